@@ -1,0 +1,72 @@
+# Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast interop bench lint format check-types check clean distclean
+
+# A Spark or a path of the shell's own would shadow the packages in .venv.
+unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR
+
+BIN := .venv/bin
+PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
+JOBS ?= 2
+ARGS ?=
+
+READY := $(PYTHON) tools/setup.py
+WITH_JAVA := . .venv/.anabranch-env &&
+PYTEST := $(BIN)/python -m pytest --durations=10
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv with everything that the other targets need, and find or install Java
+	@$(READY) --java spark demo dev
+
+demo: ## Run the demonstration; ARGS are handed to it
+	@$(READY) --java spark demo
+	@$(WITH_JAVA) $(BIN)/anabranch demo $(ARGS)
+
+# pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
+test: setup ## Run all tests, those without a JVM first; ARGS go to pytest
+	@$(WITH_JAVA) { plain=0; spark=0; \
+	$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS) || plain=$$?; \
+	$(PYTEST) -m spark $(ARGS) || spark=$$?; \
+	case "$$plain,$$spark" in \
+		0,0|0,5|5,0) exit 0 ;; \
+		0,*|5,*) exit $$spark ;; \
+		*) exit $$plain ;; \
+	esac; }
+
+test-fast: ## Run the tests that need no JVM; ARGS go to pytest
+	@$(READY) spark demo dev
+	@$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS)
+
+interop: setup ## Run the tests against other engines only; ARGS go to pytest
+	@$(WITH_JAVA) $(PYTEST) -m interop $(ARGS)
+
+bench: setup ## Run the benchmarks; ARGS are handed to them
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)
+
+lint: ## Check style, formatting, types and the storeys
+	@$(READY) spark demo dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-logo
+
+format: ## Bring style and formatting in order
+	@$(READY) spark demo dev
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+check-types: ## Check types only
+	@$(READY) spark demo dev
+	$(BIN)/python -m mypy
+
+check: lint test ## What CI runs
+
+clean: ## Remove caches and what Spark leaves behind
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf artifacts derby.log metastore_db spark-warehouse
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## Remove .venv as well
+	rm -rf .venv

@@ -1,0 +1,55 @@
+"""The rooms below the doors work without Spark: each imports where pyspark cannot be imported at all.
+
+Who may import whom is read from the sources by `lint-imports` (contracts in pyproject.toml). This file runs the
+imports, and so also sees what no reading shows: an import made by name, or by a library that we call.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("protocol", "storage", "log", "transaction", "commands")
+
+IMPORT_WITHOUT_SPARK = """
+import importlib, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pyspark", "py4j", "delta"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+"""
+
+
+def modules_of(room: str) -> list[str]:
+    """Every module of `room` by its dotted name; none where the room does not exist yet."""
+    files = sorted((ROOT / "anabranch" / room).rglob("*.py"))
+    return [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+
+
+def import_without_spark(*modules: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", IMPORT_WITHOUT_SPARK, *modules]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if modules_of(room)])
+def test_a_room_below_the_doors_imports_without_spark(room: str) -> None:
+    done = import_without_spark(*modules_of(room))
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_the_package_needs_no_spark() -> None:
+    done = import_without_spark("anabranch")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_block_is_real() -> None:
+    assert "No module named 'pyspark'" in import_without_spark("pyspark.sql").stderr

@@ -1,0 +1,148 @@
+"""House rules that a machine can hold: sizes, docstrings, forbidden words, and prose that names real things."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import anabranch
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "anabranch"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+LONGEST_FILE_LINES = 500
+LONGEST_FUNCTION_LINES = 70
+UNFINISHED = re.compile(r"\b(NotImplementedError|TODO|FIXME|XXX)\b")
+PRIVATE_SPARK = {"_jvm", "_jdf", "_jc", "_jsc"}
+
+PROSE = sorted(ROOT.glob("*.md"))
+TOP_LEVEL = {path.name for path in ROOT.iterdir()}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+each_module = pytest.mark.parametrize("module", MODULES, ids=name_of)
+
+
+def tree_of(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"), filename=str(module))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def lines_of_code(function: Function) -> int:
+    """The length of `function` without its docstring, which may be as long as the promise is."""
+    last = function.end_lineno or function.lineno
+    whole = last - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return whole
+    docstring = function.body[0]
+    return whole - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
+
+
+def attributes(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every attribute by name and line, those spelled `getattr(x, "name")` too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value, node.lineno
+
+
+def repository_paths(text: str) -> list[str]:
+    """The paths in backticks that claim to stand in this repository.
+
+    One that begins with a top-level name of ours, or that has a folder and ends in a file's ending, makes that claim;
+    `delta.tables`, `s3://bucket/table`, `_delta_log/00.json` and `python -m x` do not.
+    """
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    spelled = [re.sub(r":\d+$|::.*$", "", span) for span in spans if re.fullmatch(r"\.?\w[\w./:-]*", span)]
+    return [span for span in spelled if claims_to_be_ours(span)]
+
+
+def claims_to_be_ours(span: str) -> bool:
+    first, slash, _ = span.partition("/")
+    if "://" in span or first == "_delta_log":
+        return False
+    if first in TOP_LEVEL:
+        return True
+    return bool(slash) and bool(re.search(r"\.(py|md|toml|sh|sql|ya?ml)$", span))
+
+
+def stands_here(path: str) -> bool:
+    """Whether `path` is there, counted from the repository's root or from the package's, as ARCHITECTURE.md does."""
+    return (ROOT / path).exists() or (PACKAGE / path).exists()
+
+
+@each_module
+def test_a_file_stays_under_500_lines(module: Path) -> None:
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE_LINES
+
+
+@each_module
+def test_a_function_stays_under_70_lines(module: Path) -> None:
+    long = {f.name: lines_of_code(f) for f in functions(tree_of(module)) if lines_of_code(f) > LONGEST_FUNCTION_LINES}
+    assert not long
+
+
+@each_module
+def test_a_module_says_what_it_knows(module: Path) -> None:
+    assert ast.get_docstring(tree_of(module)), "a module needs a docstring: what it knows, may not know, guarantees"
+
+
+@each_module
+def test_nothing_is_left_unfinished(module: Path) -> None:
+    lines = enumerate(module.read_text(encoding="utf-8").splitlines(), start=1)
+    assert not [f"{number}: {line.strip()}" for number, line in lines if UNFINISHED.search(line)]
+
+
+@each_module
+def test_only_public_pyspark_is_used(module: Path) -> None:
+    found = [f"{line}: {name}" for name, line in attributes(tree_of(module)) if name in PRIVATE_SPARK]
+    assert not found, "Spark Connect has none of these"
+
+
+@each_module
+def test_no_handler_catches_everything_unnamed(module: Path) -> None:
+    handlers = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler))
+    assert not [handler.lineno for handler in handlers if handler.type is None]
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert not [name for name in anabranch.__all__ if not hasattr(anabranch, name)]
+
+
+def test_no_public_name_is_given_twice() -> None:
+    assert len(set(anabranch.__all__)) == len(anabranch.__all__)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=name_of)
+def test_every_path_named_in_prose_exists(page: Path) -> None:
+    assert not [path for path in repository_paths(page.read_text(encoding="utf-8")) if not stands_here(path)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`anabranch/log/gone.py`", "`tests/test_gone.py:12`", "`commands/gone.py`", "`docs/gone.md`", "`tools/gone`"],
+)
+def test_a_path_that_does_not_exist_is_noticed_in_prose(text: str) -> None:
+    assert [path for path in repository_paths(text) if not stands_here(path)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`delta.tables`", "`s3://b/t.py`", "`_delta_log/00.json`", "`make test`", "`file/set`", "```\ntools/gone.py\n```"],
+)
+def test_what_is_no_path_of_ours_is_left_alone_in_prose(text: str) -> None:
+    assert repository_paths(text) == []
