@@ -1,0 +1,446 @@
+"""Every way in which Anabranch says no.
+
+::
+
+    AnabranchError ├── StoreError                      names and bytes │   ├── NotFound │   ├── AlreadyExists │   ├──
+    PutOutcomeUnknown │   ├── StorePermissionDenied │   ├── StoreFull │   └── UnknownStore ├── TableError
+    what lies in the table's folder │   ├── NotATable │   ├── VersionNotFound │   ├── CorruptLog │   ├── CorruptVector
+    │   ├── InvalidPartitionValue │   ├── MissingDataFile │   └── UnsupportedFeature ├── InputError
+    what the caller asked for (a pyspark AnalysisException where PySpark is installed) │   ├── InvalidCondition │
+    ├── UnknownColumn │   ├── SchemaMismatch │   ├── InvalidSchema │   ├── UnsupportedType │   ├── InvalidProperty │
+    ├── InvalidOption │   ├── NotNullViolated │   ├── AppendOnlyTable │   ├── TableAlreadyExists │   └── NotBuilt ├──
+    ExecutionFailed                 Spark could not evaluate rows ├── MissingJava ├── CommitOutcomeUnknown
+    neither a success nor a failure: the store never answered └── DeltaConcurrentModificationException
+        ├── ConcurrentAppendException
+        ├── ConcurrentDeleteReadException
+        ├── ConcurrentDeleteDeleteException
+        ├── MetadataChangedException
+        ├── ProtocolChangedException
+        ├── ConcurrentTransactionException
+        └── ConcurrentWriteException
+
+This room knows only words. Text is constant (a class's ``template``); what differs from case to case are *facts*,
+kept as attributes and in ``.facts``. ``retryable`` is true where running the same command again may succeed. Where
+PySpark is installed the root is a ``PySparkException``, so that ``getCondition()`` and ``getSqlState()`` work; where
+delta-spark's Python package is installed the seven conflicts are also its classes, so that an existing ``except``
+finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+try:
+    from pyspark.errors import AnalysisException as _InputBase
+    from pyspark.errors import PySparkException as _Base
+except ImportError:  # log tools work without PySpark
+    _Base = Exception  # type: ignore[assignment, misc]
+    _InputBase = Exception  # type: ignore[assignment, misc]
+
+try:
+    import delta.exceptions as _delta
+except (
+    Exception
+):  # not installed, another package of that name, or built for another PySpark: it only adds base classes
+    _delta = None
+
+
+def _twin(name: str) -> type:
+    """Delta's own class of this name, or one that adds nothing."""
+    return getattr(_delta, name, None) or type("_NoBase", (), {})
+
+
+class _Facts(dict[str, Any]):
+    """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
+
+    def __missing__(self, key: str) -> str:
+        return "unknown"
+
+
+class AnabranchError(_Base):
+    """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
+
+    Example:
+        >>> try:
+        ...     anabranch.history("/no/such/table")
+        ... except anabranch.errors.AnabranchError as error:
+        ...     error.condition, error.facts["table"]
+    """
+
+    condition = "ANABRANCH_ERROR"
+    sql_state = "58000"
+    retryable = False
+    template = "Anabranch failed."
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts: Mapping[str, Any] = dict(facts)
+        self.message = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
+        super().__init__(self.message)
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), **self.facts), ()
+
+    def getCondition(self) -> str:
+        """The stable name of this condition, as PySpark's errors give theirs."""
+        return self.condition
+
+    getErrorClass = getCondition
+
+    def getSqlState(self) -> str:
+        """The SQLSTATE of this condition."""
+        return self.sql_state
+
+    def getMessageParameters(self) -> dict[str, str]:
+        """The facts as text."""
+        return {name: str(value) for name, value in self.facts.items()}
+
+
+# -- names and bytes ---------------------------------------------------------------------------------------------------
+
+
+class StoreError(AnabranchError):
+    """The store refused or failed; nothing was changed by the refused call."""
+
+    condition = "STORE_FAILED"
+    template = "The store failed on {name} under {root}: {reason}"
+
+
+class NotFound(StoreError):
+    """There is no such name in the store."""
+
+    condition = "STORE_NAME_NOT_FOUND"
+    template = "There is no {name} under {root}."
+
+
+class AlreadyExists(StoreError):
+    """Put-if-absent lost: somebody else's bytes stand under the name."""
+
+    condition = "STORE_NAME_TAKEN"
+    template = "{name} already exists under {root}."
+
+
+class PutOutcomeUnknown(StoreError):
+    """The store did not answer: the bytes may or may not stand under the name."""
+
+    condition = "STORE_PUT_OUTCOME_UNKNOWN"
+    retryable = True
+    template = "It is unknown whether {name} was written under {root}: {reason}"
+
+
+class StorePermissionDenied(StoreError):
+    """The folder or bucket may not be read or written with these credentials."""
+
+    condition = "STORE_PERMISSION_DENIED"
+    sql_state = "42501"
+    template = "No permission for {name} under {root}: {reason} Check the folder's owner or the credentials."
+
+
+class StoreFull(StoreError):
+    """The disk or quota is full."""
+
+    condition = "STORE_FULL"
+    sql_state = "53100"
+    template = "No space is left for {name} under {root}: {reason} Free some space and run the command again."
+
+
+class UnknownStore(StoreError):
+    """The location names no store that Anabranch knows."""
+
+    condition = "STORE_UNKNOWN"
+    sql_state = "42000"
+    template = "{location} names no store that Anabranch knows: {reason}"
+
+
+# -- what lies in the table's folder -----------------------------------------------------------------------------------
+
+
+class TableError(AnabranchError):
+    """What lies in the table's folder cannot be used."""
+
+    condition = "DELTA_TABLE_INVALID"
+    sql_state = "KD000"
+    template = "The table at {table} cannot be used: {reason}"
+
+
+class NotATable(TableError):
+    """No Delta table lies at this path."""
+
+    condition = "DELTA_TABLE_NOT_FOUND"
+    sql_state = "42P01"
+    template = "There is no Delta table at {table}: {reason} Check the path, or create the table first."
+
+
+class VersionNotFound(TableError):
+    """The table has no such version, or no longer has it."""
+
+    condition = "DELTA_VERSION_NOT_FOUND"
+    sql_state = "22003"
+    template = "The table at {table} has no version {version}; the versions from {earliest} to {latest} can be read."
+
+
+class CorruptLog(TableError):
+    """A file of the transaction log is missing, cut off or not what the protocol says."""
+
+    condition = "DELTA_LOG_CORRUPT"
+    template = (
+        "The log of the table at {table} is damaged at {file}: {reason} Nothing was written. "
+        "Restore that file from a copy, or read an earlier version."
+    )
+
+
+class CorruptVector(TableError):
+    """A deletion vector is missing, cut off, or does not hold what the log says."""
+
+    condition = "DELTA_DELETION_VECTOR_CORRUPT"
+    template = "The deletion vector of {file} in the table at {table} is damaged: {reason}"
+
+
+class InvalidPartitionValue(TableError):
+    """A partition value is not one of its column's type."""
+
+    condition = "DELTA_INVALID_PARTITION_VALUE"
+    template = "The partition value {value} of column {column} is not a {type} (file {file}). Nothing was written."
+
+
+class MissingDataFile(TableError):
+    """The log names a data file that is not there, or not of the size that it says."""
+
+    condition = "DELTA_DATA_FILE_MISSING"
+    template = "The table at {table} needs the data file {file}, which {reason}."
+
+
+class UnsupportedFeature(TableError):
+    """The table uses a feature of the Delta protocol that this version does not know."""
+
+    condition = "DELTA_UNSUPPORTED_FEATURE"
+    sql_state = "56038"
+    template = (
+        "The table at {table} needs the {kind} feature {feature}, which this version of Anabranch does not support. "
+        "Nothing was written. Use an engine that supports it, or drop the feature from the table."
+    )
+
+
+# -- what the caller asked for -----------------------------------------------------------------------------------------
+
+
+class InputError(AnabranchError, _InputBase):
+    """The command cannot be run as it was asked for; nothing was written."""
+
+    condition = "INVALID_INPUT"
+    sql_state = "42000"
+    template = "{reason}"
+
+
+class InvalidCondition(InputError):
+    """A condition or expression does not parse, does not fit the columns, or is not a condition."""
+
+    condition = "INVALID_CONDITION"
+    template = "The expression {expression} cannot be used on the table at {table}: {reason}"
+
+
+class UnknownColumn(InputError):
+    """A column is named that the table does not have."""
+
+    condition = "UNKNOWN_COLUMN"
+    sql_state = "42703"
+    template = "The table at {table} has no column {column}; it has {columns}."
+
+
+class SchemaMismatch(InputError):
+    """Rows do not fit the table's columns."""
+
+    condition = "DELTA_SCHEMA_MISMATCH"
+    sql_state = "42KDG"
+    template = (
+        "Column {column} does not fit the table at {table}: {reason} (the table has {expected}, the rows have {found})."
+    )
+
+
+class InvalidSchema(InputError):
+    """A schema that is not one."""
+
+    condition = "INVALID_SCHEMA"
+    template = "The schema cannot be used: {reason}"
+
+
+class UnsupportedType(InputError):
+    """A column has a type that a Delta table cannot hold."""
+
+    condition = "UNSUPPORTED_TYPE"
+    sql_state = "0A000"
+    template = "Column {column} has the type {type}, which a Delta table cannot hold. Cast it first."
+
+
+class InvalidProperty(InputError):
+    """A table property is unknown, or its value is not one that it takes."""
+
+    condition = "DELTA_INVALID_PROPERTY"
+    sql_state = "42616"
+    template = "The table property {property} cannot be {value}: {reason}"
+
+
+class InvalidOption(InputError):
+    """An option or argument of a command is unknown, or its value is not one that it takes."""
+
+    condition = "INVALID_OPTION"
+    sql_state = "42616"
+    template = "The option {option} cannot be {value}: {reason}"
+
+
+class NotNullViolated(InputError):
+    """NULL was written into a column that is declared NOT NULL."""
+
+    condition = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    sql_state = "23502"
+    template = "Column {column} of the table at {table} is NOT NULL, but {count} of the rows to write hold NULL there."
+
+
+class AppendOnlyTable(InputError):
+    """The table has ``delta.appendOnly`` set and the command would remove or change rows."""
+
+    condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    sql_state = "42809"
+    template = "The table at {table} is append-only (delta.appendOnly = true): {operation} would change or remove rows."
+
+
+class TableAlreadyExists(InputError):
+    """A table is to be created where there is one."""
+
+    condition = "DELTA_TABLE_ALREADY_EXISTS"
+    sql_state = "42P07"
+    template = "There is a Delta table at {table} already. Use mode append or overwrite, or another path."
+
+
+class NotBuilt(InputError):
+    """A documented statement of Delta Lake that this version does not run yet."""
+
+    condition = "NOT_BUILT_YET"
+    sql_state = "0A000"
+    template = "{what} is not built yet in this version of Anabranch. {instead}"
+
+
+class ExecutionFailed(AnabranchError):
+    """Spark could not evaluate an expression on the rows; nothing was committed."""
+
+    condition = "EXECUTION_FAILED"
+    sql_state = "22000"
+    template = "Spark could not run {what}: {reason} Nothing was committed."
+
+
+class MissingJava(AnabranchError):
+    """Spark needs a Java that is not there."""
+
+    condition = "MISSING_JAVA"
+    sql_state = "58000"
+    template = "Spark needs Java 17 or newer: {reason} {instead}"
+
+
+class CommitOutcomeUnknown(AnabranchError):
+    """The store never said whether the commit was written: it stands in the log once, or not at all.
+
+    Not retryable: look for ``txn_id`` in the table's history first, then decide. All files of the transaction are kept.
+    """
+
+    condition = "COMMIT_OUTCOME_UNKNOWN"
+    sql_state = "08007"
+    template = (
+        "It is unknown whether version {version} of the table at {table} was committed by this transaction: {reason} "
+        "Look for txnId {txn_id} in the history before you run the command again."
+    )
+
+
+# -- conflicts ---------------------------------------------------------------------------------------------------------
+
+
+class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
+    """Another transaction committed first and mine cannot stand behind it; nothing of mine is visible.
+
+    Facts: ``table``, ``sub_condition`` (why the row level did not help), ``winner`` (a sentence) with
+    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp``; ``operation`` and ``predicate``
+    of mine; ``file`` and ``rows`` (a few positions in it) where rows are the reason; ``suggestion``. Source:
+    Databricks documentation, "Isolation levels and write conflicts", section "Write conflicts".
+    """
+
+    condition = "DELTA_CONCURRENT_MODIFICATION"
+    sql_state = "2D521"
+    retryable = True
+    template = "A concurrent transaction got there first. {explanation}"
+    sentence = ""
+
+    def __init__(self, **facts: Any) -> None:
+        facts.setdefault("sub_condition", "")
+        facts.setdefault("suggestion", "Run the command again.")
+        super().__init__(**facts)
+
+    def getCondition(self) -> str:
+        """The condition with its sub-condition, such as ``DELTA_CONCURRENT_APPEND.ROW_LEVEL_CHANGES``."""
+        sub = self.facts["sub_condition"]
+        return f"{self.condition}.{sub}" if sub else self.condition
+
+    getErrorClass = getCondition
+
+
+_CONFLICT = (
+    " Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version}."
+    " File: {file}. Rows: {rows}. {suggestion}"
+)
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException, _twin("ConcurrentAppendException")):  # type: ignore[misc]
+    """Rows were added that this operation should have read."""
+
+    condition = "DELTA_CONCURRENT_APPEND"
+    template = "Rows were added to the table at {table} that this operation should have read." + _CONFLICT
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException, _twin("ConcurrentDeleteReadException")):  # type: ignore[misc]
+    """A file or row that this operation read was deleted or changed."""
+
+    condition = "DELTA_CONCURRENT_DELETE_READ"
+    template = "What this operation read in the table at {table} was deleted or changed." + _CONFLICT
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException, _twin("ConcurrentDeleteDeleteException")):  # type: ignore[misc]
+    """A file or row that this operation deletes was deleted already."""
+
+    condition = "DELTA_CONCURRENT_DELETE_DELETE"
+    template = "What this operation deletes from the table at {table} was deleted already." + _CONFLICT
+
+
+class MetadataChangedException(DeltaConcurrentModificationException, _twin("MetadataChangedException")):  # type: ignore[misc]
+    """The table's metadata (schema, properties, partitioning) was changed."""
+
+    condition = "DELTA_METADATA_CHANGED"
+    template = "The metadata of the table at {table} was changed." + _CONFLICT
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException, _twin("ProtocolChangedException")):  # type: ignore[misc]
+    """The table's protocol was changed, or the table was created by somebody else."""
+
+    condition = "DELTA_PROTOCOL_CHANGED"
+    template = "The protocol of the table at {table} was changed, or the table was created." + _CONFLICT
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException, _twin("ConcurrentTransactionException")):  # type: ignore[misc]
+    """The same application transaction (a stream's checkpoint) was committed twice at once."""
+
+    condition = "DELTA_CONCURRENT_TRANSACTION"
+    template = "The same application transaction was committed to the table at {table}." + _CONFLICT
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException, _twin("ConcurrentWriteException")):  # type: ignore[misc]
+    """Any other concurrent write that mine cannot stand behind, or patience that ran out."""
+
+    condition = "DELTA_CONCURRENT_WRITE"
+    template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT

@@ -1,0 +1,144 @@
+"""What every store promises, whatever keeps the bytes.
+
+A *name* is ``/``-separated and relative to the root: no empty part, no ``.`` or ``..``, no leading slash. Names are
+decoded: they may hold spaces, ``%``, ``#``, ``?``, ``=`` and any letter, and mean exactly those characters. Names come
+out of table logs, which may be hostile, so each call refuses a name that would leave the root (``StoreError``).
+
+A *folder* is what stands before a name's last ``/``. Folders need no making and are never listed; an absent one is
+empty.
+
+Every call may raise ``StoreError``: ``StorePermissionDenied``, ``StoreFull``, or the plain class for the rest. From the
+two puts a ``StoreError`` other than ``PutOutcomeUnknown`` says that *this call* changed nothing. It does not speak of
+earlier calls: after an unknown outcome only a return or ``AlreadyExists`` decides. Any exception that is no
+``StoreError`` (a ``KeyboardInterrupt``, say) leaves the outcome of a put unknown as well.
+
+Stores hold no state of their own, so that threads and processes share them freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from anabranch.errors import StoreError
+
+
+class Entry(NamedTuple):
+    """One stored name.
+
+    Args:
+        name: relative to the store's root.
+        size: bytes.
+        modified_ms: last write, milliseconds since 1970-01-01 UTC, by the store's clock.
+        etag: changes whenever the bytes are replaced; None where the store has none. Compare it for equality only.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    etag: str | None
+
+
+class Store(Protocol):
+    """Names and bytes under one root.
+
+    Example:
+        >>> store = open_store("memory://readme")
+        >>> store.put_if_absent("_delta_log/00000000000000000000.json", b"{}")
+        >>> [entry.name for entry in store.list_from("_delta_log/")]
+        ['_delta_log/00000000000000000000.json']
+    """
+
+    @property
+    def url(self) -> str:
+        """The root's canonical URL, without a trailing slash and not percent-encoded; ``open_store`` takes it back."""
+
+    def get(self, name: str) -> bytes:
+        """All bytes of a name, of one single put of it.
+
+        Raises:
+            NotFound: there is no such name.
+        """
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """``get(name)[start:][:length]``, without reading the rest.
+
+        Args:
+            start: the first byte, from 0; if negative, that many bytes from the end.
+            length: bytes to read; fewer are returned where the name holds fewer.
+
+        Raises:
+            NotFound: there is no such name.
+            ValueError: a negative length.
+        """
+
+    def head(self, name: str) -> Entry | None:
+        """The entry of a name, or None where there is none."""
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """Create a name, if nobody has. This is the commit.
+
+        On return the bytes are durable, and every later read, by anyone, sees all of them. Of any number of racing
+        calls for one absent name exactly one returns; a name is never visible with a part of its bytes.
+        PROTOCOL.md, section "Delta Log Entries": writers never overwrite an existing log entry.
+
+        Raises:
+            AlreadyExists: somebody's bytes stand under the name; this call changed nothing. They may be one's own, put
+                by an earlier call whose outcome stayed unknown.
+            PutOutcomeUnknown: the store did not answer; the bytes may be there, may come later, or may never come. Put
+                the same bytes again.
+            StoreError: a definite failure (permission, no space, no such bucket): nothing happened and nothing will.
+        """
+
+    def put(self, name: str, data: bytes) -> None:
+        """Create or replace a name, atomically and durably: a reader sees the old bytes or the new, never a mixture.
+
+        Of racing calls any may be last, so this serves hints and names that nobody else writes.
+        PROTOCOL.md, section "Last Checkpoint File".
+
+        Raises:
+            PutOutcomeUnknown: the store did not answer, or the bytes are there and may not be durable.
+        """
+
+    def list_from(self, start: str) -> list[Entry]:
+        """The entries of the folder of ``start``, not of folders below it, whose name is ``start`` or comes after it.
+
+        Sorted by name, by code point. Sees every name whose put returned before this call began. ``"folder/"`` lists a
+        whole folder, ``""`` the root's. The cost grows with what is returned, not with what the folder holds before
+        ``start`` (Azure and the root of a bucket excepted, where names are skipped only after they arrive).
+        """
+
+    def list_all(self, prefix: str = "") -> list[Entry]:
+        """Every entry under the folder ``prefix``, at any depth, sorted by name; the whole store by default."""
+
+    def delete(self, name: str) -> None:
+        """Remove a name; one that is not there is fine."""
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Make durable what other writers (Spark's executors) have put under these names.
+
+        On return a power cut cannot take them away. Object stores have nothing left to do.
+
+        Raises:
+            NotFound: a local file is not there.
+        """
+
+
+def checked(name: str, root: str) -> str:
+    """``name``, if it is a name that stays under the root.
+
+    Raises:
+        StoreError: it is empty or absolute, or has an empty part, ``.``, ``..`` or a NUL.
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise StoreError(name=repr(name), root=root, reason="this is no name below the root.")
+    return name
+
+
+def checked_folder(folder: str, root: str) -> str:
+    """``folder``, with ``""`` for the root itself and no trailing slash.
+
+    Raises:
+        StoreError: it is not below the root.
+    """
+    return checked(folder.removesuffix("/"), root) if folder else ""

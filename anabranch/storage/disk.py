@@ -1,0 +1,144 @@
+"""What a POSIX disk does, and when it is done: files written aside, names claimed, folders made durable.
+
+Knows paths and ``OSError``; knows no names of a store and no error of ours. Guarantee: ``claim`` gives a name to one
+caller only, and none of these calls ever shows a file with a part of its bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+_ASIDE = re.compile(r"\..*\.[0-9a-f]{32}\.tmp", re.DOTALL)
+_NAME_CHARS_ASIDE = (
+    40  # a file name holds 255 bytes, and even a long one must leave room for the rest of the hidden one
+)
+_NO_HARD_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_REFUSALS = _NO_HARD_LINKS | {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.ELOOP}
+_REFUSALS |= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EXDEV}
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
+_FSYNCS_AT_ONCE = 8
+
+
+def is_aside(name: str) -> bool:
+    """Whether a file name is that of a write under way, or of a writer that was killed."""
+    return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
+
+
+def write_aside(path: str, data: bytes) -> str:
+    """Write the bytes durably beside ``path``, under a hidden name that is returned; on failure nothing is left.
+
+    Raises:
+        OSError: they could not be written.
+    """
+    folder, name = os.path.split(path)
+    aside = os.path.join(folder, f".{name[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(aside, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        forget(aside)
+        raise
+    return aside
+
+
+def claim(aside: str, path: str) -> bool:
+    """Give the file ``aside`` the name ``path``, if nobody has it; whether it is now ours.
+
+    Of any number of callers, threads or processes, one gets True. The aside name may remain.
+
+    Raises:
+        OSError: neither ours nor told to be taken; see ``decided``.
+    """
+    try:
+        os.link(aside, path)
+    except OSError as error:
+        # A file server whose answer got lost is asked again by the kernel, and then finds its own link: only the file
+        # under the name tells whose it is.
+        if _is_one_file(aside, path):
+            return True
+        if error.errno == errno.EEXIST:
+            return False
+        if error.errno in _NO_HARD_LINKS:
+            return _rename_unless_taken(aside, path)
+        raise
+    return True
+
+
+def decided(error: OSError) -> bool:
+    """Whether this failure of ``claim`` or ``os.replace`` says that nothing happened, rather than that nobody knows."""
+    return error.errno in _REFUSALS
+
+
+def forget(aside: str) -> None:
+    """Remove a file written aside. If that fails it stays hidden and harms nobody."""
+    with contextlib.suppress(OSError):
+        os.unlink(aside)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder and those above it, each durable before anything is put into it.
+
+    A folder that exists is taken as durable: the journal of any current file system writes its making before the file
+    that is synced in it later.
+    """
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    make_folder(parent)
+    with contextlib.suppress(FileExistsError):  # another writer was faster; if it made a file, the next call says so
+        os.mkdir(path)
+    sync(parent)
+
+
+def sync(path: str) -> None:
+    """Bring a file's bytes, or a folder's names, onto the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder (EINVAL): their server keeps names as it keeps them.
+        if error.errno != errno.EINVAL or not os.path.isdir(path):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_all(paths: Iterable[str]) -> None:
+    """``sync`` of many paths, some at a time, since the disk joins concurrent waits into one."""
+    with ThreadPoolExecutor(_FSYNCS_AT_ONCE, thread_name_prefix="anabranch-sync") as pool:
+        for _ in pool.map(sync, paths):
+            pass
+
+
+def _is_one_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _rename_unless_taken(aside: str, path: str) -> bool:
+    """``claim`` where the file system has no hard links: Linux renames without replacing, atomically as well."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        raise _unsafe(path)
+    if rename(_AT_FDCWD, os.fsencode(aside), _AT_FDCWD, os.fsencode(path), _RENAME_NOREPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number == errno.EEXIST:
+        return False
+    raise _unsafe(path) if number in _NO_HARD_LINKS else OSError(number, os.strerror(number), path)
+
+
+def _unsafe(path: str) -> OSError:
+    """Anything else (check, then rename) would let two writers win."""
+    return OSError(errno.ENOTSUP, "this file system can neither link a file nor rename one without replacing", path)

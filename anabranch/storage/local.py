@@ -1,0 +1,238 @@
+"""The store of a local folder, or of one that a file server mounts.
+
+Knows names, paths and what each ``OSError`` means for a put; how a disk is written stands in ``disk.py``.
+
+Plain system calls, not obstore's ``LocalStore``, although that has a put-if-absent too: it stages, links, and one of
+many racing callers wins. But it never calls fsync (seen: its file's blocks are not yet allocated when the call
+returns), so that a power cut can leave an acknowledged commit missing, or present and empty. It also hides and refuses
+names that end in ``#`` and digits, and has no answer for a file server whose reply is lost. Ours writes aside, fsyncs,
+links, fsyncs the folder.
+
+A writer killed half-way leaves a hidden ``.NAME.ID.tmp`` that no call lists or reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
+from anabranch.storage import disk
+from anabranch.storage.contract import Entry, checked, checked_folder
+
+_Placed = TypeVar("_Placed")
+_Found = list[tuple[str, "os.DirEntry[str]"]]
+# A folder is no name, nor is anything below a file; a link in a circle names nothing.
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """A ``Store`` over the folder ``root``, an absolute path; it need not exist yet.
+
+    Symbolic links are followed for reading. Nothing is written, deleted or listed through a link to a folder outside
+    the root. Two names for one folder make two stores over the same bytes, which is fine.
+
+    Example:
+        >>> LocalStore("/data/events").url
+        'file:///data/events'
+    """
+
+    root: str
+
+    @property
+    def url(self) -> str:
+        """``file://`` and the path as it is; see ``Store.url``."""
+        return f"file://{self.root}"
+
+    def get(self, name: str) -> bytes:
+        """See ``Store.get``."""
+        with self._reading(name), open(self._path(name), "rb") as file:
+            return file.read()
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """See ``Store.read_range``."""
+        if length < 0:
+            raise ValueError(f"a range cannot have {length} bytes")
+        with self._reading(name), open(self._path(name), "rb") as file:
+            file.seek(start if start >= 0 else max(0, os.fstat(file.fileno()).st_size + start))
+            return file.read(length)
+
+    def head(self, name: str) -> Entry | None:
+        """See ``Store.head``."""
+        path = self._path(name)
+        with contextlib.suppress(NotFound), self._reading(name):
+            seen = os.stat(path)
+            return _entry(name, seen) if stat.S_ISREG(seen.st_mode) else None
+        return None
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """See ``Store.put_if_absent``."""
+        path = self._path_to_write(name)
+        won = not os.path.lexists(path) and self._placed(disk.claim, name, path, data)
+        # The loser waits for the winner's name to be durable, too: it builds on it, or finds that it is its own.
+        self._settle(name, path)
+        if not won:
+            raise AlreadyExists(name=name, root=self.url)
+
+    def put(self, name: str, data: bytes) -> None:
+        """See ``Store.put``."""
+        path = self._path_to_write(name)
+        self._placed(os.replace, name, path, data)
+        self._settle(name, path)
+
+    def list_from(self, start: str) -> list[Entry]:
+        """See ``Store.list_from``."""
+        slash = start.rfind("/") + 1
+        folder, first = checked_folder(start[:slash], self.url), start[slash:]
+        return sorted(self._files(folder, self._scan(folder, first)))
+
+    def list_all(self, prefix: str = "") -> list[Entry]:
+        """See ``Store.list_all``."""
+        entries: list[Entry] = []
+        folders = [checked_folder(prefix, self.url)]
+        while folders:
+            folder = folders.pop()
+            found = self._scan(folder)
+            entries += self._files(folder, found)
+            folders += self._folders(folder, found)
+        return sorted(entries)
+
+    def delete(self, name: str) -> None:
+        """See ``Store.delete``."""
+        path = self._inside(name, self._path(name))
+        with contextlib.suppress(NotFound), self._reading(name):
+            os.unlink(path)
+
+    def sync(self, names: Iterable[str]) -> None:
+        """See ``Store.sync``."""
+        paths = {name: self._path(name) for name in names}
+        for name, path in paths.items():
+            if not os.path.isfile(path):
+                raise NotFound(name=name, root=self.url)
+        with self._writing(f"{len(paths)} files"):
+            disk.sync_all(paths.values())
+            disk.sync_all(self._folders_above(paths))
+
+    # -- names and paths -----------------------------------------------------------------------------------------------
+
+    def _path(self, name: str) -> str:
+        path = os.path.join(self.root, checked(name, self.url))
+        if disk.is_aside(os.path.basename(path)):
+            raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
+        return path
+
+    def _path_to_write(self, name: str) -> str:
+        """The path of a name whose folder exists, is durable, and is not somewhere else by way of a link."""
+        path = self._inside(name, self._path(name))
+        with self._writing(name):
+            disk.make_folder(os.path.dirname(path))
+        return path
+
+    def _inside(self, name: str, path: str) -> str:
+        folder, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(self.root)
+        if os.path.commonpath([folder, root]) != root:
+            raise StoreError(name=name, root=self.url, reason="a link leads out of the root.")
+        return path
+
+    def _folders_above(self, names: Iterable[str]) -> list[str]:
+        """The folders that hold these names, up to the root and, if it may be read, the folder that holds the root."""
+        found = {os.path.dirname(self.root)} if os.access(os.path.dirname(self.root), os.R_OK) else set()
+        for name in names:
+            parts = name.split("/")[:-1]
+            found |= {os.path.join(self.root, *parts[:depth]) for depth in range(len(parts) + 1)}
+        return sorted(found, key=len, reverse=True)
+
+    # -- listing -------------------------------------------------------------------------------------------------------
+
+    def _scan(self, folder: str, first: str = "") -> _Found:
+        """What a folder holds from the file name ``first`` on, by store name; nothing where there is no such folder.
+
+        Names are compared before anything else is done: a log of 100,000 files costs its names, not its inodes.
+        """
+        before = f"{folder}/" if folder else ""
+        with contextlib.suppress(NotFound), self._reading(folder), os.scandir(os.path.join(self.root, folder)) as found:
+            kept = [entry for entry in found if entry.name >= first]
+            return [(before + entry.name, entry) for entry in kept if not disk.is_aside(entry.name)]
+        return []
+
+    def _files(self, folder: str, found: _Found) -> list[Entry]:
+        with self._reading(folder):
+            seen = [(name, _file_stat(entry)) for name, entry in found]
+        return [_entry(name, file) for name, file in seen if file]
+
+    def _folders(self, folder: str, found: _Found) -> list[str]:
+        with self._reading(folder):
+            return [name for name, entry in found if entry.is_dir(follow_symlinks=False)]
+
+    # -- writing and what can go wrong ---------------------------------------------------------------------------------
+
+    def _placed(self, place: Callable[[str, str], _Placed], name: str, path: str, data: bytes) -> _Placed:
+        """Write the bytes aside, then ``place(aside, path)``; what that call left undecided is told as such."""
+        with self._writing(name):
+            aside = disk.write_aside(path, data)
+        try:
+            return place(aside, path)
+        except OSError as error:
+            raise self._failed(name, error) if disk.decided(error) else self._unknown(name, error) from error
+        finally:
+            disk.forget(aside)
+
+    def _settle(self, name: str, path: str) -> None:
+        """Make a name durable that is visible already: failing now is no longer a definite failure."""
+        try:
+            disk.sync(os.path.dirname(path))
+        except OSError as error:
+            raise self._unknown(name, error) from error
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NotFound(name=name, root=self.url) if _is_absence(error) else self._failed(name, error) from error
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(name, error) from error
+
+    def _failed(self, name: str, error: OSError) -> StoreError:
+        """What a disk's refusal is called here; nothing has happened."""
+        kind = StorePermissionDenied if error.errno in _DENIED else StoreFull if error.errno in _FULL else StoreError
+        return kind(name=name, root=self.url, reason=_reason(error))
+
+    def _unknown(self, name: str, error: OSError) -> PutOutcomeUnknown:
+        return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.strerror or error}."
+
+
+def _is_absence(error: OSError) -> bool:
+    return error.errno in _ABSENT
+
+
+def _file_stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """What a listing says of a file; None for folders, devices, links to nothing and what was deleted meanwhile."""
+    try:
+        return entry.stat() if entry.is_file() else None
+    except OSError as error:
+        if _is_absence(error):
+            return None
+        raise
+
+
+def _entry(name: str, seen: os.stat_result) -> Entry:
+    etag = f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
+    return Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, etag)

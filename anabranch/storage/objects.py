@@ -1,0 +1,240 @@
+"""The store of a bucket: S3, Azure, Google Cloud, HTTP and process memory, all through obstore.
+
+Knows names, keys and what each of obstore's exceptions means for a put; where buckets come from stands in ``open.py``.
+
+Put-if-absent is one conditional request (``If-None-Match: *`` or its like), decided by the service. Two things that
+obstore leaves open are closed here:
+
+- It repeats a failed request by itself, and the repetition of a put that had landed is refused as taken. Puts-if-absent
+  therefore go through ``once``, which never repeats: whoever put knows best whose bytes to expect there.
+- It reports each *409 Conflict* as taken, but S3 also answers 409 when it could not decide. So a loss counts only when
+  something stands under the name.
+
+A service that ignores the condition, as very old S3 look-alikes do, makes every put a winner; no client can see that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    GenericError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
+from anabranch.storage.contract import Entry, checked, checked_folder
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore as Bucket
+
+# Builtin exceptions that obstore raises beside its own: no such name, a path it cannot spell, an operation that a
+# service lacks (a subclass of RuntimeError).
+_FAILURES = (BaseError, FileNotFoundError, ValueError, RuntimeError)
+_STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
+_ASK_AGAIN = {408, 409, 425, 429}
+_LISTED_AT_ONCE = 1000
+
+_first_user: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """A ``Store`` over the keys of a bucket that begin with ``prefix`` and a slash, or over all of them.
+
+    Args:
+        url: the root's canonical URL.
+        prefix: what stands before each name in the bucket, without slashes at its ends.
+        bucket: obstore's store for everything but commits.
+        once: the same bucket, with no request repeated.
+    """
+
+    url: str
+    prefix: str
+    bucket: Bucket = field(repr=False, compare=False)
+    once: Bucket = field(repr=False, compare=False)
+
+    def get(self, name: str) -> bytes:
+        """See ``Store.get``."""
+        with self._typed(name):
+            return obstore.get(self.bucket, self._key(name)).bytes().to_bytes()
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """See ``Store.read_range``."""
+        if length < 0:
+            raise ValueError(f"a range cannot have {length} bytes")
+        try:
+            with self._typed(name):
+                return self._range(self._key(name), start, length)
+        except NotFound:
+            raise
+        except StoreError:
+            # A range without a byte is an error to some services, and a range from the end to Azure: ask for the size.
+            return self._range_within(self._existing(name), start, length)
+
+    def head(self, name: str) -> Entry | None:
+        """See ``Store.head``."""
+        with contextlib.suppress(NotFound), self._typed(name):
+            return self._entry(obstore.head(self.bucket, self._key(name)))
+        return None
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """See ``Store.put_if_absent``."""
+        try:
+            obstore.put(self.once, self._key(name), data, mode="create")
+        except (AlreadyExistsError, PreconditionError) as error:
+            raise self._lost(name) from error
+        except _FAILURES as error:
+            raise self._failed_put(name, error) from error
+
+    def put(self, name: str, data: bytes) -> None:
+        """See ``Store.put``."""
+        try:
+            obstore.put(self.bucket, self._key(name), data)
+        except _FAILURES as error:
+            raise self._failed_put(name, error) from error
+
+    def list_from(self, start: str) -> list[Entry]:
+        """See ``Store.list_from``."""
+        folder = checked_folder(start[: start.rfind("/") + 1], self.url)
+        with self._typed(start):
+            found = self._listed(folder, _just_before(self._at(start))) if folder else self._top()
+            return sorted(entry for entry in found if entry.name >= start and _folder_of(entry.name) == folder)
+
+    def list_all(self, prefix: str = "") -> list[Entry]:
+        """See ``Store.list_all``."""
+        folder = checked_folder(prefix, self.url)
+        with self._typed(prefix):
+            return sorted(self._listed(folder, None))
+
+    def delete(self, name: str) -> None:
+        """See ``Store.delete``."""
+        with contextlib.suppress(NotFound), self._typed(name):
+            obstore.delete(self.bucket, self._key(name))
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Nothing to do: what a bucket has acknowledged is durable."""
+
+    # -- names and keys ------------------------------------------------------------------------------------------------
+
+    def _at(self, name: str) -> str:
+        """The key of a name or folder. Each request comes by here, and so each is refused in a forked child."""
+        _refuse_after_fork(name, self.url)
+        return f"{self.prefix}/{name}" if self.prefix and name else self.prefix or name
+
+    def _key(self, name: str) -> str:
+        return self._at(checked(name, self.url))
+
+    def _entry(self, meta: ObjectMeta) -> Entry:
+        name = meta["path"][len(self.prefix) + 1 :] if self.prefix else meta["path"]
+        return Entry(name, meta["size"], round(meta["last_modified"].timestamp() * 1000), meta["e_tag"])
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def _range(self, key: str, start: int, length: int) -> bytes:
+        if start >= 0:
+            return obstore.get_range(self.bucket, key, start=start, length=length).to_bytes()
+        return obstore.get(self.bucket, key, options={"range": {"suffix": -start}}).bytes().to_bytes()[:length]
+
+    def _range_within(self, entry: Entry, start: int, length: int) -> bytes:
+        first = start if start >= 0 else max(0, entry.size + start)
+        length = min(length, entry.size - first)
+        with self._typed(entry.name):
+            return self._range(self._key(entry.name), first, length) if length > 0 else b""
+
+    def _existing(self, name: str) -> Entry:
+        entry = self.head(name)
+        if entry is None:
+            raise NotFound(name=name, root=self.url)
+        return entry
+
+    def _listed(self, folder: str, after: str | None) -> Iterator[Entry]:
+        """All entries below a folder, at any depth, whose keys come after ``after``."""
+        key = self._at(folder)
+        for found in obstore.list(self.bucket, key or None, offset=after, chunk_size=_LISTED_AT_ONCE):
+            yield from self._entries(found)
+
+    def _top(self) -> Iterator[Entry]:
+        """The entries at the root only: a table's root is full of folders that are not worth walking through."""
+        return self._entries(obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
+
+    def _entries(self, found: Sequence[ObjectMeta]) -> Iterator[Entry]:
+        # Some tools mark a folder by an empty key that ends in a slash; the root's own mark is no name below it.
+        return (self._entry(meta) for meta in found if meta["path"] != self.prefix)
+
+    # -- what can go wrong ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _typed(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NotFound(name=name, root=self.url) from error
+        except _FAILURES as error:
+            raise self._failed(name, error) from error
+
+    def _failed(self, name: str, error: Exception) -> StoreError:
+        denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
+        kind = StorePermissionDenied if denied else StoreError
+        return kind(name=name, root=self.url, reason=_reason(error))
+
+    def _failed_put(self, name: str, error: Exception) -> StoreError:
+        if _is_refusal(error):
+            return self._failed(name, error)
+        return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
+
+    def _lost(self, name: str) -> StoreError:
+        """A conflict is a loss only if there is a winner."""
+        with contextlib.suppress(StoreError):
+            if self.head(name) is not None:
+                return AlreadyExists(name=name, root=self.url)
+        return PutOutcomeUnknown(name=name, root=self.url, reason="the store reports a conflict, but shows no winner.")
+
+
+def _refuse_after_fork(name: str, root: str) -> None:
+    """obstore's threads do not survive a fork: a request of the child would wait for them for ever."""
+    if _first_user.setdefault("pid", os.getpid()) != os.getpid():
+        reason = "this process was forked from one that used a bucket before; start it by spawn or forkserver."
+        raise StoreError(name=name, root=root, reason=reason)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the store itself said no, so that nothing happened.
+
+    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status settles it; if obstore
+    ever words it differently, refusals become unknown outcomes, which is the safe side.
+    """
+    if not isinstance(error, GenericError):
+        return isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or not isinstance(error, BaseError)
+    status = _STATUS.search(str(error))
+    code = int(status[1]) if status else 0
+    return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).partition("\n\nDebug source")[0].strip()
+    return text if text.endswith(".") else f"{text}."
+
+
+def _folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _just_before(key: str) -> str | None:
+    """A key shortly before ``key``, or None where obstore cannot spell it.
+
+    A listing gives what comes *after* an offset; this one leaves little for the caller to drop.
+    """
+    offset = key[:-1].removesuffix("/")
+    return None if offset.rpartition("/")[2] in ("", ".", "..") else offset

@@ -1,0 +1,193 @@
+"""From a location, as a user of Spark writes it, to the store that keeps it.
+
+Knows the spellings of locations and where credentials come from. Guarantee: two spellings of one root give one ``url``,
+and ``open_store(store.url)`` is the same store again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from obstore.exceptions import BaseError
+from obstore.store import MemoryStore, from_url
+
+from anabranch.errors import UnknownStore
+from anabranch.storage.contract import Store
+from anabranch.storage.local import LocalStore
+from anabranch.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Bucket
+
+_Options = tuple[tuple[str, Any], ...]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+_CANONICAL = {"s3": "s3", "s3a": "s3", "gs": "gs"}
+_CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss": "abfss"}
+_SERVICE = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
+_KNOWN = "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, http:// or https://."
+
+# Keys that obstore takes as options of the HTTP client. Among a bucket's options it panics on them.
+_CLIENT_KEYS = {
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "default_content_type",
+    "http1_only",
+    "http2_keep_alive_interval",
+    "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle",
+    "http2_max_frame_size",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "randomize_addresses",
+    "read_timeout",
+    "root_certificate",
+    "timeout",
+    "user_agent",
+}
+
+_memories: dict[str, MemoryStore] = {}
+
+
+def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
+    """The store of everything under a location. Nothing is read or made, so a location need not exist.
+
+    A location is read as Spark and Hadoop read it: no percent-decoding, so ``s3a://bucket/a%20b`` is the folder
+    ``a%20b``. ``s3://`` and ``s3a://`` are one store, and so are ``abfs://`` and ``abfss://``, and the forms of a local
+    path.
+
+    Args:
+        location: a path (relative ones count from the working folder), ``file:///path``, ``memory://name/path`` (lives
+            as long as the process and is seen by all of it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
+            ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``, or
+            ``http[s]://host/path`` (a WebDAV server; to read only, since HTTP has no put-if-absent).
+        storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
+            "allow_http": "true", "timeout": "60s"}``; they count more than the environment, from which come
+            ``AWS_*``, ``AZURE_*`` and ``GOOGLE_*``. Keys may bear those prefixes, in either case.
+
+    Raises:
+        UnknownStore: no such kind of location, a malformed one, or an option that the service does not have.
+
+    Example:
+        >>> open_store("s3a://lake/events/").url
+        's3://lake/events'
+    """
+    text = os.fspath(location)
+    match = _SCHEME.match(text) if isinstance(location, str) else None
+    if match is None:
+        return _local(text, text)
+    scheme, rest = match[1].lower(), text[match.end() :]
+    if scheme == "file":
+        return _local(text, _path_of_file_url(text, rest))
+    if scheme in ("http", "https"):
+        return _web(text.rstrip("/"), scheme, storage_options or {})
+    if scheme != "memory" and scheme not in _CANONICAL:
+        _refuse(text, f"it must be {_KNOWN}")
+    authority, path = _authority_and_path(text, rest)
+    return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, storage_options or {})
+
+
+# -- kinds of stores ---------------------------------------------------------------------------------------------------
+
+
+def _local(location: str, path: str) -> LocalStore:
+    if not path or "\0" in path:
+        _refuse(location, "it is no path.")
+    # POSIX keeps two leading slashes apart from one; nobody means that.
+    return LocalStore(re.sub(r"^//+", "/", os.path.abspath(path)))
+
+
+def _memory(name: str, path: str) -> ObjectStore:
+    memory = _memories.setdefault(name, MemoryStore())
+    return ObjectStore(_join(f"memory://{name}", path), path, memory, memory)
+
+
+def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> ObjectStore:
+    canonical = _CANONICAL[scheme]
+    root = f"{canonical}://{authority}"
+    bucket, once = _buckets(root, *_split(_SERVICE[canonical], options))
+    return ObjectStore(_join(root, path), path, bucket, once)
+
+
+def _web(url: str, scheme: str, options: Mapping[str, str]) -> ObjectStore:
+    plain = {"allow_http": "true"} if scheme == "http" else {}
+    bucket, once = _buckets(url, *_split("http", plain | dict(options)))
+    return ObjectStore(url, "", bucket, once)
+
+
+def _buckets(root: str, config: _Options, client: _Options, environment: _Options) -> tuple[Bucket, Bucket]:
+    """obstore's store of a bucket, twice: as it is, and with no request ever repeated."""
+    try:
+        return _bucket(root, config, client, environment, None), _bucket(root, config, client, environment, 0)
+    except (BaseError, ValueError, TypeError) as error:
+        raise UnknownStore(location=root, reason=str(error).partition("\n\nDebug source")[0]) from error
+
+
+@lru_cache(maxsize=64)
+def _bucket(root: str, config: _Options, client: _Options, environment: _Options, retries: int | None) -> Bucket:
+    """Kept, since each new one would start without open connections. ``environment`` is read by obstore itself."""
+    arguments: dict[str, Any] = {"config": dict(config), "client_options": dict(client)}
+    if retries is not None:
+        arguments["retry_config"] = {"max_retries": retries}
+    return from_url(root, **{name: value for name, value in arguments.items() if value})
+
+
+# -- locations and options ---------------------------------------------------------------------------------------------
+
+
+def _path_of_file_url(location: str, rest: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, _, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        _refuse(location, "a file URL names no other host; write file:/// and the path.")
+    return f"/{path}"
+
+
+def _authority_and_path(location: str, rest: str) -> tuple[str, str]:
+    authority, _, path = rest.removeprefix("//").partition("/")
+    parts = [part for part in path.split("/") if part]
+    if not rest.startswith("//") or not authority:
+        _refuse(location, "a bucket, container or name must stand after the two slashes.")
+    if "." in parts or ".." in parts:
+        _refuse(location, "a bucket has no folders that . or .. could mean.")
+    return authority, "/".join(parts)
+
+
+def _split(service: str, options: Mapping[str, str]) -> tuple[_Options, _Options, _Options]:
+    """Options of the bucket, options of the HTTP client, and the part of the environment that the service reads.
+
+    obstore forgets the client's options of the environment as soon as one is given, so all of them are.
+    """
+    prefix = f"{service}_"
+    environment = {key.lower(): value for key, value in os.environ.items() if key.startswith(prefix.upper())}
+    client = {key: environment[prefix + key] for key in _CLIENT_KEYS if prefix + key in environment}
+    config = {}
+    for key, value in options.items():
+        plain = key.lower().removeprefix(prefix)
+        if plain in _CLIENT_KEYS:
+            client[plain] = value
+        else:
+            config[key.lower()] = value
+    return _sorted(config), _sorted(client), _sorted(environment)
+
+
+def _sorted(options: Mapping[str, Any]) -> _Options:
+    return tuple(sorted(options.items()))
+
+
+def _join(root: str, path: str) -> str:
+    return f"{root}/{path}" if path else root
+
+
+def _refuse(location: str, reason: str) -> NoReturn:
+    raise UnknownStore(location=location, reason=reason)

@@ -1,0 +1,325 @@
+"""What every store must do, written once: a backend subclasses ``StoreContract`` and says where its stores are.
+
+A subclass gives a fixture ``location``, a fresh place for each test. Handles are opened anew in every thread, as
+separate writers would open them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anabranch.errors import AlreadyExists, NotFound, StoreError
+from anabranch.storage import Entry, Store, open_store
+
+Result = TypeVar("Result")
+
+THREADS = 32
+LOG = "_delta_log/"
+
+ODD_NAMES = [
+    "a b",
+    " leading and trailing ",
+    "p=1/x%20y",
+    "p=a%2Fb/part",
+    "100%",
+    "what?#fragment",
+    "staged#1",
+    "é/ü/日本",
+    "a+b&c=d;e,f",
+    "~$'()*@!",
+    "back\\slash",
+    "..double.dots..",
+    ".hidden",
+    "x.tmp",
+]
+
+HOSTILE_NAMES = ["", "/etc/passwd", "..", "../x", "a/../../x", "a/..", "a/./b", ".", "a//b", "a/", "nul\0byte"]
+
+calls_by_name = pytest.mark.parametrize(
+    "call",
+    [
+        lambda store, name: store.get(name),
+        lambda store, name: store.read_range(name, 0, 1),
+        lambda store, name: store.head(name),
+        lambda store, name: store.put_if_absent(name, b"x"),
+        lambda store, name: store.put(name, b"x"),
+        lambda store, name: store.delete(name),
+    ],
+    ids=["get", "read_range", "head", "put_if_absent", "put", "delete"],
+)
+
+# Leaves and folders never share a name, since a disk cannot hold both.
+leaves = st.sampled_from(["0", "00", "1", "10", "2", "9", "A", "a", "a b", "a%20", "b#1", "é", "~", ".x"])
+folders = st.sampled_from(["d/", "d1/", "D/", "é é/"])
+names = st.builds(lambda parts, leaf: "".join(parts) + leaf, st.lists(folders, max_size=3), leaves)
+file_names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40)
+# One store serves all examples of a test, which clean up; and each backend runs the same test.
+_shared = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+relaxed = settings(max_examples=40, deadline=None, suppress_health_check=_shared)
+
+
+def version(number: int) -> str:
+    return f"{LOG}{number:020}.json"
+
+
+def wins(store: Store, name: str, data: bytes) -> bool:
+    try:
+        store.put_if_absent(name, data)
+    except AlreadyExists:
+        return False
+    return True
+
+
+def versions_won(location: str, writer: int) -> list[int]:
+    """The versions, of 200 tried in order, that this writer could create."""
+    store = open_store(location)
+    return [number for number in range(200) if wins(store, version(number), b"%d" % writer)]
+
+
+def assert_each_version_has_one_winner(store: Store, won: Sequence[list[int]]) -> None:
+    assert sorted(number for numbers in won for number in numbers) == list(range(200))
+    for writer, numbers in enumerate(won):
+        assert {store.get(version(number)) for number in numbers} <= {b"%d" % writer}
+
+
+def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """What the calls return, each on a thread of its own, all let go at one moment."""
+    gate = threading.Barrier(len(calls))
+
+    def call(index: int) -> Result:
+        gate.wait()
+        return calls[index]()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(call, range(len(calls))))
+
+
+class StoreContract:
+    """Subclass it, name the class ``Test…``, and give a fixture ``location``."""
+
+    @pytest.fixture
+    def location(self) -> str:
+        raise AssertionError("a backend says where its stores are")
+
+    @pytest.fixture
+    def store(self, location: str) -> Store:
+        return open_store(location)
+
+    # -- put if absent -------------------------------------------------------------------------------------------------
+
+    def test_of_32_racing_writers_one_wins_and_the_others_are_told(self, location: str, store: Store) -> None:
+        name = version(0)
+        data = [b"writer %d" % writer for writer in range(THREADS)]
+        won = at_once([partial(wins, open_store(location), name, mine) for mine in data])
+        assert won.count(True) == 1
+        assert store.get(name) == data[won.index(True)]
+
+    def test_racing_writers_fill_200_versions_without_a_gap_or_a_second_winner(
+        self, location: str, store: Store
+    ) -> None:
+        won = at_once([partial(versions_won, location, writer) for writer in range(8)])
+        assert_each_version_has_one_winner(store, won)
+
+    def test_a_loser_changes_nothing(self, store: Store) -> None:
+        store.put_if_absent("name", b"first")
+        before = store.head("name")
+        with pytest.raises(AlreadyExists) as told:
+            store.put_if_absent("name", b"second")
+        assert (told.value.name, told.value.root) == ("name", store.url)
+        assert store.get("name") == b"first"
+        assert store.head("name") == before
+
+    def test_a_deleted_name_can_be_won_again(self, store: Store) -> None:
+        store.put_if_absent("name", b"first")
+        store.delete("name")
+        store.put_if_absent("name", b"second")
+        assert store.get("name") == b"second"
+
+    def test_a_reader_never_sees_a_part(self, location: str, store: Store) -> None:
+        data, done = bytes(range(256)) * 4096, threading.Event()
+        torn: list[Entry] = []
+
+        def read() -> None:
+            handle = open_store(location)
+            while not done.is_set():
+                torn.extend(entry for entry in handle.list_from(LOG) if handle.get(entry.name) != data)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for number in range(10):
+                store.put_if_absent(version(number), data)
+                store.put(f"{LOG}replaced", data)
+        finally:
+            done.set()
+            reader.join()
+        assert not torn
+
+    # -- the other calls -----------------------------------------------------------------------------------------------
+
+    def test_what_was_put_is_read_by_everybody_at_once(self, location: str, store: Store) -> None:
+        for put, name in ((store.put_if_absent, "a/created"), (store.put, "a/put")):
+            put(name, b"bytes")
+            other = open_store(location)
+            assert other.get(name) == b"bytes"
+            assert name in [entry.name for entry in other.list_from("a/")]
+            assert other.head(name) == other.list_from(name)[0]
+
+    def test_put_replaces(self, store: Store) -> None:
+        store.put("hint", b"a longer first value")
+        first = store.head("hint")
+        store.put("hint", b"second")
+        assert store.get("hint") == b"second"
+        assert first is not None
+        assert store.head("hint") != first
+
+    def test_a_replaced_name_of_the_same_size_has_another_etag(self, store: Store) -> None:
+        tags = set()
+        for data in (b"one", b"two", b"six"):
+            store.put("hint", data)
+            entry = store.head("hint")
+            assert entry is not None
+            tags.add(entry.etag)
+        assert len(tags) == 3
+
+    def test_an_entry_says_size_and_time(self, store: Store) -> None:
+        store.put("name", b"12345")
+        entry = store.head("name")
+        assert isinstance(entry, Entry)
+        assert entry.size == 5
+        assert entry.modified_ms > 1_700_000_000_000
+
+    def test_nothing_and_twelve_megabytes_can_be_put(self, store: Store) -> None:
+        big = bytes(range(250)) * 50_000
+        for put, suffix in ((store.put_if_absent, "created"), (store.put, "put")):
+            put(f"empty {suffix}", b"")
+            put(f"big {suffix}", big)
+            assert store.get(f"empty {suffix}") == b""
+            assert store.get(f"big {suffix}") == big
+
+    def test_an_absent_name_is_not_found(self, store: Store) -> None:
+        store.put("folder/name", b"x")
+        for absent in ("absent", "folder/absent", "absent/absent", "folder", "folder/name/below"):
+            assert store.head(absent) is None
+            first, last = partial(store.read_range, start=0), partial(store.read_range, start=-4)
+            for read in (store.get, partial(first, length=4), partial(last, length=4)):
+                with pytest.raises(NotFound):
+                    read(absent)
+
+    def test_delete_may_be_repeated(self, store: Store) -> None:
+        store.put("folder/name", b"x")
+        for name in ("folder/name", "folder/name", "never", "never/there"):
+            store.delete(name)
+        assert store.head("folder/name") is None
+
+    def test_deleting_a_folder_deletes_nothing(self, store: Store) -> None:
+        store.put("folder/name", b"x")
+        store.delete("folder")
+        assert store.get("folder/name") == b"x"
+
+    def test_sync_takes_names_that_exist(self, store: Store) -> None:
+        store.put("job/part 0", b"x")
+        store.sync(["job/part 0"])
+        store.sync([])
+
+    def test_the_url_opens_the_same_store(self, store: Store) -> None:
+        store.put("name", b"x")
+        again = open_store(store.url)
+        assert again.url == store.url
+        assert not store.url.endswith("/")
+        assert again.get("name") == b"x"
+
+    # -- ranges --------------------------------------------------------------------------------------------------------
+
+    @relaxed
+    @given(data=st.binary(max_size=20), start=st.integers(-25, 25), length=st.integers(0, 25))
+    def test_a_range_is_a_slice(self, store: Store, data: bytes, start: int, length: int) -> None:
+        store.put("ranged", data)
+        assert store.read_range("ranged", start, length) == data[start:][:length]
+
+    def test_a_negative_length_is_refused(self, store: Store) -> None:
+        store.put("name", b"x")
+        with pytest.raises(ValueError, match="-1 bytes"):
+            store.read_range("name", 0, -1)
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+
+    def test_a_list_begins_at_its_start(self, store: Store) -> None:
+        for number in (0, 1, 2, 9, 10, 11):
+            store.put(version(number), b"%d" % number)
+        assert [entry.name for entry in store.list_from(version(9))] == [version(9), version(10), version(11)]
+        assert [entry.name for entry in store.list_from(f"{LOG}{3:020}")] == [version(9), version(10), version(11)]
+
+    def test_a_list_keeps_to_its_folder(self, store: Store) -> None:
+        for name in ("a", "log/1", "log/1.d/x", "log/2", "log/z/y/x", "log1/1", "log 2/1", "z"):
+            store.put(name, b"")
+        assert [entry.name for entry in store.list_from("log/")] == ["log/1", "log/2"]
+        assert [entry.name for entry in store.list_from("")] == ["a", "z"]
+        assert [entry.name for entry in store.list_from("b")] == ["z"]
+        assert [entry.name for entry in store.list_all("log")] == ["log/1", "log/1.d/x", "log/2", "log/z/y/x"]
+        assert store.list_all("log/") == store.list_all("log")
+
+    def test_an_absent_folder_is_empty(self, store: Store) -> None:
+        assert store.list_all() == store.list_from("") == store.list_from(LOG) == store.list_from("a/b/c") == []
+        store.put("name", b"x")
+        assert store.list_from("name/") == store.list_all("name/below") == []
+
+    @pytest.mark.parametrize("start", ["log/.", "log/..", "log/.x", "log/..x"])
+    def test_a_list_may_begin_anywhere(self, store: Store, start: str) -> None:
+        store.put("log/1", b"")
+        assert [entry.name for entry in store.list_from(start)] == ["log/1"]
+
+    @relaxed
+    @given(data=st.data(), kept=st.sets(names, max_size=12))
+    def test_lists_agree_with_a_sorted_set(self, store: Store, data: st.DataObject, kept: set[str]) -> None:
+        for entry in store.list_all():
+            store.delete(entry.name)
+        for name in kept:
+            store.put(name, b"")
+        start = data.draw(names | st.sampled_from(["", "d/", "D/d/", *sorted(kept)]))
+        folder = start[: start.rfind("/") + 1]
+        beside = [name for name in kept if name.rpartition("/")[0] == folder.rstrip("/")]
+        assert [entry.name for entry in store.list_from(start)] == sorted(name for name in beside if name >= start)
+        assert [entry.name for entry in store.list_all()] == sorted(kept)
+        assert [entry.name for entry in store.list_all(folder)] == sorted(n for n in kept if n.startswith(folder))
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("name", ODD_NAMES)
+    def test_a_name_means_its_characters(self, store: Store, name: str) -> None:
+        store.put_if_absent(name, name.encode())
+        assert store.get(name) == name.encode()
+        assert store.read_range(name, 0, 2) == name.encode()[:2]
+        assert store.list_from(name) == store.list_all() == [store.head(name)]
+        assert not wins(store, name, b"again")
+        store.delete(name)
+        assert store.list_all() == []
+
+    @relaxed
+    @given(name=file_names.filter(lambda name: name not in (".", "..")))
+    def test_any_printable_name_can_be_kept(self, store: Store, name: str) -> None:
+        store.put(name, b"x")
+        assert [entry.name for entry in store.list_from(name)] == [name]
+        store.delete(name)
+
+    @calls_by_name
+    @pytest.mark.parametrize("name", HOSTILE_NAMES)
+    def test_a_name_that_leaves_the_root_is_refused(
+        self, store: Store, call: Callable[[Store, str], object], name: str
+    ) -> None:
+        with pytest.raises(StoreError, match="no name below the root"):
+            call(store, name)
+
+    @pytest.mark.parametrize("folder", ["../", "/", "/etc/", "a/../../", "a//"])
+    def test_a_folder_outside_the_root_is_not_listed(self, store: Store, folder: str) -> None:
+        for listing in (store.list_from, store.list_all):
+            with pytest.raises(StoreError, match="no name below the root"):
+                listing(folder)

@@ -1,0 +1,209 @@
+"""A local folder keeps the contract, among processes and with links; and why obstore's own local store does not do."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import LocalStore as ObstoreLocalStore
+
+from anabranch.errors import (
+    AlreadyExists,
+    NotFound,
+    StoreError,
+)
+from anabranch.storage import local, open_store
+from anabranch.storage.local import LocalStore
+from tests.storage.contract import StoreContract, assert_each_version_has_one_winner, version, versions_won
+from tests.storage.disks import files_of, refusing
+
+NAME = version(0)
+
+
+class TestLocal(StoreContract):
+    @pytest.fixture
+    def location(self, tmp_path: Path) -> str:
+        return str(tmp_path / "a folder#1" / "table")
+
+
+class TestLocalWithoutHardLinks(StoreContract):
+    """As on exFAT: the name is claimed by a rename that does not replace."""
+
+    @pytest.fixture
+    def location(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setattr(os, "link", refusing(errno.EPERM))
+        return str(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(str(tmp_path / "table"))
+
+
+# -- many processes ----------------------------------------------------------------------------------------------------
+
+
+_gate: list[Barrier] = []
+
+
+def stand_at(gate: Barrier) -> None:
+    _gate.append(gate)
+
+
+def race(location: str, writer: int) -> list[int]:
+    _gate[0].wait()
+    return versions_won(location, writer)
+
+
+def test_8_processes_fill_200_versions_without_a_gap_or_a_second_winner(store: LocalStore) -> None:
+    context = multiprocessing.get_context("forkserver")
+    gate = context.Barrier(8)
+    with ProcessPoolExecutor(8, mp_context=context, initializer=stand_at, initargs=(gate,)) as pool:
+        won = list(pool.map(partial(race, store.root), range(8)))
+    assert_each_version_has_one_winner(store, won)
+    assert len(files_of(store)) == 200
+
+
+def test_a_store_can_be_sent_to_another_process(store: LocalStore) -> None:
+    assert pickle.loads(pickle.dumps(store)) == store
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(tmp_path: Path, store: LocalStore) -> Iterator[Path]:
+    """A folder beside the table, which must stay as it is, with a link to it from inside the table."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret").write_bytes(b"secret")
+    os.makedirs(store.root)
+    os.symlink(folder, f"{store.root}/link")
+    os.symlink(folder / "secret", f"{store.root}/file link")
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["secret"]
+    assert (folder / "secret").read_bytes() == b"secret"
+
+
+def test_links_are_read(store: LocalStore, outside: Path) -> None:
+    assert store.get("link/secret") == store.get("file link") == b"secret"
+    assert [entry.name for entry in store.list_from("link/")] == ["link/secret"]
+
+
+def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(store: LocalStore, outside: Path) -> None:
+    for call in (store.delete, partial(store.put, data=b"x"), partial(store.put_if_absent, data=b"x")):
+        for name in ("link/secret", "link/new", "link/new/deep"):
+            with pytest.raises(StoreError, match="leads out of the root"):
+                call(name)
+
+
+def test_nothing_is_listed_through_a_link_to_a_folder(store: LocalStore, outside: Path) -> None:
+    assert [entry.name for entry in store.list_all()] == ["file link"]
+
+
+def test_a_link_itself_is_replaced_or_deleted_not_what_it_means(store: LocalStore, outside: Path) -> None:
+    store.put("file link", b"mine")
+    assert store.get("file link") == b"mine"
+    store.delete("link")
+    assert not os.path.lexists(f"{store.root}/link")
+
+
+def test_links_in_a_circle_or_to_nothing_are_no_names(store: LocalStore) -> None:
+    os.makedirs(store.root)
+    os.symlink("circle", f"{store.root}/circle")
+    os.symlink("nothing", f"{store.root}/to nothing")
+    assert store.list_all() == []
+    assert store.head("circle") is store.head("to nothing") is None
+    with pytest.raises(NotFound):
+        store.get("circle")
+
+
+def test_a_root_reached_by_a_link_is_written_to(store: LocalStore, tmp_path: Path) -> None:
+    store.put("name", b"x")
+    os.symlink(store.root, tmp_path / "link")
+    open_store(tmp_path / "link").put("other", b"y")
+    assert sorted(files_of(store)) == ["name", "other"]
+
+
+# -- listing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_looks_at_no_file_before_its_start(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.makedirs(f"{store.root}/_delta_log")
+    for number in range(500):
+        Path(store.root, version(number)).touch()
+    looked_at: list[str] = []
+    file_stat = local._file_stat
+
+    def counted(entry: os.DirEntry[str]) -> os.stat_result | None:
+        looked_at.append(entry.name)
+        return file_stat(entry)
+
+    monkeypatch.setattr(local, "_file_stat", counted)
+    assert len(store.list_from(version(498))) == 2
+    assert len(looked_at) == 2
+
+
+def test_what_is_deleted_while_it_is_listed_is_left_out(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put("a", b"")
+    store.put("b", b"")
+    scandir = os.scandir
+
+    class Deleting:
+        def __init__(self, path: str) -> None:
+            self.found = list(scandir(path))
+
+        def __enter__(self) -> list[os.DirEntry[str]]:
+            os.unlink(f"{store.root}/a")
+            return self.found
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+    monkeypatch.setattr(os, "scandir", Deleting)
+    assert [entry.name for entry in store.list_all()] == ["b"]
+
+
+# -- why not obstore's own ---------------------------------------------------------------------------------------------
+
+
+def test_obstore_creates_atomically(tmp_path: Path) -> None:
+    theirs, data, done = ObstoreLocalStore(tmp_path), bytes(range(256)) * 8192, threading.Event()
+    torn: list[Path] = []
+
+    def read() -> None:
+        while not done.is_set():
+            torn.extend(path for path in tmp_path.iterdir() if "#" not in path.name and path.read_bytes() != data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(20):
+        obstore.put(theirs, f"{number}", data, mode="create")
+    done.set()
+    reader.join()
+    assert not torn
+
+
+def test_obstore_has_no_names_that_end_in_a_staging_number(tmp_path: Path) -> None:
+    theirs = ObstoreLocalStore(tmp_path)
+    with pytest.raises(obstore.exceptions.GenericError, match="trailing"):
+        obstore.put(theirs, "name#1", b"x", mode="create")
+    (tmp_path / "name#1").write_bytes(b"x")
+    assert [meta for found in obstore.list(theirs) for meta in found] == []
+    assert [entry.name for entry in open_store(tmp_path).list_all()] == ["name#1"]
+
+
+def test_already_exists_is_the_loser_and_nothing_else(store: LocalStore) -> None:
+    store.put_if_absent(NAME, b"x")
+    with pytest.raises(AlreadyExists, match=r"00000000000000000000\.json already exists under file:///"):
+        store.put_if_absent(NAME, b"y")
