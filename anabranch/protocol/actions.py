@@ -1,0 +1,246 @@
+"""Actions: the nouns of the transaction log, as values and as JSON lines.
+
+Knows PROTOCOL.md, section "Actions". Knows nothing of stores, versions in flight or rows. Guarantee: what ``*_line``
+functions write is what the section says, and leaves out every field that has no value.
+
+Files are columnar: one Arrow table with the columns of `FILES` (``add``) or `REMOVES` (``remove``), never an object
+per file. The few other actions are frozen values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.protocol.schema import Struct, parse_schema
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+
+VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+
+FILES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", _TEXT_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("stats", pa.string()),
+        ("tags", _TEXT_MAP),
+        ("deletionVector", VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+    ]
+)
+"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which belongs to a commit and not to
+a state.
+"""
+
+REMOVES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", _TEXT_MAP),
+        ("size", pa.int64()),
+        ("stats", pa.string()),
+        ("tags", _TEXT_MAP),
+        ("deletionVector", VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+"""One tombstone."""
+
+FileRow = Mapping[str, Any]
+"""One row of a `FILES` table as a mapping, for the few files that a change touches."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a reader and a writer must know (PROTOCOL.md "Protocol Evolution").
+
+    The feature sets are None where the version numbers alone say it (reader below 3, writer below 7).
+    """
+
+    min_reader: int = 1
+    min_writer: int = 2
+    reader_features: frozenset[str] | None = None
+    writer_features: frozenset[str] | None = None
+
+    @classmethod
+    def from_json(cls, action: Mapping[str, Any]) -> Protocol:
+        """The value of a ``protocol`` action."""
+        readers, writers = action.get("readerFeatures"), action.get("writerFeatures")
+        return cls(
+            min_reader=int(action["minReaderVersion"]),
+            min_writer=int(action["minWriterVersion"]),
+            reader_features=None if readers is None else frozenset(readers),
+            writer_features=None if writers is None else frozenset(writers),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of a ``protocol`` action."""
+        body: dict[str, Any] = {"minReaderVersion": self.min_reader, "minWriterVersion": self.min_writer}
+        if self.reader_features is not None:
+            body["readerFeatures"] = sorted(self.reader_features)
+        if self.writer_features is not None:
+            body["writerFeatures"] = sorted(self.writer_features)
+        return body
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The table's schema, partitioning and properties (PROTOCOL.md "Change Metadata")."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    format: Mapping[str, Any] = field(default_factory=lambda: {"provider": "parquet", "options": {}})
+
+    @classmethod
+    def from_json(cls, action: Mapping[str, Any]) -> Metadata:
+        """The value of a ``metaData`` action."""
+        return cls(
+            id=action["id"],
+            schema_string=action["schemaString"],
+            partition_columns=tuple(action.get("partitionColumns") or ()),
+            configuration=dict(action.get("configuration") or {}),
+            name=action.get("name"),
+            description=action.get("description"),
+            created_time=action.get("createdTime"),
+            format=action.get("format") or {"provider": "parquet", "options": {}},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of a ``metaData`` action."""
+        return _without_none(
+            {
+                "id": self.id,
+                "name": self.name,
+                "description": self.description,
+                "format": {"provider": self.format["provider"], "options": dict(self.format.get("options") or {})},
+                "schemaString": self.schema_string,
+                "partitionColumns": list(self.partition_columns),
+                "configuration": dict(self.configuration),
+                "createdTime": self.created_time,
+            }
+        )
+
+    @cached_property
+    def schema(self) -> Struct:
+        """The logical columns."""
+        return parse_schema(self.schema_string)
+
+
+@dataclass(frozen=True)
+class AppTransaction:
+    """How far an application has written (PROTOCOL.md "Transaction Identifiers")."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+    @classmethod
+    def from_json(cls, action: Mapping[str, Any]) -> AppTransaction:
+        """The value of a ``txn`` action."""
+        return cls(action["appId"], int(action["version"]), action.get("lastUpdated"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of a ``txn`` action."""
+        return _without_none({"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated})
+
+
+@dataclass(frozen=True)
+class DomainMetadata:
+    """A named piece of configuration (PROTOCOL.md "Domain Metadata")."""
+
+    domain: str
+    configuration: str
+    removed: bool = False
+
+    @classmethod
+    def from_json(cls, action: Mapping[str, Any]) -> DomainMetadata:
+        """The value of a ``domainMetadata`` action."""
+        return cls(action["domain"], action["configuration"], bool(action.get("removed")))
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of a ``domainMetadata`` action."""
+        return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
+
+
+def line(kind: str, body: Mapping[str, Any]) -> str:
+    """One action as it stands in a commit file, without the newline."""
+    return json.dumps({kind: body}, ensure_ascii=False, separators=(",", ":"))
+
+
+def add_body(file: FileRow, *, data_change: bool) -> dict[str, Any]:
+    """The body of an ``add`` action for one row of a `FILES` table."""
+    body = _without_none({name: file.get(name) for name in FILES.names})
+    body["partitionValues"] = dict(file.get("partitionValues") or {})
+    body["dataChange"] = data_change
+    return _with_plain_parts(body)
+
+
+def remove_body(file: FileRow, *, deletion_timestamp: int, data_change: bool) -> dict[str, Any]:
+    """The body of the ``remove`` action that ends one live file, given as a row of a `FILES` table.
+
+    It carries the file's vector, since a logical file is a path *with* its vector.
+    """
+    kept = ("path", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    body = _without_none({name: file.get(name) for name in kept})
+    body["partitionValues"] = dict(file.get("partitionValues") or {})
+    body |= {"deletionTimestamp": deletion_timestamp, "dataChange": data_change, "extendedFileMetadata": True}
+    return _with_plain_parts(body)
+
+
+def add_lines(files: pa.Table, *, data_change: bool) -> Iterator[str]:
+    """``add`` lines for a `FILES` table."""
+    return (line("add", add_body(file, data_change=data_change)) for file in files.to_pylist())
+
+
+def empty_files() -> pa.Table:
+    """No files."""
+    return FILES.empty_table()
+
+
+def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
+    """A `FILES` table of these rows; absent fields are null."""
+    full = [{name: row.get(name) for name in FILES.names} for row in rows]
+    for row in full:
+        row["partitionValues"] = _pairs(row["partitionValues"] or {})
+        row["tags"] = None if row["tags"] is None else _pairs(row["tags"])
+    return pa.Table.from_pylist(full, schema=FILES)
+
+
+def _with_plain_parts(body: dict[str, Any]) -> dict[str, Any]:
+    if "tags" in body:
+        body["tags"] = dict(body["tags"])
+    if "deletionVector" in body:
+        body["deletionVector"] = _without_none(body["deletionVector"])
+    return body
+
+
+def _pairs(mapping: Any) -> list[tuple[str, str | None]]:
+    return list(dict(mapping).items())
+
+
+def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,180 @@
+"""Features: what a table demands of its readers and writers, and what is understood here.
+
+Knows PROTOCOL.md, sections "Table Features" and "Requirements for Readers / Writers". Pure. Guarantee: a table that
+needs a feature unknown here is refused by that feature's name, before anything is read wrongly or written at all.
+
+A feature can be *listed* (the protocol action names it, or an old version number implies it) and *active* (the
+metadata uses it). A feature whose listing alone binds a writer is refused when listed; the others only when active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from anabranch.errors import UnsupportedFeature
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+
+DELETION_VECTORS = "deletionVectors"
+TIMESTAMP_NTZ = "timestampNtz"
+
+READABLE = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping"})
+"""Reader features understood here; ``columnMapping`` as long as its mode is ``none``."""
+
+WRITABLE = READABLE | {
+    "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "changeDataFeed",
+    "generatedColumns",
+    "identityColumns",
+    "allowColumnDefaults",
+    "domainMetadata",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "columnMapping",
+}
+"""Writer features whose listing asks nothing as long as they are not active (see `active`)."""
+
+_IMPLIED_BY_READER = {2: {"columnMapping"}}
+_IMPLIED_BY_WRITER = {
+    2: {"appendOnly", "invariants"},
+    3: {"checkConstraints"},
+    4: {"changeDataFeed", "generatedColumns"},
+    5: {"columnMapping"},
+    6: {"identityColumns"},
+}
+_HONOURED_WHEN_ACTIVE = frozenset(
+    {DELETION_VECTORS, TIMESTAMP_NTZ, "appendOnly", "vacuumProtocolCheck", "domainMetadata"}
+)
+_ONLY_CHANGES = frozenset({"changeDataFeed"})
+"""Active features that bind a writer who changes rows, but not one who only adds some."""
+
+_BY_FLAG = {
+    "changeDataFeed": "delta.enableChangeDataFeed",
+    "icebergCompatV1": "delta.enableIcebergCompatV1",
+    "icebergCompatV2": "delta.enableIcebergCompatV2",
+    "rowTracking": "delta.enableRowTracking",
+    "inCommitTimestamp": "delta.enableInCommitTimestamps",
+}
+_BY_COLUMN = {
+    "generatedColumns": "delta.generationExpression",
+    "identityColumns": "delta.identity.start",
+    "invariants": "delta.invariants",
+    "allowColumnDefaults": "CURRENT_DEFAULT",
+    "char / varchar length": "__CHAR_VARCHAR_TYPE_STRING",
+}
+
+
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a reader must understand, by name, whichever way the protocol says it."""
+    if protocol.min_reader >= 3:
+        return protocol.reader_features or frozenset()
+    return frozenset().union(
+        *(names for version, names in _IMPLIED_BY_READER.items() if version <= protocol.min_reader)
+    )
+
+
+def writer_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a writer must understand, by name."""
+    if protocol.min_writer >= 7:
+        return protocol.writer_features or frozenset()
+    return frozenset().union(
+        *(names for version, names in _IMPLIED_BY_WRITER.items() if version <= protocol.min_writer)
+    )
+
+
+def active(metadata: Metadata) -> frozenset[str]:
+    """The features that this metadata really uses."""
+    configuration = metadata.configuration
+    names = {feature for feature, key in _BY_FLAG.items() if configuration.get(key, "").lower() == "true"}
+    names |= {
+        feature for feature, key in _BY_COLUMN.items() if any(key in f.metadata for f in _fields(metadata.schema))
+    }
+    if any(key.startswith("delta.constraints.") for key in configuration):
+        names.add("checkConstraints")
+    if configuration.get("delta.columnMapping.mode", "none").lower() != "none":
+        names.add("columnMapping")
+    return frozenset(names | required_by_types(metadata.schema))
+
+
+def required_by_types(schema: Struct) -> frozenset[str]:
+    """The features that the types of these columns ask for."""
+    types = set(_type_names(schema))
+    return frozenset(
+        ({TIMESTAMP_NTZ} if "timestamp_ntz" in types else set()) | ({"variantType"} if "variant" in types else set())
+    )
+
+
+def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
+    """Refuse a table that cannot be read rightly.
+
+    Raises:
+        UnsupportedFeature: with the feature's name.
+    """
+    if protocol.min_reader > 3:
+        raise UnsupportedFeature(table=table, kind="reader", feature=f"of reader version {protocol.min_reader}")
+    _refuse(table, "reader", reader_features(protocol) - READABLE)
+    _refuse(table, "reader", active(metadata) & {"columnMapping", "variantType"})
+
+
+def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
+    """Refuse a table that cannot be written rightly; ``changes_rows`` is false for a command that only adds rows.
+
+    Raises:
+        UnsupportedFeature: with the feature's name.
+    """
+    check_readable(table, protocol, metadata)
+    if protocol.min_writer > 7:
+        raise UnsupportedFeature(table=table, kind="writer", feature=f"of writer version {protocol.min_writer}")
+    _refuse(table, "writer", writer_features(protocol) - WRITABLE)
+    spared = _HONOURED_WHEN_ACTIVE | (frozenset() if changes_rows else _ONLY_CHANGES)
+    _refuse(table, "writer", active(metadata) - spared)
+
+
+def protocol_for(schema: Struct, *, vectors: bool) -> Protocol:
+    """The least protocol for a new table of these columns, as delta-spark 4 would choose it."""
+    needed = required_by_types(schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
+    if not needed:
+        return Protocol(min_reader=1, min_writer=2)
+    return Protocol(3, 7, frozenset(needed), frozenset(needed | {"appendOnly", "invariants"}))
+
+
+def _refuse(table: str, kind: str, features: frozenset[str]) -> None:
+    for feature in sorted(features):
+        raise UnsupportedFeature(table=table, kind=kind, feature=feature)
+
+
+def _fields(type_: DataType) -> Iterator[Field]:
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield field
+            yield from _fields(field.type)
+    for part in _parts(type_):
+        yield from _fields(part)
+
+
+def _type_names(type_: DataType) -> Iterator[str]:
+    if isinstance(type_, str):
+        yield type_
+    for part in _parts(type_):
+        yield from _type_names(part)
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield from _type_names(field.type)
+
+
+def _parts(type_: DataType) -> tuple[Any, ...]:
+    if isinstance(type_, Array):
+        return (type_.element,)
+    return (type_.key, type_.value) if isinstance(type_, Map) else ()
+
+
+def describe(protocol: Protocol) -> Mapping[str, Any]:
+    """The protocol in the words of DESCRIBE DETAIL."""
+    return {
+        "minReaderVersion": protocol.min_reader,
+        "minWriterVersion": protocol.min_writer,
+        "tableFeatures": sorted(reader_features(protocol) | writer_features(protocol)),
+    }

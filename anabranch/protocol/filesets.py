@@ -1,0 +1,40 @@
+"""A file set: some files of one snapshot, with all that is needed to read their rows.
+
+Pure data, passed between the rooms that choose files and the rooms that read rows, so that neither knows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.protocol.schema import Struct
+
+Marks = Mapping[str, BitMap64]
+"""Rows by address: path as in the log -> physical positions in that file, counted from 0."""
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files to read: where, of what columns, and which of their rows are already deleted.
+
+    ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
+    them that has a deletion vector, the deleted positions.
+    """
+
+    root: str
+    schema: Struct
+    partition_columns: tuple[str, ...]
+    files: pa.Table
+    vectors: Marks
+
+    def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
+        """The files of these paths only."""
+        keep = pc.is_in(self.files["path"], value_set=pa.array(list(paths), pa.string()))
+        return replace(
+            self, files=self.files.filter(keep), vectors={p: v for p, v in self.vectors.items() if p in paths}
+        )

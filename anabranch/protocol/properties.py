@@ -1,0 +1,167 @@
+"""Table properties: what each one means and which values it takes.
+
+Knows the ``delta.*`` properties of Delta Lake that this version honours and the ``anabranch.*`` ones. Pure.
+Guarantee: a property that would change what a writer must do, and that is not honoured here, is refused when it is
+set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import InvalidProperty
+
+WRITE_SERIALIZABLE = "WriteSerializable"
+SERIALIZABLE = "Serializable"
+_DAY_MS = 86_400_000
+_UNITS_MS = {
+    "millisecond": 1,
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": _DAY_MS,
+    "week": 7 * _DAY_MS,
+}
+
+
+def _boolean(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("it takes true or false")
+    return text.strip().lower() == "true"
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("it takes a whole number from 1")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < -1:
+        raise ValueError("it takes a whole number from 0, or -1 for all columns")
+    return value
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for value in values:
+            if value.lower() == text.strip().lower():
+                return value
+        raise ValueError("it takes " + " or ".join(values))
+
+    return parse
+
+
+def interval_ms(text: str) -> int:
+    """Milliseconds of an interval such as ``interval 30 days`` or ``interval 1 week 2 hours``.
+
+    Raises:
+        ValueError: not such an interval.
+    """
+    words = text.lower().split()
+    pairs = re.findall(r"(\d+)\s+([a-z]+?)s?(?=\s|$)", " ".join(words[1:] if words[:1] == ["interval"] else words))
+    if not pairs or any(unit not in _UNITS_MS for _, unit in pairs):
+        raise ValueError("it takes an interval such as 'interval 30 days'")
+    return sum(int(number) * _UNITS_MS[unit] for number, unit in pairs)
+
+
+def _conflict_resolution(text: str) -> str:
+    value = _choice("file", "row", "redo")(text)
+    if value == "redo":
+        raise ValueError("redo is not built yet; it takes file or row")
+    return value
+
+
+_KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "delta.isolationLevel": (_choice(WRITE_SERIALIZABLE, SERIALIZABLE), WRITE_SERIALIZABLE),
+    "delta.enableDeletionVectors": (_boolean, "false"),
+    "delta.appendOnly": (_boolean, "false"),
+    "delta.checkpointInterval": (_positive, "10"),
+    "delta.logRetentionDuration": (interval_ms, "interval 30 days"),
+    "delta.deletedFileRetentionDuration": (interval_ms, "interval 1 week"),
+    "delta.dataSkippingNumIndexedCols": (_count, "32"),
+    "delta.dataSkippingStatsColumns": (str, ""),
+    "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
+    "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
+    "delta.minReaderVersion": (_positive, "1"),
+    "delta.minWriterVersion": (_positive, "2"),
+    "anabranch.conflictResolution": (_conflict_resolution, "row"),
+}
+
+
+@dataclass(frozen=True)
+class Properties:
+    """A table's configuration, read with its defaults.
+
+    Example:
+        >>> Properties({"delta.checkpointInterval": "5"}).checkpoint_interval
+        5
+
+    Raises:
+        InvalidProperty: when a value is asked for that another engine set to something unknown here.
+    """
+
+    configuration: Mapping[str, str]
+
+    def __getitem__(self, key: str) -> Any:
+        parse, default = _KNOWN[key]
+        value = self.configuration.get(key, default)
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise InvalidProperty(property=key, value=value, reason=f"{error}.") from None
+
+    @property
+    def isolation_level(self) -> str:
+        """``WriteSerializable`` (default) or ``Serializable``."""
+        return str(self["delta.isolationLevel"])
+
+    @property
+    def vectors(self) -> bool:
+        """Whether DML marks rows instead of rewriting files."""
+        return bool(self["delta.enableDeletionVectors"])
+
+    @property
+    def conflict_resolution(self) -> str:
+        """``file`` or ``row``; without vectors, conflicts are per file whatever is set."""
+        return str(self["anabranch.conflictResolution"]) if self.vectors else "file"
+
+    @property
+    def checkpoint_interval(self) -> int:
+        """A checkpoint is written every so many commits."""
+        return int(self["delta.checkpointInterval"])
+
+    @property
+    def append_only(self) -> bool:
+        """Whether rows may never be changed or removed."""
+        return bool(self["delta.appendOnly"])
+
+    @property
+    def tombstone_retention_ms(self) -> int:
+        """How long a checkpoint keeps tombstones, in milliseconds."""
+        return int(self["delta.deletedFileRetentionDuration"])
+
+    def indexed_columns(self) -> tuple[str, ...] | int:
+        """The columns that get statistics: names, or how many of the first leaf columns (-1: all)."""
+        names = str(self["delta.dataSkippingStatsColumns"]).strip()
+        if names:
+            return tuple(name.strip().strip("`") for name in names.split(","))
+        return int(self["delta.dataSkippingNumIndexedCols"])
+
+
+def validate(configuration: Mapping[str, str]) -> None:
+    """Refuse properties that a user may not set here.
+
+    Raises:
+        InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, or a value that the key does not take.
+    """
+    for key, value in configuration.items():
+        if key in _KNOWN:
+            Properties(configuration)[key]
+        elif key.startswith(("delta.", "anabranch.")):
+            raise InvalidProperty(property=key, value=value, reason="this version of Anabranch does not honour it.")

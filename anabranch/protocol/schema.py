@@ -1,0 +1,355 @@
+"""Schemas: the columns of a table as values, as Delta's JSON and as Arrow types.
+
+Knows PROTOCOL.md, sections "Schema Serialization Format" and "Column Mapping" (only where a physical name is kept).
+Knows nothing of rows, files or versions. Pure. Guarantee: ``parse_schema(schema_json(s)) == s``, and the metadata of a
+field comes back as it went in, whether or not this room knows the keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+INTEGERS = ("byte", "short", "integer", "long")
+"""The integer types, from the narrowest."""
+
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_FLOATS = ("float", "double")
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column, or one member of a struct. ``metadata`` is kept as it is."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def physical_name(self) -> str:
+        """The name in data files, statistics and partition values (PROTOCOL.md "Column Mapping")."""
+        return self.metadata.get(PHYSICAL_NAME, self.name)
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Fields in order: a table's schema, or a struct column."""
+
+    fields: tuple[Field, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in order."""
+        return tuple(each.name for each in self.fields)
+
+    def find(self, name: str) -> Field | None:
+        """The field of this name, else the one whose name differs only in case, else None."""
+        folded = name.lower()
+        alike = [each for each in self.fields if each.name.lower() == folded]
+        exact = [each for each in alike if each.name == name]
+        return next(iter(exact or alike), None)
+
+    def field(self, name: str) -> Field:
+        """As `find`; raises `UnknownColumn` when there is none."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownColumn(column=name, columns=", ".join(self.names))
+        return found
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A list of elements of one type."""
+
+    element: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True)
+class Map:
+    """Keys with values."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+
+DataType: TypeAlias = str | Struct | Array | Map
+"""A primitive type by its name in Delta's JSON, such as ``"long"`` or ``"decimal(10,2)"``, or a nested type."""
+
+Schema = Struct
+
+
+# -- Delta's JSON ------------------------------------------------------------------------------------------------------
+
+
+def parse_schema(text: str) -> Struct:
+    """The schema that a ``schemaString`` holds (PROTOCOL.md "Schema Serialization Format").
+
+    Names of primitive types are taken as they are: refusing those that cannot be read is the work of the table
+    features. Raises `InvalidSchema` where the text is not such a schema.
+
+    Example:
+        >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
+        >>> parse_schema(text).names
+        ('id',)
+    """
+    try:
+        parsed = _data_type(json.loads(text))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidSchema(reason=f"the JSON of the schema is damaged ({type(error).__name__}: {error}).") from error
+    if not isinstance(parsed, Struct):
+        raise InvalidSchema(reason="its outermost type is not a struct.")
+    return parsed
+
+
+def schema_json(struct: Struct) -> str:
+    """The text that stands in ``schemaString``, compact, keys in the order in which Spark writes them."""
+    return json.dumps(_type_json(struct), ensure_ascii=False, separators=(",", ":"))
+
+
+def _data_type(parsed: Any) -> DataType:
+    if isinstance(parsed, str):
+        return parsed
+    kind = parsed["type"]
+    if kind == "struct":
+        return Struct(tuple(_field(each) for each in parsed["fields"]))
+    if kind == "array":
+        return Array(_data_type(parsed["elementType"]), bool(parsed.get("containsNull", True)))
+    if kind == "map":
+        return Map(
+            _data_type(parsed["keyType"]), _data_type(parsed["valueType"]), bool(parsed.get("valueContainsNull", True))
+        )
+    raise ValueError(f"there is no nested type {kind!r}")
+
+
+def _field(parsed: Any) -> Field:
+    name = parsed["name"]
+    if not isinstance(name, str):
+        raise TypeError("a field's name is not a string")
+    return Field(
+        name, _data_type(parsed["type"]), bool(parsed.get("nullable", True)), dict(parsed.get("metadata") or {})
+    )
+
+
+def _type_json(data_type: DataType) -> Any:
+    if isinstance(data_type, Struct):
+        return {"type": "struct", "fields": [_field_json(each) for each in data_type]}
+    if isinstance(data_type, Array):
+        return {
+            "type": "array",
+            "elementType": _type_json(data_type.element),
+            "containsNull": data_type.contains_null,
+        }
+    if isinstance(data_type, Map):
+        return {
+            "type": "map",
+            "keyType": _type_json(data_type.key),
+            "valueType": _type_json(data_type.value),
+            "valueContainsNull": data_type.value_contains_null,
+        }
+    return data_type
+
+
+def _field_json(each: Field) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "type": _type_json(each.type),
+        "nullable": each.nullable,
+        "metadata": dict(each.metadata),
+    }
+
+
+# -- Arrow -------------------------------------------------------------------------------------------------------------
+
+_TO_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+_FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pt.is_boolean, "boolean"),
+    (pt.is_int8, "byte"),
+    (lambda t: pt.is_int16(t) or pt.is_uint8(t), "short"),
+    (lambda t: pt.is_int32(t) or pt.is_uint16(t), "integer"),
+    (lambda t: pt.is_int64(t) or pt.is_uint32(t), "long"),
+    (lambda t: pt.is_float16(t) or pt.is_float32(t), "float"),
+    (pt.is_float64, "double"),
+    (lambda t: pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t), "string"),
+    (
+        lambda t: pt.is_binary(t) or pt.is_large_binary(t) or pt.is_binary_view(t) or pt.is_fixed_size_binary(t),
+        "binary",
+    ),
+    (pt.is_date, "date"),
+    (lambda t: pt.is_timestamp(t) and t.tz is not None, "timestamp"),
+    (pt.is_timestamp, "timestamp_ntz"),
+)
+"""Unsigned integers go to the next wider signed type, as delta-rs stores them; there is none for uint64."""
+
+
+def to_arrow(struct: Struct) -> pa.Schema:
+    """The Arrow schema of rows with these columns; timestamps are microseconds, ``timestamp`` in UTC.
+
+    Raises `UnsupportedType` for a type that Arrow rows cannot hold here, such as ``variant``.
+    """
+    return pa.schema(_arrow_fields(struct, ""))
+
+
+def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
+    """The Arrow type of one column; ``column`` is the name that an `UnsupportedType` error gives."""
+    if isinstance(data_type, Struct):
+        return pa.struct(_arrow_fields(data_type, f"{column}."))
+    if isinstance(data_type, Array):
+        inner = arrow_type(data_type.element, f"{column}.element")
+        return pa.list_(pa.field("element", inner, data_type.contains_null))
+    if isinstance(data_type, Map):
+        value = pa.field("value", arrow_type(data_type.value, f"{column}.value"), data_type.value_contains_null)
+        return pa.map_(pa.field("key", arrow_type(data_type.key, f"{column}.key"), nullable=False), value)
+    digits = decimal_of(data_type)
+    if digits is None and data_type not in _TO_ARROW:
+        raise UnsupportedType(column=column, type=data_type)
+    return _TO_ARROW[data_type] if digits is None else pa.decimal128(*digits)
+
+
+def _arrow_fields(struct: Struct, prefix: str) -> list[pa.Field]:
+    return [pa.field(each.name, arrow_type(each.type, prefix + each.name), each.nullable) for each in struct]
+
+
+def from_arrow(schema: pa.Schema) -> Struct:
+    """The Delta schema that can hold rows of an Arrow schema without loss.
+
+    Any kind of string, binary, list or dictionary becomes Delta's one; timestamps of any unit and zone become
+    ``timestamp``, those without a zone ``timestamp_ntz`` (a finer unit than microseconds is cut by the writer); uint8,
+    uint16 and uint32 become the next wider signed type. Raises `UnsupportedType`, naming column and type, for what
+    Delta cannot hold (uint64, durations, times, nulls, …), and `InvalidSchema` where two names differ at most in case.
+    """
+    return _struct_of(schema, "")
+
+
+def _struct_of(arrow_fields: Any, prefix: str) -> Struct:
+    fields = tuple(Field(each.name, _type_of(each.type, prefix + each.name), each.nullable) for each in arrow_fields)
+    seen: set[str] = set()
+    for each in fields:
+        if each.name.lower() in seen:
+            raise InvalidSchema(reason=f"two columns are called {prefix}{each.name}, whatever the case.")
+        seen.add(each.name.lower())
+    return Struct(fields)
+
+
+def _type_of(arrow: pa.DataType, column: str) -> DataType:
+    arrow = _plain(arrow)
+    if pt.is_struct(arrow):
+        return _struct_of([arrow.field(i) for i in range(arrow.num_fields)], f"{column}.")
+    if pt.is_map(arrow):
+        value = _type_of(arrow.item_type, f"{column}.value")
+        return Map(_type_of(arrow.key_type, f"{column}.key"), value, arrow.item_field.nullable)
+    if _is_list(arrow):
+        return Array(_type_of(arrow.value_type, f"{column}.element"), arrow.value_field.nullable)
+    if pt.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= 38:
+        return f"decimal({arrow.precision},{arrow.scale})"
+    for fits, name in _FROM_ARROW:
+        if fits(arrow):
+            return name
+    raise UnsupportedType(column=column, type=str(arrow))
+
+
+def _plain(arrow: pa.DataType) -> pa.DataType:
+    """The type of the values, without dictionary, run-end or extension wrapping."""
+    while True:
+        if pt.is_dictionary(arrow) or pt.is_run_end_encoded(arrow):
+            arrow = arrow.value_type
+        elif isinstance(arrow, pa.BaseExtensionType):
+            arrow = arrow.storage_type
+        else:
+            return arrow
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    views = pt.is_list_view(arrow) or pt.is_large_list_view(arrow)
+    return views or pt.is_list(arrow) or pt.is_large_list(arrow) or pt.is_fixed_size_list(arrow)
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+
+def decimal_of(data_type: DataType) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type, or None for any other type.
+
+    Example:
+        >>> decimal_of("decimal(10,2)")
+        (10, 2)
+    """
+    if data_type == "decimal":
+        return (10, 0)  # Spark's default
+    match = _DECIMAL.fullmatch(data_type) if isinstance(data_type, str) else None
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def upcastable(from_type: DataType, to_type: DataType) -> bool:
+    """Whether every value of one type is a value of the other, so that store assignment never fails or loses digits.
+
+    Integers widen to wider integers and to decimals with enough digits, ``float`` to ``double``, decimals to decimals
+    with no fewer digits on either side of the point. Nested types go element by element (members of a struct by
+    position and name), and a nullable element never becomes one that is not.
+
+    Example:
+        >>> upcastable("integer", "decimal(12,2)"), upcastable("long", "integer")
+        (True, False)
+    """
+    if isinstance(from_type, Struct) and isinstance(to_type, Struct):
+        same = len(from_type) == len(to_type)
+        return same and all(_field_upcastable(a, b) for a, b in zip(from_type, to_type, strict=True))
+    if isinstance(from_type, Array) and isinstance(to_type, Array):
+        return from_type.contains_null <= to_type.contains_null and upcastable(from_type.element, to_type.element)
+    if isinstance(from_type, Map) and isinstance(to_type, Map):
+        parts = upcastable(from_type.key, to_type.key) and upcastable(from_type.value, to_type.value)
+        return parts and from_type.value_contains_null <= to_type.value_contains_null
+    return from_type == to_type or _primitive_upcastable(from_type, to_type)
+
+
+def _field_upcastable(source: Field, target: Field) -> bool:
+    named = source.name.lower() == target.name.lower()
+    return named and source.nullable <= target.nullable and upcastable(source.type, target.type)
+
+
+def _primitive_upcastable(source: DataType, target: DataType) -> bool:
+    for ladder in (INTEGERS, _FLOATS):
+        if source in ladder and target in ladder:
+            return ladder.index(str(source)) <= ladder.index(str(target))
+    wanted, given = decimal_of(target), digits_of(source)
+    return wanted is not None and given is not None and wanted[0] - wanted[1] >= given[0] and wanted[1] >= given[1]
+
+
+def digits_of(data_type: DataType) -> tuple[int, int] | None:
+    """Digits before and after the point that an exact number of this type can have; None for every other type."""
+    if isinstance(data_type, str) and data_type in _DIGITS:
+        return (_DIGITS[data_type], 0)
+    digits = decimal_of(data_type)
+    return digits and (digits[0] - digits[1], digits[1])
