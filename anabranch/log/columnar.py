@@ -1,0 +1,120 @@
+"""File actions of commit files as Arrow tables.
+
+Knows how ``add`` and ``remove`` lines look as JSON. Pure: bytes in, tables out. Never an object per file on the usual
+way: the lines go through Arrow's JSON reader as one buffer. Arrow cannot read JSON maps, so the keys of
+``partitionValues`` and ``tags`` are found first, read as struct fields and turned into maps by columns.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from anabranch.protocol.actions import FILES, REMOVES
+
+ADDS = FILES.append(pa.field("dataChange", pa.bool_()))
+"""``add`` actions of commits."""
+
+DROPS = REMOVES.append(pa.field("dataChange", pa.bool_()))
+"""``remove`` actions of commits."""
+
+_SCHEMAS = {"add": ADDS, "remove": DROPS}
+_TAGGED = re.compile(rb'^.*"tags":\s*\{.*$', re.MULTILINE)
+
+
+def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
+    """The ``add`` and ``remove`` actions among these lines, in order, each with its line's number in a column ``line``.
+
+    Args:
+        lines: newline-separated JSON objects, each ``{"add": …}`` or ``{"remove": …}``.
+        partition_columns: the keys that ``partitionValues`` may have.
+
+    Raises:
+        ValueError: a line is not JSON or has a field of another type than the protocol says.
+    """
+    if not lines.strip():
+        return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
+            DROPS.empty_table(), np.empty(0, np.int64)
+        )
+    keys = {"partitionValues": sorted(partition_columns), "tags": _tag_keys(lines)}
+    table = _read(lines, keys)
+    return _actions(table, "add"), _actions(table, "remove")
+
+
+def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
+    explicit = pa.schema(
+        [(kind, pa.struct([_json_field(f, keys) for f in schema])) for kind, schema in _SCHEMAS.items()]
+    )
+    options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")
+    block = min(max(len(lines), 1 << 20), (1 << 31) - 1) if len(lines) < (1 << 24) else _block_for(lines)
+    return pj.read_json(io.BytesIO(lines), read_options=pj.ReadOptions(block_size=block), parse_options=options)
+
+
+def _block_for(lines: bytes) -> int:
+    """Blocks small enough to parse in parallel, and larger than any line."""
+    longest = max(map(len, lines.split(b"\n")))
+    return max(1 << 23, 2 * longest + 2)
+
+
+def _json_field(field: pa.Field, keys: Mapping[str, list[str]]) -> pa.Field:
+    if not pa.types.is_map(field.type):
+        return field
+    return pa.field(field.name, pa.struct([(key, pa.string()) for key in keys[field.name]]))
+
+
+def _actions(table: pa.Table, kind: str) -> pa.Table:
+    column = table[kind].combine_chunks()
+    numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    column = column.take(pa.array(numbers))
+    schema = _SCHEMAS[kind]
+    arrays = [_column(column, i, field) for i, field in enumerate(schema)]
+    return _with_lines(pa.Table.from_arrays(arrays, schema=schema), numbers)
+
+
+def _column(actions: pa.StructArray, index: int, field: pa.Field) -> pa.Array:
+    values = pc.struct_field(actions, [index])
+    if pa.types.is_map(field.type):
+        return struct_to_map(values, keep_nulls=field.name == "partitionValues")
+    return values
+
+
+def _with_lines(table: pa.Table, numbers: np.ndarray[Any, Any]) -> pa.Table:
+    return table.append_column("line", pa.array(numbers, pa.int64()))
+
+
+def struct_to_map(values: pa.StructArray, *, keep_nulls: bool) -> pa.Array:
+    """A map<string,string> array from a struct of strings; a field without value is left out, or kept as null."""
+    rows, keys = len(values), [field.name for field in values.type]
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    cells = [pc.struct_field(values, [i]) for i in range(len(keys))]
+    present = np.ones((rows, len(keys)), bool) if keep_nulls else _validity(cells, rows)
+    present &= valid[:, None]
+    offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int32)
+    # row-major order: cell (row, key) stands at key * rows + row of the concatenated columns
+    row_of, key_of = np.nonzero(present)
+    items = pa.concat_arrays(cells).take(pa.array(key_of * rows + row_of)) if cells else pa.array([], pa.string())
+    names = pa.array(keys, pa.string()).take(pa.array(key_of)) if keys else pa.array([], pa.string())
+    mask = pa.array(np.concatenate([~valid, [False]]))
+    starts = pc.if_else(mask, pa.scalar(None, pa.int32()), pa.array(offsets))
+    return pa.MapArray.from_arrays(starts, names, items)
+
+
+def _validity(cells: list[pa.Array], rows: int) -> np.ndarray[Any, Any]:
+    columns = [cell.is_valid().to_numpy(zero_copy_only=False) for cell in cells]
+    return np.column_stack(columns) if columns else np.ones((rows, 0), bool)
+
+
+def _tag_keys(lines: bytes) -> list[str]:
+    keys: set[str] = set()
+    for match in _TAGGED.finditer(lines):
+        for body in json.loads(match[0]).values():
+            keys.update((body.get("tags") or {}).keys())
+    return sorted(keys)

@@ -1,0 +1,164 @@
+"""The log of one table: its newest snapshot, the commits after a version, and the one put that is a commit.
+
+Knows names and versions; knows nothing of conflicts. Snapshots are shared by all handles of one path in a process and
+refreshed by what is new. Guarantee: what a refresh gives is at least as new as every commit that was acknowledged
+before it began, and never a mixture of two tables that stood under one path.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from anabranch.errors import AlreadyExists, NotATable, VersionNotFound
+from anabranch.log.checkpoint import checkpoint_bytes, put_checkpoint
+from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.names import checkpoint_version, commit_name, commit_version, first_name
+from anabranch.log.segment import contiguous, earliest_version, find_segment
+from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
+from anabranch.protocol.actions import REMOVES
+from anabranch.storage.contract import Entry, Store
+
+_newest: dict[str, Snapshot] = {}
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Known:
+    """A version that somebody has seen: its number, and size and etag of its file, None where there was no table."""
+
+    version: int
+    identity: tuple[int, str | None] | None
+    is_commit: bool
+
+    @classmethod
+    def nothing(cls) -> Known:
+        """Before there was a table."""
+        return cls(-1, None, False)
+
+    @classmethod
+    def snapshot(cls, snapshot: Snapshot) -> Known:
+        """The version of a snapshot."""
+        is_commit = commit_version(snapshot.segment.newest.name) is not None
+        return cls(snapshot.version, snapshot.identity if is_commit else None, is_commit)
+
+    @classmethod
+    def commit(cls, commit: Commit) -> Known:
+        """The version of a commit."""
+        return cls(commit.version, commit.identity, True)
+
+
+class Log:
+    """The transaction log in ``store``.
+
+    Example:
+        >>> log = Log(open_store("/data/flights"))
+        >>> log.snapshot().version
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.table = store, store.url
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The newest snapshot, refreshed now, or that of an older version.
+
+        Raises:
+            NotATable: there is no table.
+            VersionNotFound: the version does not exist or was cleaned up.
+            CorruptLog: the log is damaged.
+            UnsupportedFeature: a reader feature is unknown here.
+        """
+        newest = self._refreshed()
+        if version is None or version == newest.version:
+            return newest
+        if version > newest.version:
+            earliest = earliest_version(self.store)
+            raise VersionNotFound(table=self.table, version=version, earliest=earliest, latest=newest.version)
+        return load_snapshot(self.store, find_segment(self.store, version))
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        try:
+            self.snapshot()
+        except NotATable:
+            return False
+        return True
+
+    def commits_after(self, known: Known, partition_columns: Collection[str] = ()) -> list[Commit] | None:
+        """Every commit after one that is known, oldest first; None where another table now stands at this path.
+
+        Raises:
+            CorruptLog: one of them is missing or damaged, or was cleaned up.
+        """
+        entries = _commit_entries(self.store.list_from(first_name(max(known.version, 0))))
+        own = [entry for entry in entries if commit_version(entry.name) == known.version]
+        if own and known.identity not in (None, (own[0].size, own[0].etag)):
+            return None
+        if not entries and known.is_commit:
+            return None  # not even the known one is there any more
+        later = entries[len(own) :]
+        contiguous(self.table, later, known.version + 1)
+        return [parse_commit(self.table, read_commit(self.store, entry), partition_columns) for entry in later]
+
+    def put(self, version: int, data: bytes) -> bool:
+        """Place a commit; True if it is mine now, False if the version was taken.
+
+        Raises:
+            PutOutcomeUnknown: the store did not say.
+            StoreError: it was refused, and nothing was written.
+        """
+        try:
+            self.store.put_if_absent(commit_name(version), data)
+        except AlreadyExists:
+            return False
+        return True
+
+    def read(self, version: int, partition_columns: Sequence[str] = ()) -> Commit | None:
+        """The commit of one version, if it is there."""
+        entry = self.store.head(commit_name(version))
+        return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_columns)
+
+    def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int) -> None:
+        """Write a classic checkpoint of a snapshot, with the tombstones that are not yet older than the retention."""
+        tombstones = snapshot.tombstones
+        oldest = now_ms - snapshot.properties.tombstone_retention_ms
+        fresh = [t is None or t >= oldest for t in tombstones["deletionTimestamp"].to_pylist()]
+        kept = tombstones.filter(fresh) if len(tombstones) else REMOVES.empty_table()
+        data, actions = checkpoint_bytes(snapshot.head, snapshot.files, kept)
+        put_checkpoint(self.store, snapshot.version, data, actions=actions, files=len(snapshot.files))
+
+    def _refreshed(self) -> Snapshot:
+        with _guard:
+            known = _newest.get(self.table)
+        snapshot = self._advance(known) if known else None
+        snapshot = snapshot or load_snapshot(self.store, find_segment(self.store))
+        with _guard:
+            _newest[self.table] = snapshot
+        return snapshot
+
+    def _advance(self, known: Snapshot) -> Snapshot | None:
+        """The known snapshot with what was committed since, or None where it must be read anew."""
+        listing = self.store.list_from(first_name(known.version))
+        entries = _commit_entries(listing)
+        if not entries or commit_version(entries[0].name) != known.version:
+            return None
+        if (entries[0].size, entries[0].etag) != known.identity:
+            return None
+        new = entries[1:]
+        contiguous(self.table, new, known.version + 1)
+        checkpoints = [e for e in listing if checkpoint_version(e.name) is not None]
+        return known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
+
+
+def forget(table: str | None = None) -> None:
+    """Drop shared snapshots, of one table or of all, so that the next use reads the log anew."""
+    with _guard:
+        if table is None:
+            _newest.clear()
+        else:
+            _newest.pop(table, None)
+
+
+def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in listing if commit_version(entry.name) is not None]

@@ -1,0 +1,75 @@
+"""Replay: from file actions to the set of live files.
+
+Knows PROTOCOL.md, section "Action Reconciliation": the newest action on a (path, vector) decides. Pure and columnar:
+a key per action, sorted out by Arrow and numpy; never an object per file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.log.commits import line_numbers
+from anabranch.protocol.actions import FILES, REMOVES
+
+_SEPARATOR = "\x00"
+
+
+def keys(actions: pa.Table) -> pa.ChunkedArray:
+    """What tells two logical files apart: the path together with the vector."""
+    vector = actions["deletionVector"]
+    if vector.null_count == len(vector):
+        return actions["path"]
+    offset = pc.fill_null(pc.cast(pc.struct_field(vector, "offset"), pa.string()), "")
+    parts = [pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), offset]
+    identity = pc.fill_null(pc.binary_join_element_wise(*parts, _SEPARATOR), "")
+    joined = pc.binary_join_element_wise(actions["path"], identity, _SEPARATOR)
+    return pc.if_else(pc.is_valid(vector), joined, actions["path"])
+
+
+def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.ChunkedArray]:
+    """The end state of a run of commits, given by ``add`` and ``remove`` actions with their ``line``.
+
+    Returns:
+        the live files (`FILES`), the tombstones (`REMOVES`), and the keys that anything was said about.
+    """
+    all_keys = pa.chunked_array(keys(adds).chunks + keys(removes).chunks, pa.string())
+    if len(all_keys) == 0:
+        return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
+    last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
+    live = pa.array(last[: len(adds)])
+    gone = pa.array(last[len(adds) :])
+    return adds.filter(live).select(FILES.names), removes.filter(gone).select(REMOVES.names), all_keys
+
+
+def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> pa.Table:
+    """Live files after one more run of commits."""
+    live, _, touched = replay(adds, removes)
+    if len(removes) == 0 and not _intersects(files, touched):
+        return pa.concat_tables([files, live])
+    return pa.concat_tables([without(files, touched), live])
+
+
+def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
+    """The actions whose key is not among ``touched``."""
+    if len(touched) == 0 or len(actions) == 0:
+        return actions
+    return actions.filter(pc.invert(pc.is_in(keys(actions), value_set=touched.combine_chunks())))
+
+
+def _intersects(files: pa.Table, touched: pa.ChunkedArray) -> bool:
+    """Whether an add names a file that is live already, as when statistics are added later."""
+    if len(touched) == 0:
+        return False
+    return bool(pc.any(pc.is_in(keys(files), value_set=touched.combine_chunks())).as_py())
+
+
+def _last_per_key(all_keys: pa.ChunkedArray, lines: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A mask of the actions that have the highest line of their key."""
+    codes = all_keys.combine_chunks().dictionary_encode().indices.to_numpy()
+    highest = np.full(int(codes.max()) + 1, -1, np.int64)
+    np.maximum.at(highest, codes, lines)
+    return lines == highest[codes]

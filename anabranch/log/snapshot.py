@@ -1,0 +1,227 @@
+"""Snapshot: the table at one version.
+
+Knows one version and nothing of transactions. Guarantee: a snapshot never changes; what it has not read yet (its
+files, its tombstones) it reads from the same log files that make up its version. Protocol and metadata are there from
+the start, so that a writer that only appends never reads an ``add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from anabranch.errors import CorruptLog, NotFound
+from anabranch.log.checkpoint import CheckpointFile, CheckpointHead
+from anabranch.log.commits import Head, Raw, parse_files, parse_head
+from anabranch.log.names import checkpoint_version, commit_name, commit_version
+from anabranch.log.replay import applied, replay, without
+from anabranch.log.segment import Segment
+from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
+from anabranch.protocol.features import check_readable
+from anabranch.protocol.properties import Properties
+from anabranch.protocol.schema import Struct
+from anabranch.storage.contract import Entry, Store
+
+
+@dataclass(frozen=True)
+class State:
+    """All of a version but its files."""
+
+    protocol: Protocol
+    metadata: Metadata
+    app_transactions: Mapping[str, AppTransaction]
+    domains: Mapping[str, DomainMetadata]
+    timestamp: int
+
+
+class Snapshot:
+    """The table at ``version``.
+
+    Attributes:
+        table: canonical URL of the table's root.
+        version: counted from 0.
+        identity: size and etag of the newest log file, by which a table made again under the same path is told apart.
+
+    Example:
+        >>> snapshot = open_log("/data/flights").snapshot()
+        >>> snapshot.version, snapshot.files.num_rows
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        segment: Segment,
+        state: State,
+        files: pa.Table | None = None,
+    ) -> None:
+        self.store, self.segment, self.state = store, segment, state
+        self.table, self.version, self.identity = store.url, segment.version, segment.identity
+        if files is not None:
+            self.__dict__["files"] = files
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.table!r}, version={self.version})"
+
+    @property
+    def protocol(self) -> Protocol:
+        """What readers and writers must know."""
+        return self.state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """Schema, partitioning and properties."""
+        return self.state.metadata
+
+    @property
+    def schema(self) -> Struct:
+        """The columns."""
+        return self.metadata.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, in their order."""
+        return self.metadata.partition_columns
+
+    @cached_property
+    def properties(self) -> Properties:
+        """The table's properties with their defaults."""
+        return Properties(self.metadata.configuration)
+
+    @property
+    def timestamp(self) -> int:
+        """When this version was committed, in milliseconds since 1970."""
+        return self.state.timestamp
+
+    @cached_property
+    def files(self) -> pa.Table:
+        """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
+        checkpoint = self._checkpoint
+        base = checkpoint.files() if checkpoint else empty_files()
+        live, _, touched = replay(*self._file_actions)
+        return pa.concat_tables([without(base, touched), live])
+
+    @cached_property
+    def tombstones(self) -> pa.Table:
+        """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
+        checkpoint = self._checkpoint
+        _, gone, touched = replay(*self._file_actions)
+        return pa.concat_tables([without(checkpoint.tombstones(), touched), gone]) if checkpoint else gone
+
+    @property
+    def files_are_loaded(self) -> bool:
+        """Whether `files` has been read; a test asserts with it that an append reads none."""
+        return "files" in self.__dict__
+
+    @property
+    def head(self) -> CheckpointHead:
+        """What a checkpoint of this version says besides files."""
+        state = self.state
+        return CheckpointHead(state.protocol, state.metadata, state.app_transactions, state.domains)
+
+    def followed_by(self, entries: Sequence[Entry], checkpoint: Entry | None = None) -> Snapshot:
+        """The snapshot after these further commits; costs what they changed, not what the table holds.
+
+        Args:
+            entries: the commit files that follow this version, in order.
+            checkpoint: a checkpoint at or before the newest of them that a later full read may start from.
+        """
+        state, files = self.state, self.__dict__.get("files")
+        for raw in (read_commit(self.store, entry) for entry in entries):
+            head = parse_head(self.table, raw)
+            if files is not None:
+                columns = (
+                    *state.metadata.partition_columns,
+                    *(head.metadata.partition_columns if head.metadata else ()),
+                )
+                files = applied(files, *parse_files(self.table, [raw], columns))
+            state = _advanced(state, head, raw.timestamp)
+        check_readable(self.table, state.protocol, state.metadata)
+        return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, files)
+
+    @property
+    def _checkpoint(self) -> CheckpointFile | None:
+        return open_checkpoint(self.store, self.segment)
+
+    @cached_property
+    def _file_actions(self) -> tuple[pa.Table, pa.Table]:
+        raws = [read_commit(self.store, entry) for entry in self.segment.commits]
+        return parse_files(self.table, raws, self.partition_columns)
+
+
+def load_snapshot(store: Store, segment: Segment) -> Snapshot:
+    """Build the snapshot of a segment; reads no file action.
+
+    Raises:
+        CorruptLog: no protocol or metadata is found, or a log file is damaged.
+        UnsupportedFeature: the table needs a reader feature unknown here.
+    """
+    checkpoint = open_checkpoint(store, segment)
+    head = checkpoint.head() if checkpoint else CheckpointHead(None, None, {}, {})
+    protocol, metadata = head.protocol, head.metadata
+    apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
+    for raw in (read_commit(store, entry) for entry in segment.commits):
+        said = parse_head(store.url, raw)
+        protocol, metadata = said.protocol or protocol, said.metadata or metadata
+        apps |= {t.app_id: t for t in said.app_transactions}
+        domains |= {d.domain: d for d in said.domains}
+        timestamp = int(said.info.get("inCommitTimestamp") or raw.timestamp)
+    if protocol is None or metadata is None:
+        missing = "protocol" if protocol is None else "metaData"
+        raise CorruptLog(
+            table=store.url,
+            file=commit_name(segment.version),
+            reason=f"no {missing} action is found up to this version.",
+        )
+    check_readable(store.url, protocol, metadata)
+    return Snapshot(store, segment, State(protocol, metadata, apps, _live(domains), timestamp))
+
+
+def open_checkpoint(store: Store, segment: Segment) -> CheckpointFile | None:
+    """The segment's checkpoint, if it has one."""
+    version = checkpoint_version(segment.checkpoint.name) if segment.checkpoint else None
+    return None if version is None else CheckpointFile(store, version)
+
+
+def read_commit(store: Store, entry: Entry) -> Raw:
+    """A commit file with what the listing said of it.
+
+    Raises:
+        CorruptLog: the file vanished after it was listed.
+    """
+    version = commit_version(entry.name)
+    assert version is not None
+    try:
+        data = store.get(entry.name)
+    except NotFound:
+        raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
+    return Raw(version, data, entry.modified_ms, (entry.size, entry.etag))
+
+
+def _advanced(state: State, head: Head, written: int) -> State:
+    domains = {**state.domains, **{d.domain: d for d in head.domains}}
+    return State(
+        protocol=head.protocol or state.protocol,
+        metadata=head.metadata or state.metadata,
+        app_transactions={**state.app_transactions, **{t.app_id: t for t in head.app_transactions}},
+        domains=_live(domains),
+        timestamp=int(head.info.get("inCommitTimestamp") or written),
+    )
+
+
+def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]:
+    return {name: domain for name, domain in domains.items() if not domain.removed}
+
+
+def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: Entry | None) -> Segment:
+    """The segment of the newest version, beginning at the newer checkpoint if there is one."""
+    newest = commit_version(entries[-1].name)
+    assert newest is not None
+    commits = (*segment.commits, *entries)
+    if checkpoint is None:
+        return Segment(newest, segment.checkpoint, commits, entries[-1])
+    start = checkpoint_version(checkpoint.name) or 0
+    later = tuple(e for e in commits if (commit_version(e.name) or 0) > start)
+    return Segment(newest, checkpoint, later, entries[-1])

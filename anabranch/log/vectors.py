@@ -1,0 +1,84 @@
+"""Deletion vectors out of the store.
+
+Knows where a descriptor's bytes lie. Guarantee: a vector comes back only when its checksum, magic number and
+cardinality are right; vectors are immutable once logged, so the small ones are kept and shared.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.errors import CorruptVector, NotFound
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.paths import store_name
+from anabranch.protocol.vectors import Descriptor, inline, unframe
+from anabranch.storage.contract import Store
+
+_KEPT = 512
+_kept: OrderedDict[tuple[str, str, int, int], BitMap64] = OrderedDict()
+_guard = threading.Lock()
+
+
+def vector_of(store: Store, file: FileRow) -> BitMap64:
+    """The deleted positions of one live file; an empty bitmap where it has no vector. Do not change it in place.
+
+    Raises:
+        CorruptVector: the vector's bytes are missing or not what the log says.
+    """
+    row = file.get("deletionVector")
+    return BitMap64() if row is None else load_vector(store, Descriptor.from_row(row), file["path"])
+
+
+def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
+    """The vectors of those files of a `FILES` table that have one."""
+    marked = files.select(["path", "deletionVector"]).filter(pc.is_valid(files["deletionVector"]))
+    return {row["path"]: vector_of(store, row) for row in marked.to_pylist()}
+
+
+def load_vector(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
+    """The vector of a descriptor; ``path`` names the data file in an error."""
+    key = (store.url, descriptor.unique_id, descriptor.size, descriptor.cardinality)
+    with _guard:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+    vector = _read(store, descriptor, path)
+    with _guard:
+        _kept[key] = vector
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    return vector
+
+
+def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
+    try:
+        if descriptor.storage_type == "i":
+            return inline(descriptor)
+        return unframe(store.read_range(_name(store, descriptor), *descriptor.span), descriptor)
+    except NotFound:
+        raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
+    except ValueError as error:
+        raise CorruptVector(table=store.url, file=path, reason=f"{error}.") from None
+
+
+def _name(store: Store, descriptor: Descriptor) -> str:
+    if descriptor.storage_type == "u":
+        return descriptor.name
+    if descriptor.storage_type != "p":
+        raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
+    name = store_name(store.url, descriptor.path_or_inline)
+    if name is None:
+        raise ValueError("it lies outside the table's folder, which is not supported yet")
+    return name
+
+
+def as_mapping(files: pa.Table) -> Mapping[str, dict[str, Any]]:
+    """A few files as rows by path."""
+    return {row["path"]: row for row in files.to_pylist()}
