@@ -1,0 +1,202 @@
+"""Commit: place mine in the order of its winners, by one put.
+
+Knows the log, the grid and the carrying over, and is the only place that puts a commit. Guarantees: nothing is
+visible before the put; a commit is never reported as failed when it stands in the log, nor put twice; no staged file
+is given up before it is known that the log does not name it; errors while deciding mean that nothing is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.errors import (
+    AnabranchError,
+    CommitOutcomeUnknown,
+    ConcurrentWriteException,
+    CorruptLog,
+    ExecutionFailed,
+    ProtocolChangedException,
+    PutOutcomeUnknown,
+    StoreError,
+)
+from anabranch.log.commits import Commit
+from anabranch.log.log import Known, Log
+from anabranch.transaction.conflicts import Conflict, Hands, Verdict, judge
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.patience import Chance, Patience
+from anabranch.transaction.phases import reach
+from anabranch.transaction.place import VectorFile, commit_lines, write_vectors
+from anabranch.transaction.rebase import carried_over
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """Where mine stands: its ``version``, and the versions that it was ``carried`` over."""
+
+    version: int
+    carried: tuple[int, ...]
+    attempts: int
+
+
+def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance: Chance) -> Committed:
+    """Place ``mine`` in the order of its winners, or raise the conflict that says why not.
+
+    Raises:
+        DeltaConcurrentModificationException: mine cannot stand behind its winners; nothing of it is visible.
+        CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed.
+        StoreError: the store refused; nothing of mine is visible.
+    """
+    mine = replace(mine, settled=-1 if mine.base is None else mine.base.version)
+    attempt = Attempt(mine, log, hands, chance)
+    try:
+        committed = _tried(attempt, patience)
+    except CommitOutcomeUnknown:
+        raise
+    except Exception:
+        attempt.discard()
+        raise
+    reach("committed")
+    _checkpoint(mine, log, committed.version, chance)
+    return committed
+
+
+class Attempt:
+    """The changing part of a commit: mine as it is carried along, the winners seen so far, and its vectors' file."""
+
+    def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
+        self.mine, self.log, self.hands, self.chance = mine, log, hands, chance
+        self.vectors = VectorFile(None, {})
+        self._winners: list[Commit] = []
+        self._placed_before = False
+
+    def look(self) -> Sequence[Commit]:
+        """All winners since mine last settled, oldest first."""
+        base = self.mine.base
+        first = Known.snapshot(base) if base else Known.nothing()
+        known = Known.commit(self._winners[-1]) if self._winners else first
+        later = self.log.commits_after(known, base.partition_columns if base else ())
+        if later is None:
+            said = "another table stands at this path now"
+            raise Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said).error(self.mine)
+        self._winners.extend(later)
+        return [winner for winner in self._winners if winner.version > self.mine.settled]
+
+    def place(self, window: Sequence[Commit]) -> None:
+        """Carry mine behind the winners of the window.
+
+        Raises:
+            DeltaConcurrentModificationException: it cannot stand there.
+        """
+        verdict = _judged(self.mine, window, self.hands)
+        reach("checked")
+        if isinstance(verdict.outcome, Conflict):
+            raise verdict.outcome.error(self.mine)
+        placed = carried_over(self.mine, verdict, self.hands)
+        if placed is not self.mine or not self._placed_before:
+            self._drop_vectors()  # the put that named them was decided: lost
+            self.vectors = write_vectors(placed, self.log.store, self.chance)
+        self.mine, self._placed_before = placed, True
+
+    def discard(self) -> None:
+        """Remove what was staged, now that it is known that no commit names it."""
+        try:
+            self._drop_vectors()
+            self.hands.discard()
+        except AnabranchError as error:
+            _logger.warning("files that nothing names were left in %s for VACUUM: %s", self.log.table, error)
+
+    def _drop_vectors(self) -> None:
+        if self.vectors.name is not None:
+            self.log.store.delete(self.vectors.name)
+            self.vectors = VectorFile(None, {})
+
+
+def _tried(attempt: Attempt, patience: Patience) -> Committed:
+    """Look, judge, carry over, put; again for every put that was lost."""
+    log, chance = attempt.log, attempt.chance
+    started = chance.seconds()
+    for number in range(patience.attempts):
+        window = attempt.look()
+        landed = next((winner for winner in window if winner.txn_id == attempt.mine.txn_id), None)
+        if landed is not None:
+            return Committed(landed.version, attempt.mine.carried, number)  # our reply was lost, not our commit
+        attempt.place(window)
+        mine = attempt.mine
+        version = window[-1].version + 1 if window else mine.settled + 1
+        data = "\n".join([*commit_lines(mine, attempt.vectors, now_ms=chance.now_ms()), ""]).encode()
+        reach("put")
+        if _decided(mine, log, version, data, patience, chance):
+            return Committed(version, mine.carried, number + 1)
+        if chance.seconds() - started > patience.seconds:
+            break
+        chance.sleep(patience.pause(number, chance))
+    said = "the attempts or the time allowed for this commit are used up"
+    raise Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said).error(attempt.mine)
+
+
+def _judged(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
+    try:
+        return judge(mine, window, hands)
+    except ExecutionFailed as error:
+        # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
+        said = f"the winners' rows could not be judged: {error.message}"
+        raise Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", said, window[-1]).error(mine) from error
+
+
+def _decided(mine: Transaction, log: Log, version: int, data: bytes, patience: Patience, chance: Chance) -> bool:
+    """Put until the store has answered: True if version is mine, False if it is another's; never a maybe."""
+    deadline, doubt, attempt = chance.seconds() + patience.unknown_seconds, False, 0
+    reason: StoreError
+    while True:
+        try:
+            return log.put(version, data) or _is_mine(mine, log, version)
+        except PutOutcomeUnknown as error:
+            doubt, reason = True, error
+        except StoreError as error:
+            if not doubt:
+                raise
+            reason = error
+        except CorruptLog:
+            raise
+        except Exception as error:  # a fault that no store should show: the bytes may have been written before it
+            raise _unknown(mine, version, repr(error)) from error
+        if chance.seconds() >= deadline:
+            raise _unknown(mine, version, reason.message) from reason
+        chance.sleep(patience.pause(attempt, chance))
+        attempt += 1
+
+
+def _unknown(mine: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
+    return CommitOutcomeUnknown(table=mine.table, version=version, txn_id=mine.txn_id, reason=reason)
+
+
+def _is_mine(mine: Transaction, log: Log, version: int) -> bool:
+    """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
+
+    Raises:
+        PutOutcomeUnknown: it cannot be read now, so it is not known.
+    """
+    try:
+        winner = log.read(version)
+    except CorruptLog:
+        raise  # whatever stands there is not mine: puts are whole or not at all
+    except AnabranchError as error:
+        raise PutOutcomeUnknown(name=str(version), root=mine.table, reason=error.message) from error
+    return winner is not None and winner.txn_id == mine.txn_id
+
+
+def _checkpoint(mine: Transaction, log: Log, version: int, chance: Chance) -> None:
+    """Write a checkpoint when it is due; a commit that stands never fails because of it."""
+    try:
+        base = mine.base
+        interval = base.properties.checkpoint_interval if base else 0
+        if interval and version > 0 and version % interval == 0:
+            log.write_checkpoint(log.snapshot(version), now_ms=chance.now_ms())
+    except Exception as error:  # whatever it is, the commit stands
+        _logger.warning(
+            "version %s of %s is committed; its checkpoint is left to a later commit: %s", version, log.table, error
+        )

@@ -1,0 +1,393 @@
+"""The conflict grid: whether mine may stand behind its winners, and if not, why.
+
+Knows footprints and positions, never a row's values and never an operation's name: what it must know of rows it asks
+through `Hands`, which a command passes in. Each rule is one line of the form *when the winners have X and mine has Y
+-> outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict.
+
+Source: Databricks documentation, "Isolation levels and write conflicts".
+
+The cut (see docs/concepts/isolation.md): at WriteSerializable, mine stands *before* the longest run of blind appends
+at the end of the window, and behind all others by their net effect. At Serializable it stands behind all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.errors import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+from anabranch.log.commits import Commit
+from anabranch.protocol.actions import FileRow, files_table
+from anabranch.protocol.filesets import Marks
+from anabranch.transaction.footprint import Transaction, is_blind_append, only_deletes
+from anabranch.transaction.net import NO_EFFECT, Added, Net, growth, net_effect
+
+_SAMPLE = 5
+
+
+class Hands(Protocol):
+    """What a command does for its transaction, since only it knows rows and the store."""
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        ...
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """Those of these files that may hold a row which my condition selects, by statistics and partition values."""
+        ...
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The live rows of these files which my condition selects, by running it."""
+        ...
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Run the command on exactly these rows of these files, and give what that adds to mine as a transaction."""
+        ...
+
+    def discard(self) -> None:
+        """Remove what was staged; called only when it is known that no commit names it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Mine cannot stand behind ``winner``; ``error`` says it in the documented words."""
+
+    kind: type[DeltaConcurrentModificationException]
+    sub_condition: str
+    explanation: str
+    winner: Commit | None = None
+    file: str | None = None
+    rows: tuple[int, ...] = ()
+
+    def error(self, mine: Transaction) -> DeltaConcurrentModificationException:
+        """The exception for the user, with every fact as a field."""
+        base = -1 if mine.base is None else mine.base.version
+        return self.kind(
+            table=mine.table,
+            sub_condition=self.sub_condition,
+            explanation=self.explanation,
+            operation=mine.operation,
+            predicate=mine.predicate,
+            base_version=base,
+            file=self.file or "none in particular",
+            rows=list(self.rows) if self.rows else "none in particular",
+            suggestion=_SUGGESTIONS.get(self.sub_condition, "Run the command again."),
+            **_winner_facts(self.winner),
+        )
+
+
+@dataclass(frozen=True)
+class Redo:
+    """Mine stands behind, once it was run on these rows too, which blind winners added."""
+
+    files: pa.Table
+    rows: Marks
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Mine stands behind as it is."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome for a window: mine goes behind ``behind`` of its winners (their net effect is ``net``), before the
+    rest.
+    """
+
+    outcome: Clear | Redo | Conflict
+    behind: Sequence[Commit]
+    net: Net
+
+
+def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
+    """Judge mine against every winner since it last settled, oldest first, the whole window at once."""
+    for winner in window:
+        for rule in _HEAD_RULES:
+            if conflict := rule(mine, winner):
+                return Verdict(conflict, (), NO_EFFECT)
+    if mine.is_blind:
+        return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
+    behind = window[: _cut(mine, window)]
+    net = net_effect(behind)
+    return Verdict(_judge_rows(mine, net, hands), behind, net)
+
+
+def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
+    """How many winners mine must stand behind: all, or all up to the last one that is no blind append."""
+    if mine.serializable:
+        return len(window)
+    seeing = [i for i, winner in enumerate(window, start=1) if not is_blind_append(winner)]
+    return max(seeing, default=0)
+
+
+def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:
+    if net.is_nothing:
+        return Clear()
+    rules = _ROW_RULES if _goes_by_rows(mine) else _FILE_RULES
+    for rule in rules:
+        if conflict := rule(mine, net, hands):
+            return conflict
+    return _blind_rows(mine, net, hands)
+
+
+def _goes_by_rows(mine: Transaction) -> bool:
+    return mine.resolution == "row" and mine.reads is not None and mine.reads.row_local
+
+
+# -- winners one by one: what no order can mend ------------------------------------------------------------------------
+
+
+def _protocol_changed(mine: Transaction, winner: Commit) -> Conflict | None:
+    """A winner upgraded the protocol, or created the table that mine would create."""
+    if winner.head.protocol is None and mine.base is not None:
+        return None
+    said = "the table was created by another writer" if mine.base is None else "the protocol was changed"
+    return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
+
+
+def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:
+    """Any change of properties, schema or features fails every concurrent write."""
+    if winner.head.metadata is None:
+        return None
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", "the metadata was changed", winner)
+
+
+def _domain_changed(mine: Transaction, winner: Commit) -> Conflict | None:
+    """Both wrote the same domain."""
+    both = {d.domain for d in mine.domains} & {d.domain for d in winner.head.domains}
+    if not both:
+        return None
+    return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
+
+
+def _same_application(mine: Transaction, winner: Commit) -> Conflict | None:
+    """Both wrote for the same application id, as two runs of one stream would."""
+    both = {t.app_id for t in mine.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    if not both:
+        return None
+    return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
+
+
+_HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
+    _protocol_changed,
+    _metadata_changed,
+    _domain_changed,
+    _same_application,
+)
+
+
+# -- the row level: mine last (C1, C2) ---------------------------------------------------------------------------------
+
+
+def _marked_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """C1: every row that mine marks must still be where mine found it."""
+    for path in sorted(mine.touched & net.changed.keys()):
+        if conflict := _same_rows(mine, path, net, hands):
+            return conflict
+    brought_anew = sorted(mine.touched & (net.blind.winners.keys() | net.seeing.winners.keys()))
+    for path in brought_anew:
+        winner = net.blind.winners.get(path) or net.seeing.winners.get(path)
+        return Conflict(ConcurrentDeleteReadException, "ROW_LEVEL_CHANGES", "the file was written again", winner, path)
+    return None
+
+
+def _same_rows(mine: Transaction, path: str, net: Net, hands: Hands) -> Conflict | None:
+    change = net.changed[path]
+    if change.after is None:
+        return _row_conflict(mine, change.winners[-1], path, mine.marks.get(path))
+    grown, shrunk = growth(mine.sources[path].vector, hands.vector(change.after))
+    if shrunk:  # a union of vectors would delete the restored rows again
+        winner = change.winners[-1]
+        return Conflict(
+            ConcurrentDeleteReadException, "ROW_LEVEL_CHANGES", "rows were restored", winner, path, _sample(shrunk)
+        )
+    both = grown if path in mine.removes else grown & mine.marks[path]
+    return _row_conflict(mine, _who_marked(change.winners, path, both, hands), path, both) if both else None
+
+
+def _row_conflict(mine: Transaction, winner: Commit, path: str, rows: BitMap64 | None) -> Conflict:
+    both_delete = mine.only_deletes and only_deletes(winner)
+    kind = ConcurrentDeleteDeleteException if both_delete else ConcurrentDeleteReadException
+    said = "both changed the same rows"
+    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, path, _sample(rows or BitMap64()))
+
+
+def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, hands: Hands) -> Commit:
+    """The first winner after which one of these rows is gone."""
+    for winner in winners:
+        again = winner.adds.filter(pc.equal(winner.adds["path"], path)).to_pylist()
+        if not again or rows & hands.vector(again[0]):
+            return winner
+    return winners[-1]
+
+
+def _restored_rows(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """C2 on rows that a winner brought back to life inside an old file: they are new rows, and not looked at one by
+    one.
+    """
+    for path, change in sorted(net.changed.items()):
+        if change.after is None or path in mine.touched:
+            continue
+        _, shrunk = growth(hands.vector(change.before), hands.vector(change.after))
+        if shrunk and len(hands.could_match(_one(change.after))):
+            winner = change.winners[-1]
+            return Conflict(
+                ConcurrentAppendException, "ROW_LEVEL_CHANGES", "rows were restored", winner, path, _sample(shrunk)
+            )
+    return None
+
+
+def _new_rows_match(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """C2: no row that a winner which had read the table brought may be one that mine should have read."""
+    return _matching(net.seeing, hands)
+
+
+def _blind_rows_match(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """C2 at Serializable: not even a blind append may have brought such a row."""
+    return _matching(net.blind, hands) if mine.serializable else None
+
+
+def _matching(added: Added, hands: Hands) -> Conflict | None:
+    rows = _rows_that_match(added, hands)
+    for path, positions in sorted(rows.items()):
+        winner = added.winners[path]
+        said = "rows that the condition selects were added"
+        return Conflict(ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, path, _sample(positions))
+    return None
+
+
+def _rows_that_match(added: Added, hands: Hands) -> Marks:
+    candidates = hands.could_match(added.files) if len(added.files) else added.files
+    return hands.matches(candidates) if len(candidates) else {}
+
+
+_ROW_RULES = (_marked_rows_are_gone, _restored_rows, _new_rows_match, _blind_rows_match)
+
+
+# -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
+
+
+def _files_added_that_i_should_have_read(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """A winner that had read the table added a file that may hold rows which mine selects."""
+    return _added_file(mine, net.seeing, hands)
+
+
+def _blind_files_added(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """The same for blind appends: at Serializable, and where mine cannot be redone row by row."""
+    redoable = mine.reads is not None and mine.reads.row_local and not mine.serializable
+    return None if redoable else _added_file(mine, net.blind, hands)
+
+
+def _added_file(mine: Transaction, added: Added, hands: Hands) -> Conflict | None:
+    candidates = hands.could_match(added.files) if len(added.files) else added.files
+    for path in sorted(candidates["path"].to_pylist()):
+        said = "a file was added that may hold rows which the condition selects"
+        return Conflict(ConcurrentAppendException, _why_files(mine), said, added.winners[path], path)
+    return None
+
+
+def _files_that_i_read_are_changed(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """A winner removed, marked or rewrote a file that mine had to read."""
+    read = mine.reads.files if mine.reads else frozenset()
+    for path in sorted(read & net.changed.keys()):
+        winner = net.changed[path].winners[0]
+        return Conflict(
+            ConcurrentDeleteReadException, _why_files(mine), "a file that was read is changed", winner, path
+        )
+    return None
+
+
+def _files_that_i_remove_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """A winner removed or marked a file that mine removes or marks without having read it."""
+    for path in sorted(mine.touched & net.changed.keys()):
+        winner = net.changed[path].winners[0]
+        return Conflict(ConcurrentDeleteDeleteException, _why_files(mine), "both delete from one file", winner, path)
+    return None
+
+
+_FILE_RULES = (
+    _files_added_that_i_should_have_read,
+    _blind_files_added,
+    _files_that_i_read_are_changed,
+    _files_that_i_remove_are_gone,
+)
+
+
+# -- what can be mended ------------------------------------------------------------------------------------------------
+
+
+def _blind_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo:
+    """Rows of blind appends that mine must stand behind: none of them matters, or mine is run on those that do."""
+    if mine.serializable:
+        return Clear()  # judged already: none of them matches
+    rows = _rows_that_match(net.blind, hands)
+    if not rows:
+        return Clear()
+    keep = pc.is_in(net.blind.files["path"], value_set=pa.array(list(rows), pa.string()))
+    return Redo(net.blind.files.filter(keep), rows)
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+_SUGGESTIONS = {
+    "ROW_LEVEL_CHANGES": "Run the command again: it will see the winner's rows.",
+    "WITH_PARTITION_HINT": "Run the command again, or name the partition in the condition, "
+    "so that other partitions do not matter.",
+    "WITHOUT_HINT": "Run the command again, or switch on row-level conflict detection "
+    "(delta.enableDeletionVectors = true and anabranch.conflictResolution = row).",
+    "PREDICATES_NEED_REWRITE": "Run the command again, or state the condition with columns, literals and "
+    "deterministic functions only.",
+    "WHOLE_TABLE_READ": "Run the command again, or give it a condition.",
+    "METADATA_CHANGE": "Run the command again under the new metadata.",
+    "PROTOCOL_CHANGE": "Run the command again under the new protocol.",
+}
+
+
+def _why_files(mine: Transaction) -> str:
+    """The sub-condition that says why the row level did not help."""
+    if mine.reads is not None and not mine.reads.row_local:
+        return "PREDICATES_NEED_REWRITE"
+    if mine.reads is not None and mine.reads.condition.text.upper() == "TRUE":
+        return "WHOLE_TABLE_READ"
+    partitioned = mine.base is not None and bool(mine.base.partition_columns)
+    return "WITH_PARTITION_HINT" if partitioned else "WITHOUT_HINT"
+
+
+def _winner_facts(winner: Commit | None) -> dict[str, Any]:
+    if winner is None:
+        return {"winner": "unknown", "winner_version": None}
+    info = winner.head.info
+    operation, engine = info.get("operation", "an unnamed operation"), info.get("engineInfo", "an unknown engine")
+    user = info.get("userName") or info.get("userId") or "an unknown user"
+    return {
+        "winner": f"version {winner.version}, {operation} by {user} ({engine}), at {winner.timestamp} ms",
+        "winner_version": winner.version,
+        "winner_operation": operation,
+        "winner_user": user,
+        "winner_timestamp": winner.timestamp,
+    }
+
+
+def _sample(rows: BitMap64) -> tuple[int, ...]:
+    return tuple(rows[i] for i in range(min(_SAMPLE, len(rows))))
+
+
+def _one(file: FileRow) -> pa.Table:
+    return files_table([file])

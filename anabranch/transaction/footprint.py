@@ -1,0 +1,138 @@
+"""Footprints: all that one transaction needs to know of another.
+
+Knows two versions, mine and the winner's, and never a row's values: rows are positions. Pure data. ``mine`` is a
+`Transaction`, which also says what it read; a winner is a commit, judged by its actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.log.commits import Commit
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
+from anabranch.protocol.filesets import Marks
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.properties import SERIALIZABLE
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a transaction read: the rows that satisfy ``condition``, found in ``files``.
+
+    ``files`` holds the paths that statistics and partition values could not rule out; file-level rules go by them.
+    """
+
+    condition: Condition
+    files: frozenset[str]
+
+    @property
+    def row_local(self) -> bool:
+        """Whether the outcome is decided row by row, so that rows which do not match cannot matter."""
+        return self.condition.row_local
+
+
+@dataclass(frozen=True)
+class Source:
+    """A live file as mine knows it: its row in the log, and the positions already deleted."""
+
+    row: FileRow
+    vector: BitMap64
+
+
+@dataclass(frozen=True, eq=False)
+class Transaction:
+    """Mine: read at ``base``, staged, and waiting for its place.
+
+    Attributes:
+        base: the snapshot that it read; None when it creates the table. txn_id: by which it knows its own commit
+        again. reads: None when nothing of the table was read, as by a blind append. marks: the positions that it
+        deletes in files that stay (path -> positions); never any that ``sources`` deleted already. removes: the paths
+        of files that it removes whole. sources: the present state of every path in ``marks`` and ``removes``. adds:
+        new files (`FILES`), already staged and durable. settled: the newest version that mine stands behind; ``base``
+        at first, moved on by each carry-over. resolution: ``file`` or ``row``.
+    """
+
+    base: Snapshot | None
+    table: str
+    txn_id: str
+    operation: str
+    parameters: Mapping[str, Any]
+    isolation: str
+    resolution: str
+    reads: Reads | None = None
+    marks: Marks = field(default_factory=dict)
+    removes: frozenset[str] = frozenset()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    adds: pa.Table = field(default_factory=empty_files)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    app_transactions: tuple[AppTransaction, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    user_metadata: str | None = None
+    settled: int = -1
+    carried: tuple[int, ...] = ()
+
+    @property
+    def is_blind(self) -> bool:
+        """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
+        return self.reads is None and not self.touched and self.metadata is None and self.protocol is None
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """The paths of existing files that it marks or removes."""
+        return self.removes | frozenset(self.marks)
+
+    @property
+    def only_deletes(self) -> bool:
+        """Whether it takes rows away and brings none."""
+        return bool(self.touched) and len(self.adds) == 0
+
+    @property
+    def serializable(self) -> bool:
+        """Whether it may not be placed before winners that it has not read.
+
+        A change of metadata is held to this at every level: an append under the old schema cannot stand behind it.
+        """
+        return self.isolation == SERIALIZABLE or self.metadata is not None or self.protocol is not None
+
+    @property
+    def predicate(self) -> str:
+        """What it read, for messages."""
+        return self.reads.condition.text if self.reads else "nothing is read"
+
+    def with_counts(self, **counts: int) -> Transaction:
+        """With these metrics added to those that it has."""
+        merged = {**self.metrics, **{k: self.metrics.get(k, 0) + v for k, v in counts.items()}}
+        return replace(self, metrics=merged)
+
+
+def is_blind_append(commit: Commit) -> bool:
+    """Whether a winner is a blind append: it says so *and* holds nothing but new data (a false flag alone is not
+    believed).
+    """
+    head = commit.head
+    says_so = head.info.get("isBlindAppend") is True
+    only_adds = len(commit.removes) == 0 and not commit.has_change_feed
+    unchanged = head.protocol is None and head.metadata is None and not head.domains
+    return says_so and only_adds and unchanged and _all_data_change(commit.adds)
+
+
+def only_deletes(commit: Commit) -> bool:
+    """Whether a winner takes rows away and brings none: each of its adds only re-marks a file that it removes."""
+    if len(commit.removes) == 0:
+        return False
+    if len(commit.adds) == 0:
+        return True
+    return bool(pc.all(pc.is_in(commit.adds["path"], value_set=commit.removes["path"].combine_chunks())).as_py())
+
+
+def _all_data_change(adds: pa.Table) -> bool:
+    return bool(pc.all(pc.fill_null(adds["dataChange"], False), min_count=0).as_py())

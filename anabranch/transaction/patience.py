@@ -1,0 +1,56 @@
+"""Patience: how often and how long a transaction tries, and how it waits.
+
+Time and chance are arguments here, so that a simulator can own them. Pure but for what is passed in.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+APPEND_ATTEMPTS = 10_000
+"""Puts that a blind append makes before it gives up; each lost one means that another writer got through."""
+
+CHANGE_ATTEMPTS = 1_000
+"""Puts that a transaction with reads makes before it gives up."""
+
+SECONDS = 3_600.0
+"""How long it goes on in all."""
+
+UNKNOWN_SECONDS = 120.0
+"""How long a put whose reply was lost is asked after."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Clock, sleep, dice and names of a transaction."""
+
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    seconds: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    new_id: Callable[[], uuid.UUID] = uuid.uuid4
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Bounds on a commit: ``attempts`` puts, ``seconds`` in all, ``unknown_seconds`` on one put without an answer."""
+
+    attempts: int
+    seconds: float = SECONDS
+    unknown_seconds: float = UNKNOWN_SECONDS
+    first_pause: float = 0.001
+    longest_pause: float = 0.050
+
+    def pause(self, attempt: int, chance: Chance) -> float:
+        """Seconds to wait after a lost put: full jitter under a doubling, capped bound."""
+        bound = min(self.longest_pause, self.first_pause * 2.0 ** min(attempt, 16))
+        return bound * chance.random()
+
+
+def patience_for(*, blind: bool) -> Patience:
+    """The default patience of a blind append, or of any other transaction."""
+    return Patience(attempts=APPEND_ATTEMPTS if blind else CHANGE_ATTEMPTS)

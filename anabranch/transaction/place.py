@@ -1,0 +1,123 @@
+"""Placing: a transaction as the lines of one commit file.
+
+Knows actions and vectors, and the store only to put the vectors' file beside the data, before the commit that names it.
+Guarantee: for each path at most one ``remove`` and one ``add``; a ``remove`` names the newest state of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyroaring import BitMap64
+
+from anabranch.protocol.actions import FileRow, add_body, add_lines, line, remove_body
+from anabranch.protocol.stats import num_records, with_wide_bounds
+from anabranch.protocol.vectors import Descriptor, pack
+from anabranch.storage.contract import Store
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.patience import Chance
+
+ENGINE = "Anabranch/0.1.0"
+
+
+@dataclass(frozen=True)
+class VectorFile:
+    """The vectors that a transaction would commit, in one file of the store; ``name`` is None where there are none."""
+
+    name: str | None
+    descriptors: Mapping[str, Descriptor]
+
+
+def write_vectors(mine: Transaction, store: Store, chance: Chance) -> VectorFile:
+    """Put the joined vectors of all files that mine marks; a file whose every row is deleted needs none.
+
+    Raises:
+        StoreError: nothing was committed.
+    """
+    vectors = {path: vector for path in sorted(mine.marks) if (vector := _joined(mine, path)) is not None}
+    if not vectors:
+        return VectorFile(None, {})
+    name, data, descriptors = pack(vectors, chance.new_id())
+    store.put(name, data)
+    return VectorFile(name, descriptors)
+
+
+def _joined(mine: Transaction, path: str) -> BitMap64 | None:
+    source = mine.sources[path]
+    vector = source.vector | mine.marks[path]
+    return None if len(vector) == num_records(source.row.get("stats")) else vector
+
+
+def commit_lines(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> Iterator[str]:
+    """The lines of the commit file, ``commitInfo`` first."""
+    yield line("commitInfo", commit_info(mine, vectors, now_ms=now_ms))
+    if mine.protocol is not None:
+        yield line("protocol", mine.protocol.to_json())
+    if mine.metadata is not None:
+        yield line("metaData", mine.metadata.to_json())
+    yield from (line("txn", t.to_json()) for t in mine.app_transactions)
+    yield from (line("domainMetadata", d.to_json()) for d in mine.domains)
+    for path in sorted(mine.touched):
+        row = mine.sources[path].row
+        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=True))
+        if path in vectors.descriptors:
+            yield line("add", add_body(_marked(row, vectors.descriptors[path]), data_change=True))
+    yield from add_lines(mine.adds, data_change=True)
+
+
+def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> dict[str, Any]:
+    """The commit's provenance (PROTOCOL.md, "Commit Provenance Information"), our footprint under ``tags``."""
+    info: dict[str, Any] = {
+        "timestamp": now_ms,
+        "operation": mine.operation,
+        "operationParameters": dict(mine.parameters),
+        "isolationLevel": mine.isolation,
+        "isBlindAppend": mine.is_blind,
+        "operationMetrics": {name: str(value) for name, value in _metrics(mine, vectors).items()},
+        "engineInfo": ENGINE,
+        "txnId": mine.txn_id,
+        "tags": _tags(mine),
+    }
+    if mine.base is not None:
+        info["readVersion"] = mine.base.version
+    if mine.user_metadata is not None:
+        info["userMetadata"] = mine.user_metadata
+    return info
+
+
+def _tags(mine: Transaction) -> dict[str, str]:
+    """What later writers may want to prove more with: the cut, what was read and how mine was carried over."""
+    tags = {"anabranch.cut": str(mine.settled), "anabranch.carriedOver": ",".join(map(str, mine.carried))}
+    if mine.reads is not None:
+        tags["anabranch.reads"] = mine.reads.condition.text
+        tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()
+    return tags
+
+
+def _metrics(mine: Transaction, vectors: VectorFile) -> dict[str, int]:
+    """The command's own metrics with those that depend on where mine stands, in Delta's names."""
+    if not mine.touched:
+        return dict(mine.metrics)
+    with_old = [path for path in mine.touched if mine.sources[path].row.get("deletionVector") is not None]
+    kept = set(vectors.descriptors)
+    gone = mine.touched - kept
+    return {
+        **mine.metrics,
+        "numRemovedFiles": len(gone),
+        "numAddedFiles": len(mine.adds),
+        "numRemovedBytes": sum(mine.sources[path].row["size"] for path in gone),
+        "numAddedBytes": sum(mine.adds["size"].to_pylist()),
+        "numDeletionVectorsAdded": len(kept),
+        "numDeletionVectorsRemoved": len(with_old),
+        "numDeletionVectorsUpdated": len(kept & set(with_old)),
+        "numAddedChangeFiles": 0,
+    }
+
+
+def _marked(row: FileRow, descriptor: Descriptor) -> FileRow:
+    """The file with its new vector; its bounds may now be wider than its rows."""
+    stats = row.get("stats")
+    wide = with_wide_bounds(stats) if stats else stats
+    return {**row, "deletionVector": descriptor.to_row(), "stats": wide}

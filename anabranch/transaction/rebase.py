@@ -1,0 +1,63 @@
+"""Carrying over: mine, moved from where it was read to where it can stand.
+
+Knows net effects and positions. Transforms only; `conflicts` has judged before. Guarantee: each path has one present
+state in ``sources``; a vector is only ever joined to one that holds all rows which mine knew as deleted; what is
+already staged is never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
+from anabranch.transaction.footprint import Source, Transaction
+
+
+def carried_over(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
+    """Mine behind all winners of the verdict: sources re-pointed at their newest state, and rows of blind winners
+    redone.
+    """
+    if not verdict.behind:
+        return mine
+    moved = _repointed(mine, verdict, hands)
+    if isinstance(verdict.outcome, Redo):
+        moved = joined(moved, hands.redo(verdict.outcome.files, verdict.outcome.rows))
+    versions = tuple(winner.version for winner in verdict.behind)
+    return replace(_reading(moved, verdict, hands), settled=versions[-1], carried=mine.carried + versions)
+
+
+def joined(mine: Transaction, extra: Transaction) -> Transaction:
+    """Mine together with what was done in addition, on files that mine had not touched."""
+    assert not mine.touched & extra.touched, "a redo may only touch files that came in since"
+    together = replace(
+        mine,
+        marks={**mine.marks, **extra.marks},
+        removes=mine.removes | extra.removes,
+        sources={**mine.sources, **extra.sources},
+        adds=pa.concat_tables([mine.adds, extra.adds]),
+    )
+    return together.with_counts(**extra.metrics)
+
+
+def _repointed(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
+    """The winners' newest rows and vectors for the files that mine touches."""
+    assert isinstance(verdict.outcome, Clear | Redo)
+    moved = dict(mine.sources)
+    for path in mine.touched & verdict.net.changed.keys():
+        after = verdict.net.changed[path].after
+        assert after is not None, "a touched file that is gone is a conflict"
+        vector = hands.vector(after)
+        assert not mine.sources[path].vector - vector, "a shrunken vector is a conflict"
+        moved[path] = Source(after, vector)
+    return replace(mine, sources=moved)
+
+
+def _reading(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
+    """File-level rules must watch the blind winners' files too, once mine stands behind them."""
+    blind = verdict.net.blind.files
+    if mine.reads is None or len(blind) == 0:
+        return mine
+    seen = frozenset(hands.could_match(blind)["path"].to_pylist())
+    return replace(mine, reads=replace(mine.reads, files=mine.reads.files | seen))

@@ -1,0 +1,125 @@
+"""An engine of Arrow rows: the same commands and transactions as on Spark, without a JVM.
+
+Rows are read with pyarrow and judged by the reference evaluator of predicates; assignments are plain values or
+functions of the old row. Everything runs on this thread, so that a test can stop it anywhere.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from anabranch.commands.append import fitted, parquet_bytes, partitioned
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.partitions import hive_segment, read_value
+from anabranch.protocol.paths import decode
+from anabranch.protocol.predicates import Condition, holds
+from anabranch.protocol.schema import Struct, from_arrow, schema_json, to_arrow
+from anabranch.storage import open_store
+
+Row = dict[str, Any]
+
+
+class ArrowEngine:
+    """`anabranch.commands.engine.Engine` over pyarrow."""
+
+    def __init__(self) -> None:
+        self.evaluated: list[str] = []
+
+    def find(self, files: FileSet, condition: Condition) -> Marks:
+        """The live rows for which the condition holds."""
+        found = {}
+        for path, rows in self._rows(files):
+            self.evaluated.append(path)
+            marks = BitMap64(i for i, row in rows if holds(condition.predicate, row) is True)
+            if marks:
+                found[path] = marks
+        return found
+
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """New images of the marked rows."""
+        changed = [
+            _assigned(row, assignments)
+            for path, rows in self._rows(files)
+            for i, row in rows
+            if i in marks.get(path, ())
+        ]
+        self._put(files, changed, folder)
+
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+        """All live rows, the marked ones changed or left out."""
+        kept: list[Row] = []
+        for path, rows in self._rows(files):
+            for i, row in rows:
+                if i not in marks.get(path, ()):
+                    kept.append(row)
+                elif assignments is not None:
+                    kept.append(_assigned(row, assignments))
+        self._put(files, kept, folder)
+
+    def write(
+        self, source: pa.Table, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str
+    ) -> None:
+        """A table's rows."""
+        self._write(fitted(root, source, schema), schema, partition_columns, root, folder)
+
+    def describe(self, source: pa.Table) -> Struct:
+        """A table's columns."""
+        return from_arrow(source.schema)
+
+    def inputs(self, source: pa.Table) -> frozenset[str]:
+        """Rows in memory read no file."""
+        return frozenset()
+
+    def settings(self) -> Mapping[str, str]:
+        """There is no session."""
+        return {}
+
+    def rows(self, files: FileSet) -> list[Row]:
+        """The live rows, as a reader sees them."""
+        return [row for _, rows in self._rows(files) for _, row in rows]
+
+    def _rows(self, files: FileSet) -> list[tuple[str, list[tuple[int, Row]]]]:
+        store, found = open_store(files.root), []
+        for file in files.files.to_pylist():
+            table = pq.read_table(io.BytesIO(store.get(decode(file["path"]))))
+            values = {
+                n: read_value(v, str(files.schema.field(n).type)) for n, v in dict(file["partitionValues"]).items()
+            }
+            dead = files.vectors.get(file["path"], BitMap64())
+            rows = [
+                (i, {n: {**row, **values}.get(n) for n in files.schema.names})
+                for i, row in enumerate(table.to_pylist())
+            ]
+            found.append((file["path"], [(i, row) for i, row in rows if i not in dead]))
+        return found
+
+    def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
+        table = pa.Table.from_pylist(rows, schema=to_arrow(files.schema))
+        self._write(table, files.schema, files.partition_columns, files.root, folder)
+
+    def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], root: str, folder: str) -> None:
+        metadata = Metadata(id="", schema_string=schema_json(schema), partition_columns=columns)
+        for values, part in partitioned(rows, metadata):
+            name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{uuid4()}.parquet"])
+            open_store(root).put(name, parquet_bytes(part))
+
+
+def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
+    return {
+        **row,
+        **{name: value(row) if isinstance(value, Callable) else value for name, value in assignments.items()},
+    }
+
+
+def table_path(folder: Path) -> str:
+    """A fresh table location below a folder."""
+    return str(folder / f"t{uuid4().hex[:8]}")

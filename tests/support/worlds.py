@@ -1,0 +1,91 @@
+"""A small world for concurrency tests: one table, an engine without a JVM, and commands as short words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.append import Append
+from anabranch.commands.change import Outcome
+from anabranch.commands.check import check
+from anabranch.commands.delete import EVERY_ROW, Delete
+from anabranch.commands.opening import open_log
+from anabranch.commands.read import Read
+from anabranch.commands.update import Update
+from anabranch.commands.write import Write
+from anabranch.log.log import Log
+from anabranch.protocol.predicates import Condition
+from anabranch.sql import Context, condition
+from tests.support.arrow_engine import ArrowEngine, Row
+
+
+@dataclass
+class World:
+    """One table at ``path``."""
+
+    path: str
+    engine: ArrowEngine = field(default_factory=ArrowEngine)
+
+    @property
+    def log(self) -> Log:
+        """Its log."""
+        return open_log(self.path)
+
+    def create(self, rows: list[Row], *, partition_by: tuple[str, ...] = (), **properties: str) -> World:
+        """Create it in one file per partition; keywords become properties (``delta_isolationLevel``)."""
+        named = {key.replace("_", ".", 1): value for key, value in properties.items()}
+        Append(self.path, partition_by or None, named).run(rows)
+        return self
+
+    def append(self, *rows: Row) -> int:
+        """A blind append."""
+        return Append(self.path).run(list(rows)).version
+
+    def overwrite(self, *rows: Row) -> None:
+        """Replace every row."""
+        Write(self.path, "overwrite").run(self.engine, pa.Table.from_pylist(list(rows)))
+
+    def update(self, where: str | None, **values: Any) -> Outcome:
+        """UPDATE … SET."""
+        return Update(self.path, values, self.condition(where)).run(self.engine)
+
+    def delete(self, where: str | None = None) -> Outcome:
+        """DELETE."""
+        return Delete(self.path, self.condition(where)).run(self.engine)
+
+    def condition(self, where: str | None) -> Condition:
+        """A condition in SQL."""
+        if where is None:
+            return EVERY_ROW
+        snapshot = self.log.snapshot()
+        now = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+        return condition(where, Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True))
+
+    def rows(self, version: int | None = None) -> list[Row]:
+        """The rows, sorted."""
+        return sorted(self.engine.rows(Read(self.path, version).run()), key=_order)
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self.log.snapshot().version
+
+    def info(self, version: int | None = None) -> Mapping[str, Any]:
+        """The ``commitInfo`` of a version."""
+        commit = self.log.read(self.version if version is None else version)
+        assert commit is not None
+        return commit.head.info
+
+    def assert_clean(self) -> None:
+        """The deep check finds nothing, at no version."""
+        for version in range(self.version + 1):
+            report = check(self.log.snapshot(version), deep=True)
+            assert report.is_clean, str(report)
+
+
+def _order(row: Row) -> list[tuple[bool, Any]]:
+    return [(value is None, 0 if value is None else value) for value in row.values()]
