@@ -1,0 +1,35 @@
+"""Anabranch: the transactions that Databricks documents for Delta Lake, on open Delta tables and stock PySpark.
+
+Start with `session`, `DeltaTable` and `append`. What needs PySpark is loaded when it is first used, so that log tools
+work without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from anabranch import errors
+from anabranch.api import append, check, files, history
+
+if TYPE_CHECKING:
+    from anabranch.datasource import install
+    from anabranch.sessions import read, session
+    from anabranch.tables import DeltaTable
+
+__version__ = "0.1.0"
+
+__all__ = ["DeltaTable", "append", "check", "errors", "files", "history", "install", "read", "session"]
+
+_LAZY = {
+    "DeltaTable": "anabranch.tables",
+    "install": "anabranch.datasource",
+    "read": "anabranch.sessions",
+    "session": "anabranch.sessions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,0 +1,96 @@
+"""The functions that need no Spark: ``append``, ``files``, ``history``, ``check``."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.append import Append
+from anabranch.commands.check import Report, check_table
+from anabranch.commands.describe import history as describe_history
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.read import files as live_files
+from anabranch.sql import Context, condition
+
+__all__ = ["append", "check", "files", "history"]
+
+
+def append(
+    spark: Any,
+    path_or_name: Location,
+    rows: Any,
+    *,
+    partition_by: tuple[str, ...] | list[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> int:
+    """Append rows in one commit, without a Spark job; create the table with them where there is none.
+
+    A blind append: it conflicts with nothing, and reads protocol and metadata only.
+
+    Args:
+        spark: a session or None; it is not used.
+        path_or_name: path or URL of the table.
+        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
+        partition_by: for a new table.
+        properties: for a new table.
+        storage_options: as in obstore.
+
+    Returns:
+        the version at which the rows stand.
+
+    Raises:
+        SchemaMismatch: a column does not fit the table; nothing was written.
+        CommitOutcomeUnknown: the store never answered.
+
+    Example:
+        >>> anabranch.append(None, "/data/flights", [{"carrier": "UA", "flight": 1545}])
+        0
+    """
+    columns = None if partition_by is None else tuple(partition_by)
+    return Append(path_or_name, columns, dict(properties or {}), storage_options).run(rows).version
+
+
+def files(
+    path: Location,
+    where: str | None = None,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The live files that may hold rows for which ``where`` is TRUE, as an Arrow table (path, size, rows, partition
+    values, vector).
+
+    Raises:
+        NotATable, VersionNotFound, InvalidCondition.
+    """
+    if where is None:
+        return live_files(path, None, version, storage_options)
+    snapshot = open_log(path, storage_options).snapshot(version)
+    context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
+    return live_files(path, condition(where, context).predicate, version, storage_options)
+
+
+def history(
+    path: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY.
+
+    Raises:
+        NotATable: there is no table.
+    """
+    return describe_history(path, limit, storage_options)
+
+
+def check(
+    path: Location, version: int | None = None, *, deep: bool = False, storage_options: Mapping[str, str] | None = None
+) -> Report:
+    """Whether what the log says of a version is true: files, sizes, vectors, statistics, protocol; ``deep`` reads
+    every row.
+
+    Raises:
+        NotATable, VersionNotFound, CorruptLog: the version cannot be opened.
+    """
+    return check_table(path, version, deep=deep, storage_options=storage_options)

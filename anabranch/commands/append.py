@@ -1,0 +1,219 @@
+"""Appending rows that are at hand (Arrow, pandas, dicts), without an engine: one small file per partition and one
+commit.
+
+Knows Arrow tables. A blind append: it reads protocol and metadata only, never an ``add``, and conflicts with nothing.
+Small files are written and fsynced by one put each, so they need no job folder and no marker.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from anabranch.commands.insert import Insert, NewTable, run_insert
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.staging import describe_file
+from anabranch.commands.write import all_nullable
+from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
+from anabranch.log.log import Log
+from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.partitions import hive_segment, write_value
+from anabranch.protocol.schema import Field, Struct, arrow_type, from_arrow, upcastable
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.patience import Chance, Patience
+
+_INTEGERS = ("byte", "short", "integer", "long")
+
+
+@dataclass(frozen=True)
+class Append:
+    """Append rows to ``table``, or create it with them (schema from the rows) where there is none.
+
+    Example:
+        >>> Append("/data/flights").run([{"carrier": "UA", "flight": 1545}]).version
+        0
+    """
+
+    table: Location
+    partition_by: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] | None = None
+    user_metadata: str | None = None
+
+    def run(self, rows: Any, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
+        """Run it; returns the version at which the rows stand.
+
+        Raises:
+            SchemaMismatch: a column does not fit the table.
+            CommitOutcomeUnknown: the store never answered.
+        """
+        chance = chance or Chance()
+        log = open_log(self.table, self.storage_options)
+        table, files = as_arrow(rows), _SmallFiles(log, chance)
+        insert = Insert(
+            log=log,
+            mode="append",
+            new=NewTable(all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
+            stage=lambda metadata: files.write(fitted(log.table, table, metadata.schema), metadata),
+            discard=files.discard,
+            finish=lambda: None,
+            user_metadata=self.user_metadata,
+        )
+        committed = run_insert(insert, patience=patience, chance=chance)
+        assert committed is not None, "an append is never ignored"
+        return committed
+
+
+class _SmallFiles:
+    """The files of one append."""
+
+    def __init__(self, log: Log, chance: Chance) -> None:
+        self._log, self._chance = log, chance
+        self._names: list[str] = []
+
+    def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+        """Write one file per partition and describe them."""
+        return files_table(
+            [self._write_one(values, part, metadata) for values, part in partitioned(rows, metadata) if len(part)]
+        )
+
+    def discard(self) -> None:
+        """Remove the files."""
+        for name in self._names:
+            self._log.store.delete(name)
+
+    def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
+        folders = [hive_segment(column, values[column]) for column in metadata.partition_columns]
+        name = "/".join([*folders, f"part-00000-{self._chance.new_id()}-c000.snappy.parquet"])
+        data = parquet_bytes(rows)
+        self._names.append(name)
+        self._log.store.put(name, data)
+        footer = pq.read_metadata(io.BytesIO(data))
+        return describe_file(
+            self._log.store,
+            metadata,
+            name=name,
+            values=dict(values),
+            modified_ms=self._chance.now_ms(),
+            size=len(data),
+            footer=footer,
+            nan_free=_nan_free(rows),
+        )
+
+
+def parquet_bytes(rows: pa.Table) -> bytes:
+    """Rows as one Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="snappy", coerce_timestamps="us", allow_truncated_timestamps=True)
+    return sink.getvalue()
+
+
+def as_arrow(rows: Any) -> pa.Table:
+    """Rows of any of the kinds that `Append` takes as one Arrow table.
+
+    Raises:
+        InvalidOption: they are of no such kind.
+    """
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    if type(rows).__module__.startswith("pandas."):
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, Mapping):
+        return _built(lambda: pa.table(dict(rows)))
+    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
+        listed = list(rows)
+        if listed and all(isinstance(row, Mapping) for row in listed):
+            return _built(lambda: pa.Table.from_pylist(listed))
+    kinds = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
+    raise InvalidOption(
+        option="rows", value=type(rows).__name__, reason=f"it takes {kinds}, with at least one row for dicts."
+    )
+
+
+def _built(build: Any) -> pa.Table:
+    try:
+        return build()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({error}).") from None
+
+
+def fitted(table: str, rows: pa.Table, schema: Struct) -> pa.Table:
+    """The rows under the table's columns, in its order and types.
+
+    Raises:
+        SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
+    """
+    for name in rows.column_names:
+        if schema.find(name) is None:
+            raise SchemaMismatch(
+                table=table, column=name, reason="there is no such column", expected=", ".join(schema.names), found=name
+            )
+    by_name = {name.lower(): i for i, name in enumerate(rows.column_names)}
+    arrays = [_fitted_column(table, rows, by_name.get(each.name.lower()), each) for each in schema.fields]
+    return pa.Table.from_arrays(arrays, names=list(schema.names))
+
+
+def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
+    wanted = arrow_type(target.type)
+    if position is None:
+        return pa.nulls(len(rows), wanted)
+    column = rows.column(position)
+    if column.type == wanted or pa.types.is_null(column.type):
+        return column.cast(wanted)
+    found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
+    if not (upcastable(found, target.type) or (found in _INTEGERS and target.type in _INTEGERS)):
+        raise SchemaMismatch(
+            table=table, column=target.name, reason="the types differ", expected=target.type, found=found
+        )
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException as error:
+        raise SchemaMismatch(
+            table=table, column=target.name, reason=str(error), expected=target.type, found=found
+        ) from None
+
+
+def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+    """The rows of each partition, without the partition columns, and its values as the log writes them."""
+    columns = list(metadata.partition_columns)
+    if not columns:
+        yield {}, rows
+        return
+    texts = {name: _partition_text(rows.column(name), metadata.schema.field(name)) for name in columns}
+    groups = (
+        pa.table({**texts, "row": pa.array(range(len(rows)), pa.int64())})
+        .group_by(columns)
+        .aggregate([("row", "list")])
+    )
+    data = rows.drop_columns(columns)
+    for group in groups.to_pylist():
+        yield {name: group[name] for name in columns}, data.take(pa.array(group["row_list"], pa.int64()))
+
+
+def _partition_text(column: pa.ChunkedArray, target: Field) -> pa.Array:
+    distinct = column.combine_chunks().dictionary_encode()
+    try:
+        words = pa.array(
+            [write_value(value, str(target.type)) for value in distinct.dictionary.to_pylist()], pa.string()
+        )
+    except (AnabranchError, ValueError) as error:
+        raise InvalidOption(
+            option="rows", value=target.name, reason=f"a partition value cannot be written ({error})."
+        ) from error
+    return words.take(distinct.indices)
+
+
+def _nan_free(rows: pa.Table) -> frozenset[str]:
+    """The floating-point columns that hold no NaN: only those get bounds."""
+    floats = [f.name for f in rows.schema if pa.types.is_floating(f.type)]
+    return frozenset(name for name in floats if not pc.any(pc.is_nan(rows.column(name))).as_py())

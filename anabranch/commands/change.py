@@ -1,0 +1,226 @@
+"""Changing rows: the shared way of DELETE and UPDATE.
+
+Knows which files a condition may touch, asks the engine which rows it selects, and stages their marks and new images.
+With deletion vectors rows are *marked* and files stay; without, files are rewritten. The same steps run again on the
+rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHands.redo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import file_set, only
+from anabranch.commands.staging import Staging
+from anabranch.errors import AppendOnlyTable, ExecutionFailed
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.features import check_writable
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.skipping import could_match, must_match
+from anabranch.protocol.stats import num_records
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.patience import Chance, Patience, patience_for
+from anabranch.transaction.phases import reach
+
+Counter = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to the rows that ``where`` selects: given ``assignments`` they are updated, without they are
+    deleted.
+    """
+
+    operation: str
+    where: Condition
+    assignments: Mapping[str, Any] | None
+    parameters: Mapping[str, Any]
+
+    @property
+    def changed_rows_metric(self) -> str:
+        """Delta's name for the number of rows selected."""
+        return "numDeletedRows" if self.assignments is None else "numUpdatedRows"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a change did: the rows changed and where it stands; ``committed`` is None where no row matched."""
+
+    rows: int
+    committed: Committed | None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_change(
+    change: Change, log: Log, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None
+) -> Outcome:
+    """Read at the newest version, stage, validate and commit.
+
+    Raises:
+        DeltaConcurrentModificationException: a winner stands in the way.
+        AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
+    """
+    chance = chance or Chance()
+    snapshot = log.snapshot()
+    _check_allowed(change, snapshot)
+    reach("read")
+    hands = ChangeHands(change, snapshot, engine, Staging(log.store, str(chance.new_id())))
+    try:
+        mine = hands.stage(chance)
+        reach("staged")
+    except Exception:
+        hands.discard()
+        raise
+    if not mine.touched:
+        return Outcome(0, None)
+    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    hands.finish()
+    return Outcome(mine.metrics.get(change.changed_rows_metric, 0), committed, mine.metrics)
+
+
+def _check_allowed(change: Change, snapshot: Snapshot) -> None:
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=True)
+    if snapshot.properties.append_only:
+        raise AppendOnlyTable(table=snapshot.table, operation=change.operation)
+
+
+class ChangeHands:
+    """The hands of one running change (`anabranch.transaction.conflicts.Hands`)."""
+
+    def __init__(self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        self._change, self._snapshot, self._engine, self._staging = change, snapshot, engine, staging
+        self._settings = dict(engine.settings())
+        self._staged: list[str] = []
+        self._started = False
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        began, snapshot, change = chance.now_ms(), self._snapshot, self._change
+        candidates = self.could_match(snapshot.files)
+        whole, rest = self._whole_files(candidates)
+        marks = self._engine.find(file_set(snapshot, rest), change.where) if len(rest) else {}
+        scanned = chance.now_ms()
+        part = self._staged_part(rest, marks, whole)
+        mine = replace(part, reads=Reads(change.where, frozenset(candidates["path"].to_pylist())))
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
+        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that statistics and partition values cannot rule out."""
+        snapshot = self._snapshot
+        return only(
+            files, could_match(self._change.where.predicate, files, snapshot.schema, snapshot.partition_columns)
+        )
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows of these files that the condition selects, evaluated as at the start of the command."""
+        if dict(self._engine.settings()) != self._settings:
+            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
+            raise ExecutionFailed(what=f"the condition {self._change.where.text}", reason=reason)
+        return self._engine.find(file_set(self._snapshot, files), self._change.where)
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """The same change on exactly these rows of files that came in since."""
+        return self._staged_part(files, rows, files.slice(0, 0))
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        if self._started:
+            self._staging.discard()
+
+    def finish(self) -> None:
+        """Close the job folder's markers."""
+        if self._started:
+            self._staging.finish()
+
+    def _whole_files(self, candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Files whose every row is deleted for certain, found without reading them, and the others."""
+        snapshot, change = self._snapshot, self._change
+        if change.assignments is not None:
+            return candidates.slice(0, 0), candidates
+        certain = pa.array(
+            must_match(change.where.predicate, candidates, snapshot.schema, snapshot.partition_columns), pa.bool_()
+        )
+        return candidates.filter(certain), candidates.filter(pc.invert(certain))
+
+    def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
+        """Marks, removals and new files for these rows, as a transaction without reads."""
+        snapshot, change = self._snapshot, self._change
+        chosen = file_set(snapshot, files).restricted(set(marks))
+        selected = sum(len(rows) for rows in marks.values()) + _rows_in(whole)
+        empty_after = {path for path in marks if _is_emptied(chosen, path, marks[path])}
+        keeps = snapshot.properties.vectors
+        adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
+        removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
+        touched = pa.concat_tables([chosen.files, whole])
+        return Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation=change.operation,
+            parameters=change.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            marks={path: rows for path, rows in marks.items() if path not in removed},
+            removes=frozenset(removed),
+            sources={row["path"]: Source(row, self.vector(row)) for row in touched.to_pylist()},
+            adds=adds,
+            metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+        )
+
+    def _new_files(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:
+        """What has to be written: new images, or whole files anew; with the number of rows that were only copied."""
+        change, engine = self._change, self._engine
+        rewritten = chosen if change.assignments is not None else chosen.restricted(set(marks) - emptied)
+        if len(rewritten.files) == 0 or (keeps and change.assignments is None):
+            return chosen.files.slice(0, 0), 0
+        self._start()
+        if keeps and change.assignments is not None:
+            engine.update(rewritten, marks, change.assignments, self._staging.folder)
+        else:
+            engine.rewrite(rewritten, marks, change.assignments, self._staging.folder)
+        adds = self._staging.collect(self._snapshot.metadata, self._staged)
+        self._staged += adds["path"].to_pylist()
+        written = sum(num_records(stats) or 0 for stats in adds["stats"].to_pylist())
+        selected = sum(len(rows) for rows in marks.values())
+        return adds, self._checked(written, selected, keeps=keeps)
+
+    def _checked(self, written: int, selected: int, *, keeps: bool) -> int:
+        """Copied rows; an update by marks must have written exactly the rows that it marks."""
+        if keeps and written != selected:
+            reason = f"{selected} rows were selected, but {written} new ones were written."
+            raise ExecutionFailed(what=self._change.operation, reason=reason)
+        return max(written - selected, 0) if self._change.assignments is not None else written
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._staging.start()
+
+
+def _is_emptied(chosen: FileSet, path: str, rows: BitMap64) -> bool:
+    """Whether no live row is left in a file."""
+    (stats,) = chosen.files.filter(pc.equal(chosen.files["path"], path))["stats"].to_pylist()
+    records = num_records(stats)
+    return records is not None and len(rows | chosen.vectors.get(path, BitMap64())) == records
+
+
+def _rows_in(files: pa.Table) -> int:
+    """Live rows of these files as far as statistics tell."""
+    deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
+    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist()) - int(deleted)

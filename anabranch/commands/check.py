@@ -1,0 +1,305 @@
+"""CHECK: is what the log says of this version true?
+
+Knows the whole format, and changes nothing. Serves ``DeltaTable.check()``, the CLI and the end of every table test.
+``deep`` reads every row and compares the statistics with them; otherwise only names, sizes, footers and vectors are
+looked at.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.staging import read_footer
+from anabranch.errors import AnabranchError
+from anabranch.log.names import commit_version, first_name
+from anabranch.log.segment import contiguous
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.features import DELETION_VECTORS, active, reader_features, writer_features
+from anabranch.protocol.paths import store_name
+from anabranch.protocol.schema import Struct
+from anabranch.protocol.stats import num_records, stats_columns
+
+_READERS = 8
+_NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: which ``rule`` is broken, at which file of the table, and how."""
+
+    rule: str
+    file: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.file}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check looked at, and what it found."""
+
+    table: str
+    version: int
+    files: int
+    vectors: int
+    rows: int | None
+    deep: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        verdict = "clean" if self.is_clean else f"{len(self.findings)} findings"
+        kind = "deep check" if self.deep else "check"
+        lines = [
+            f"{kind} of {self.table} at version {self.version}: {self.files} files, {self.vectors} vectors: {verdict}"
+        ]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+
+
+def check_table(
+    table: Location, version: int | None = None, *, deep: bool = False, storage_options: Mapping[str, str] | None = None
+) -> Report:
+    """Check one version of the table at a path.
+
+    Raises:
+        NotATable, CorruptLog, UnsupportedFeature: the version cannot even be opened.
+    """
+    return check(open_log(table, storage_options).snapshot(version), deep=deep)
+
+
+def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
+    """Check one snapshot.
+
+    Example:
+        >>> check(log.snapshot()).is_clean
+        True
+    """
+    files = snapshot.files.to_pylist()
+    findings = [*_log_is_contiguous(snapshot), *_protocol_lists_match(snapshot), *_no_path_twice(files)]
+    with ThreadPoolExecutor(_READERS) as pool:
+        for found in pool.map(lambda file: list(_file(snapshot, file, deep=deep)), files):
+            findings.extend(found)
+    records = [num_records(file.get("stats")) for file in files]
+    deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
+    live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)
+    return Report(
+        table=snapshot.table,
+        version=snapshot.version,
+        files=len(files),
+        vectors=sum(1 for file in files if file["deletionVector"] is not None),
+        rows=live,
+        deep=deep,
+        findings=tuple(findings),
+    )
+
+
+def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
+    entries = snapshot.store.list_from(first_name(0))
+    commits = [e for e in entries if (v := commit_version(e.name)) is not None and v <= snapshot.version]
+    try:
+        first = commit_version(commits[0].name) if commits else None
+        contiguous(snapshot.table, commits, first or 0)
+    except AnabranchError as error:
+        yield Finding("the log has no gap", error.facts["file"], error.facts["reason"])
+
+
+def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
+    """Each feature that the metadata uses is listed, and what binds readers stands in both lists."""
+    readers, writers = reader_features(snapshot.protocol), writer_features(snapshot.protocol)
+    used = set(active(snapshot.metadata))
+    if snapshot.files["deletionVector"].null_count < len(snapshot.files):
+        used.add(DELETION_VECTORS)
+    for feature in sorted(used & _KNOWN_IN_PROTOCOL):
+        if feature not in writers or (feature in _NEEDS_BOTH and feature not in readers):
+            yield Finding("the protocol lists what is used", "_delta_log", f"{feature} is used but not listed")
+    for feature in sorted((readers & _NEEDS_BOTH) - writers) if snapshot.protocol.min_writer >= 7 else ():
+        yield Finding(
+            "the protocol lists what is used", "_delta_log", f"{feature} is listed for readers but not for writers"
+        )
+
+
+_KNOWN_IN_PROTOCOL = frozenset(
+    {
+        DELETION_VECTORS,
+        "timestampNtz",
+        "columnMapping",
+        "variantType",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+    }
+)
+
+
+def _no_path_twice(files: list[FileRow]) -> Iterator[Finding]:
+    for path, times in Counter(file["path"] for file in files).items():
+        if times > 1:
+            yield Finding("each path is live once", path, f"it is live {times} times")
+
+
+def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]:
+    """All that can be wrong with one live file; the later looks need the earlier ones to be well."""
+    try:
+        name = store_name(snapshot.table, file["path"])
+    except ValueError as error:
+        yield Finding("each path stays in the table", file["path"], str(error))
+        return
+    if name is None:
+        return  # a clone's file, outside the folder
+    entry = snapshot.store.head(name)
+    if entry is None:
+        yield Finding("each live file exists", file["path"], "there is no such file")
+    elif entry.size != file["size"]:
+        yield Finding(
+            "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
+        )
+    else:
+        yield from _readable(snapshot, file, name, lambda: read_footer(snapshot.store, entry), deep=deep)
+
+
+def _readable(
+    snapshot: Snapshot, file: FileRow, name: str, footer_of: Callable[[], Any], *, deep: bool
+) -> Iterator[Finding]:
+    try:
+        footer = footer_of()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield Finding("each live file is Parquet", file["path"], f"its footer cannot be read ({error})")
+        return
+    yield from _counts(file, footer.num_rows)
+    wrong = list(_vector(snapshot, file, footer.num_rows))
+    yield from wrong
+    if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
+        yield from _stats(snapshot, file, _bounds_of_footer(footer))
+    if deep and not wrong:
+        yield from _stats(snapshot, file, _bounds_of_rows(_live_rows(snapshot, file, name)))
+
+
+def _counts(file: FileRow, rows: int) -> Iterator[Finding]:
+    stated = num_records(file.get("stats"))
+    if stated is not None and stated != rows:
+        yield Finding("statistics agree with the file", file["path"], f"it holds {rows} rows, the log says {stated}")
+    if stated is None and file["deletionVector"] is not None:
+        yield Finding(
+            "a file with a vector has numRecords", file["path"], "the log does not say how many rows it holds"
+        )
+
+
+def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
+    if file["deletionVector"] is None:
+        return
+    try:
+        vector = vector_of(snapshot.store, file)
+    except AnabranchError as error:
+        yield Finding("each vector is whole", file["path"], error.facts.get("reason", error.message))
+        return
+    if vector and vector.max() >= rows:
+        yield Finding(
+            "each vector lies in its file", file["path"], f"it deletes row {vector.max()} of a file with {rows} rows"
+        )
+
+
+def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:
+    rows = pq.read_table(io.BytesIO(snapshot.store.get(name)))
+    live = np.ones(len(rows), bool)
+    live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
+    return rows.filter(pa.array(live))
+
+
+Bounds = Mapping[str, tuple[Any, Any, int | None]]
+"""column -> least value, greatest value (None: not known), number of NULLs"""
+
+
+def _bounds_of_footer(footer: Any) -> Bounds:
+    """What a footer says of each top-level column; columns with a chunk that says nothing are left out."""
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for i in range(footer.num_columns if footer.num_row_groups else 0):
+        name = footer.row_group(0).column(i).path_in_schema
+        chunks = [footer.row_group(g).column(i).statistics for g in range(footer.num_row_groups)]
+        if "." in name or any(chunk is None or not chunk.has_null_count for chunk in chunks):
+            continue
+        bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
+        values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
+        low = min((chunk.min for chunk in values), default=None)
+        found[name] = (
+            low,
+            max((chunk.max for chunk in values), default=None),
+            sum(chunk.null_count for chunk in chunks),
+        )
+    return found
+
+
+def _bounds_of_rows(rows: pa.Table) -> Bounds:
+    """What the rows themselves say."""
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for name in rows.column_names:
+        column = rows.column(name)
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            continue
+        bounds = pc.min_max(column).as_py()
+        found[name] = (bounds["min"], bounds["max"], column.null_count)
+    return found
+
+
+def _stats(snapshot: Snapshot, file: FileRow, bounds: Bounds) -> Iterator[Finding]:
+    """Stated bounds must hold the true ones; a stated number of NULLs must be the true one, unless bounds are wide."""
+    if not file.get("stats"):
+        return
+    schema = snapshot.schema
+    names = [
+        n
+        for n in schema.names
+        if n in bounds and n not in snapshot.partition_columns and isinstance(schema.field(n).type, str)
+    ]
+    table = stats_columns(pa.array([file["stats"]], pa.string()), schema, names)
+    for name in names:
+        stated = table.columns.get(name)
+        if stated is not None:
+            yield from _column(file, name, stated, bounds[name], schema)
+
+
+def _column(
+    file: FileRow, name: str, stated: Any, true: tuple[Any, Any, int | None], schema: Struct
+) -> Iterator[Finding]:
+    low, high, nulls = stated.minimum[0].as_py(), stated.maximum[0].as_py(), stated.null_count[0].as_py()
+    rule = "statistics agree with the file"
+    if _is_above(low, true[0]):
+        yield Finding(rule, file["path"], f"the least {name} is {true[0]!r}, below the stated {low!r}")
+    if _is_above(true[1], high):
+        yield Finding(rule, file["path"], f"the greatest {name} is {true[1]!r}, above the stated {high!r}")
+    tight = file["deletionVector"] is None
+    if tight and nulls is not None and true[2] is not None and nulls != true[2]:
+        yield Finding(rule, file["path"], f"{name} holds {true[2]} NULLs, not the stated {nulls}")
+
+
+def _is_above(left: Any, right: Any) -> bool:
+    """Whether both are known, can be compared, and ``left`` is greater."""
+    if left is None or right is None or left != left or right != right:  # NaN has no place in an order
+        return False
+    try:
+        return bool(_comparable(left) > _comparable(right))
+    except TypeError:
+        return False
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value

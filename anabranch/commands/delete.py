@@ -1,0 +1,37 @@
+"""DELETE: take away the rows that a condition selects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from anabranch.commands.change import Change, Outcome, run_change
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, open_log
+from anabranch.protocol.predicates import Always, Condition
+
+EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
+"""The condition of a command without one."""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete the rows of ``table`` for which ``where`` is TRUE.
+
+    Row-local: it may commit behind any winner that took none of its rows and brought none that it should have read.
+
+    Example:
+        >>> Delete("/data/flights", where).run(engine).rows
+    """
+
+    table: Location
+    where: Condition = EVERY_ROW
+
+    def run(self, engine: Engine) -> Outcome:
+        """Run it.
+
+        Raises:
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        parameters = {"predicate": json.dumps([self.where.text])}
+        return run_change(Change("DELETE", self.where, None, parameters), open_log(self.table), engine)

@@ -1,0 +1,53 @@
+"""Opening a table: from a location to its log. The one place where commands meet stores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vectors_of
+from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.stats import num_records
+from anabranch.storage import open_store
+
+Location = str | os.PathLike[str]
+
+
+def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:
+    """The log of the table at a path or URL; nothing is read yet.
+
+    Raises:
+        UnknownStore: the location names no store.
+    """
+    return Log(open_store(location, storage_options))
+
+
+def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
+    """The live files of a snapshot, or some files of its table, ready to be read.
+
+    Raises:
+        CorruptVector: a vector is damaged.
+    """
+    files = snapshot.files if files is None else files
+    return FileSet(
+        snapshot.table, snapshot.schema, snapshot.partition_columns, files, vectors_of(snapshot.store, files)
+    )
+
+
+def only(files: pa.Table, mask: object) -> pa.Table:
+    """The files under a mask."""
+    return files.filter(pa.array(mask, pa.bool_()))
+
+
+def live_rows(files: pa.Table) -> int | None:
+    """How many live rows these files hold, or None where some file has no statistics."""
+    counts = [num_records(stats) for stats in files["stats"].to_pylist()]
+    if any(count is None for count in counts):
+        return None
+    deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
+    return sum(count for count in counts if count is not None) - int(deleted)

@@ -1,0 +1,71 @@
+"""Reading: which files hold the rows of a version, as far as a condition cannot rule them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.predicates import Predicate
+from anabranch.protocol.skipping import could_match
+from anabranch.protocol.stats import num_records
+
+
+@dataclass(frozen=True)
+class Read:
+    """Read ``table`` at its newest version, or at ``version``.
+
+    Example:
+        >>> Read("/data/flights", version=0).run().files.num_rows
+    """
+
+    table: Location
+    version: int | None = None
+    where: Predicate | None = None
+    storage_options: Mapping[str, str] | None = None
+
+    def run(self) -> FileSet:
+        """The files to scan, with their vectors, pinned to one version.
+
+        Raises:
+            NotATable, VersionNotFound, UnsupportedFeature, CorruptLog, CorruptVector.
+        """
+        snapshot = self.snapshot()
+        return file_set(snapshot, kept(snapshot, self.where))
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is read."""
+        return open_log(self.table, self.storage_options).snapshot(self.version)
+
+
+def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
+    """The live files that may hold rows which satisfy the predicate."""
+    if where is None:
+        return snapshot.files
+    return only(snapshot.files, could_match(where, snapshot.files, snapshot.schema, snapshot.partition_columns))
+
+
+FILE_COLUMNS = ("path", "size", "rows", "partition_values", "vector")
+
+
+def files(
+    table: Location,
+    where: Predicate | None = None,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The live files that may hold matching rows, as an Arrow table; needs no Spark.
+
+    Columns: ``path`` (as in the log), ``size`` (bytes), ``rows`` (physical rows, null where the log does not say),
+    ``partition_values`` (map of strings) and ``vector`` (how many rows are deleted, 0 without a deletion vector).
+    """
+    snapshot = Read(table, version, where, storage_options).snapshot()
+    chosen = kept(snapshot, where)
+    rows = pa.array([num_records(stats) for stats in chosen["stats"].to_pylist()], pa.int64())
+    deleted = pa.array([(v or {}).get("cardinality") or 0 for v in chosen["deletionVector"].to_pylist()], pa.int64())
+    columns = [chosen["path"], chosen["size"], rows, chosen["partitionValues"], deleted]
+    return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))

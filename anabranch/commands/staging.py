@@ -1,0 +1,188 @@
+"""Staging: a transaction's new files, from the first byte to the commit that names them.
+
+Knows folders, Parquet footers and markers. A bulk write goes to a folder of its own under the table, so that no
+rename is needed, failed attempts are never adopted, and two writers never share a temporary folder. While it runs, a
+marker ``_started_<id>`` stands there; ``_committed_<id>`` takes its place. Guarantee: what `collect` returns is
+durable; what was staged is removed only when it is known that no commit names it.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import posixpath
+import struct
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.errors import NotBuilt, NotNullViolated, StoreError
+from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.footers import footer_stats
+from anabranch.protocol.partitions import parse_hive_path
+from anabranch.protocol.paths import encode
+from anabranch.protocol.properties import Properties
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.storage.contract import Entry, Store
+
+_logger = logging.getLogger(__name__)
+_TAIL_BYTES = 64 * 1024
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The folder of one transaction's new files; ``txn_id`` names it."""
+
+    store: Store
+    txn_id: str
+
+    @property
+    def folder(self) -> str:
+        """Its name in the store."""
+        return f"job-{self.txn_id}"
+
+    def start(self) -> None:
+        """Leave the marker that says: a transaction is writing here."""
+        self.store.put(f"{self.folder}/_started_{self.txn_id}", b"")
+
+    def collect(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
+        """The files written since, made durable, as a `FILES` table with statistics from their footers.
+
+        Args:
+            already: paths that an earlier call gave.
+
+        Raises:
+            NotNullViolated: a NOT NULL column holds a NULL.
+        """
+        known = set(already)
+        entries = [
+            e for e in self.store.list_all(self.folder + "/") if _is_data(e.name) and encode(e.name) not in known
+        ]
+        with ThreadPoolExecutor(_READERS) as pool:
+            footers = list(pool.map(lambda e: read_footer(self.store, e), entries))
+        full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
+        rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
+        self.store.sync([entry.name for entry, _ in full])
+        return files_table(rows)
+
+    def _describe(self, metadata: Metadata, entry: Entry, footer: pq.FileMetaData) -> dict[str, Any]:
+        columns = metadata.partition_columns
+        values = parse_hive_path(entry.name[len(self.folder) + 1 :], columns) if columns else {}
+        return describe_file(
+            self.store,
+            metadata,
+            name=entry.name,
+            values=values,
+            modified_ms=entry.modified_ms,
+            size=entry.size,
+            footer=footer,
+        )
+
+    def finish(self) -> None:
+        """Say that the folder's files are committed. They are, whatever happens to the markers."""
+        try:
+            self.store.put(f"{self.folder}/_committed_{self.txn_id}", b"")
+            self.store.delete(f"{self.folder}/_started_{self.txn_id}")
+        except StoreError as error:
+            _logger.warning(
+                "the markers in %s of %s could not be brought up to date: %s", self.folder, self.store.url, error
+            )
+
+    def discard(self) -> None:
+        """Remove the folder and all in it; only for a transaction that is known not to be in the log."""
+        for entry in self.store.list_all(self.folder + "/"):
+            self.store.delete(entry.name)
+
+
+def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
+    """A Parquet file's footer, by one short read in most cases."""
+    tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
+    (length,) = struct.unpack("<I", tail[-8:-4])
+    if length + 8 > len(tail):
+        tail = store.read_range(entry.name, -(length + 8), length + 8)
+    return pq.read_metadata(io.BytesIO(tail))
+
+
+def _is_data(name: str) -> bool:
+    base = posixpath.basename(name)
+    return base.endswith(".parquet") and not base.startswith((".", "_"))
+
+
+def describe_file(
+    store: Store,
+    metadata: Metadata,
+    *,
+    name: str,
+    values: dict[str, str | None],
+    modified_ms: int,
+    size: int,
+    footer: pq.FileMetaData,
+    nan_free: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """The row of a `FILES` table for one new Parquet file.
+
+    Raises:
+        NotNullViolated: a NOT NULL column holds a NULL.
+    """
+    check_not_null(store.url, metadata, values, footer)
+    return {
+        "path": encode(name),
+        "partitionValues": values,
+        "size": size,
+        "modificationTime": modified_ms,
+        "stats": file_stats(metadata, footer, nan_free),
+    }
+
+
+def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[str] = frozenset()) -> str:
+    """The statistics of a new file, for the columns that the table's properties ask for."""
+    chosen = Properties(metadata.configuration).indexed_columns()
+    return footer_stats(footer, metadata.schema, chosen, metadata.partition_columns, nan_free=nan_free)
+
+
+def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:
+    """Hold NOT NULL on the top level by what the footer says; deeper down it is refused.
+
+    Raises:
+        NotNullViolated: a NOT NULL column holds a NULL.
+        NotBuilt: NOT NULL is declared inside a nested column.
+    """
+    for field in metadata.schema.fields:
+        if _nested_not_null(field.type):
+            raise NotBuilt(
+                what=f"NOT NULL inside the nested column {field.name}", instead="Declare the inner fields nullable."
+            )
+        count = 0 if field.nullable else _nulls(field, metadata, values, footer)
+        if count:
+            raise NotNullViolated(table=table, column=field.name, count=count)
+
+
+def _nulls(field: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
+    if field.name in metadata.partition_columns:
+        return int(footer.num_rows) if values.get(field.name) is None else 0
+    if not isinstance(field.type, str):
+        raise NotBuilt(what=f"NOT NULL on the nested column {field.name}", instead="Declare the column nullable.")
+    chunks = [
+        group.column(i).statistics
+        for group in (footer.row_group(g) for g in range(footer.num_row_groups))
+        for i in range(group.num_columns)
+        if group.column(i).path_in_schema == field.name
+    ]
+    if not chunks:
+        return int(footer.num_rows)  # the column is not in the file at all
+    return sum(chunk.null_count if chunk is not None and chunk.has_null_count else 1 for chunk in chunks)
+
+
+def _nested_not_null(type_: DataType) -> bool:
+    if isinstance(type_, Struct):
+        return any(not field.nullable or _nested_not_null(field.type) for field in type_.fields)
+    if isinstance(type_, Array):
+        return not type_.contains_null or _nested_not_null(type_.element)
+    if isinstance(type_, Map):
+        return not type_.value_contains_null or _nested_not_null(type_.key) or _nested_not_null(type_.value)
+    return False

@@ -1,0 +1,56 @@
+"""UPDATE: change columns of the rows that a condition selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.commands.change import Change, Outcome, run_change
+from anabranch.commands.delete import EVERY_ROW
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.log.log import Log
+from anabranch.protocol.predicates import Condition
+
+
+@dataclass(frozen=True)
+class Update:
+    """Set columns of the rows of ``table`` for which ``where`` is TRUE.
+
+    ``assignments`` maps columns to what the engine evaluates against the old row, all at once.
+
+    Example:
+        >>> Update("/data/flights", {"dep_delay": "dep_delay + 1"}, where).run(engine).rows
+    """
+
+    table: Location
+    assignments: Mapping[str, Any]
+    where: Condition = EVERY_ROW
+
+    def run(self, engine: Engine) -> Outcome:
+        """Run it.
+
+        Raises:
+            UnknownColumn: a column to be set is not in the table.
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        log = open_log(self.table)
+        change = Change("UPDATE", self.where, self._spelled(log), {"predicate": self.where.text})
+        return run_change(change, log, engine)
+
+    def _spelled(self, log: Log) -> dict[str, Any]:
+        """The assignments under the table's own spelling of its columns."""
+        if not self.assignments:
+            raise InvalidOption(option="set", value="{}", reason="it names no column to set.")
+        snapshot, spelled = log.snapshot(), {}
+        for name, value in self.assignments.items():
+            column = snapshot.schema.find(name)
+            if column is None:
+                names = ", ".join(snapshot.schema.names)
+                raise UnknownColumn(table=log.table, column=name, columns=names)
+            if column.name in spelled:
+                raise InvalidOption(option="set", value=name, reason="the column is set twice.")
+            spelled[column.name] = value
+        return spelled

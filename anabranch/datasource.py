@@ -1,0 +1,255 @@
+"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``.
+
+A door. `install` makes both known to a session by wrapping two public properties, ``SparkSession.read`` and
+``DataFrame.write``; every other format goes to Spark untouched. Where Delta's own JARs are on the session, ``delta``
+stays theirs and ours is ``anabranch``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.read import Read
+from anabranch.commands.write import Write
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import has_own_delta
+
+_names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
+_VERSIONED = re.compile(r"^(.*)@v(\d+)$", re.DOTALL)
+_LATER_READ = {
+    "timestampasof",
+    "readchangefeed",
+    "readchangedata",
+    "startingversion",
+    "endingversion",
+    "startingtimestamp",
+}
+_LATER_WRITE = {
+    "replacewhere",
+    "partitionoverwritemode",
+    "mergeschema",
+    "overwriteschema",
+    "txnappid",
+    "txnversion",
+    "datachange",
+}
+_HARMLESS = {
+    "mergeschema": "false",
+    "overwriteschema": "false",
+    "partitionoverwritemode": "static",
+    "datachange": "true",
+}
+
+
+def install(spark: SparkSession) -> SparkSession:
+    """Make a session ready for ``format("delta")`` and ``format("anabranch")``; safe to call twice.
+
+    Example:
+        >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
+        >>> spark.read.format("delta").load("/data/flights")
+    """
+    if spark not in _names:
+        _names[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
+        _wrap(type(spark), "read", _Reader, lambda session: session)
+        _wrap(type(spark.range(0)), "write", _Writer, lambda frame: frame.sparkSession)
+    return spark
+
+
+def _wrap(owner: type, name: str, door: type, session_of: Any) -> None:
+    """Give a class's property a door in front, for installed sessions only."""
+    plain = getattr(owner, name)
+    if getattr(plain.fget, "is_anabranch", False):
+        return
+
+    def opened(self: Any) -> Any:
+        found = plain.fget(self)
+        return door(self, found) if session_of(self) in _names else found
+
+    opened.__doc__, opened.is_anabranch = plain.__doc__, True  # type: ignore[attr-defined]
+    setattr(owner, name, property(opened))
+
+
+class _Options:
+    """Options as Spark takes them: names without case, values as text."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, tuple[str, str]] = {}
+
+    def put(self, name: str, value: Any) -> None:
+        """Set one, or leave it out with None."""
+        if value is not None:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            self._values[name.lower()] = (name, text)
+
+    def take(self, name: str) -> str | None:
+        """The value of one, which is then used up."""
+        return self._values.pop(name.lower(), ("", None))[1]
+
+    def refuse_rest(self, later: set[str], what: str) -> None:
+        """Refuse every option that nobody took, those of a later version by name."""
+        for key, (name, value) in self._values.items():
+            if key in later and value.lower() != _HARMLESS.get(key):
+                raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
+            if key not in later:
+                raise InvalidOption(option=name, value=value, reason=f"{what} of a Delta table knows no such option.")
+
+    def properties(self) -> dict[str, str]:
+        """The table properties among them, used up."""
+        keys = [key for key in self._values if key.startswith(("delta.", "anabranch."))]
+        return dict(self._values.pop(key) for key in keys)
+
+
+class _Reader:
+    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+
+    def __init__(self, spark: SparkSession, plain: Any) -> None:
+        self._spark, self._plain, self._ours = spark, plain, False
+        self._options = _Options()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def format(self, source: str) -> Any:
+        """Choose a format."""
+        self._ours = source.lower() in _names[self._spark]
+        return self if self._ours else self._plain.format(source)
+
+    def option(self, key: str, value: Any) -> _Reader:
+        """Set an option."""
+        self._options.put(key, value)
+        self._plain = self._plain.option(key, value)
+        return self
+
+    def options(self, **options: Any) -> _Reader:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def schema(self, schema: Any) -> Any:
+        """A Delta table brings its own schema; for other formats this is Spark's."""
+        if self._ours:
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self._plain = self._plain.schema(schema)
+        return self
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
+        """Read the table at a path, pinned to the version that is newest now or to ``versionAsOf``."""
+        chosen = self if format is None else self.format(format)
+        if not (chosen is self and self._ours):
+            target = self._plain if chosen is self else chosen
+            return target.load(path, None, schema, **options)
+        if schema is not None:
+            return self.schema(schema)
+        self.options(**options)
+        return self._load(path if path is not None else self._options.take("path"))
+
+    def _load(self, path: Location | None) -> DataFrame:
+        if path is None:
+            raise InvalidOption(option="path", value=None, reason="the path of the table is missing.")
+        version = self._options.take("versionAsOf")
+        self._options.take("path")
+        self._options.refuse_rest(_LATER_READ, "reading")
+        table, pinned = _pinned(path, version)
+        return SparkEngine(self._spark).to_df(Read(table, pinned).run())
+
+
+def _pinned(path: Location, version: str | None) -> tuple[Location, int | None]:
+    """Path and version, from ``versionAsOf`` or from ``path@v3``."""
+    if version is not None:
+        if not re.fullmatch(r"\d+", version):
+            raise InvalidOption(option="versionAsOf", value=version, reason="it takes a whole number from 0.")
+        return path, int(version)
+    suffix = _VERSIONED.match(str(path))
+    if suffix and not open_log(path).exists():
+        return suffix[1], int(suffix[2])
+    return path, None
+
+
+class _Writer:
+    """``df.write`` with our formats; anything else becomes Spark's own writer."""
+
+    def __init__(self, frame: DataFrame, plain: Any) -> None:
+        self._frame, self._plain, self._ours = frame, plain, False
+        self._options, self._mode = _Options(), "error"
+        self._partition_by: tuple[str, ...] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def format(self, source: str) -> Any:
+        """Choose a format."""
+        self._ours = source.lower() in _names[self._frame.sparkSession]
+        return self if self._ours else self._plain.format(source)
+
+    def mode(self, saveMode: str | None) -> _Writer:
+        """``append``, ``overwrite``, ``error`` or ``ignore``."""
+        if saveMode:
+            self._mode = saveMode.lower()
+            self._plain = self._plain.mode(saveMode)
+        return self
+
+    def option(self, key: str, value: Any) -> _Writer:
+        """Set an option."""
+        self._options.put(key, value)
+        self._plain = self._plain.option(key, value)
+        return self
+
+    def options(self, **options: Any) -> _Writer:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def partitionBy(self, *cols: Any) -> _Writer:
+        """The partition columns."""
+        flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._partition_by = flat
+        self._plain = self._plain.partitionBy(*flat)
+        return self
+
+    def clusterBy(self, *cols: Any) -> Any:
+        """Refused for our formats: clustering comes later."""
+        if self._ours:
+            raise NotBuilt(what="clusterBy", instead="Leave it out.")
+        return self._plain.clusterBy(*cols)
+
+    def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
+        """Refused for our formats: tables with names come later."""
+        chosen = self if format is None else self.format(format)
+        if chosen is self and self._ours:
+            raise NotBuilt(what=f"the table name {name}", instead="Use save(path).")
+        (self._plain if chosen is self else chosen).saveAsTable(name, format, *args, **options)
+
+    def save(
+        self,
+        path: Any = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        """Write the rows to the table at a path."""
+        chosen = self if format is None else self.format(format)
+        if not (chosen is self and self._ours):
+            (self._plain if chosen is self else chosen).save(path, format, mode, partitionBy, **options)
+            return
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
+        self._save(path if path is not None else self._options.take("path"))
+
+    def _save(self, path: Location | None) -> None:
+        if path is None:
+            raise InvalidOption(option="path", value=None, reason="the path of the table is missing.")
+        self._options.take("path")
+        user_metadata, properties = self._options.take("userMetadata"), self._options.properties()
+        self._options.refuse_rest(_LATER_WRITE, "writing")
+        write = Write(path, self._mode, self._partition_by, properties, user_metadata)
+        write.run(SparkEngine(self._frame.sparkSession), self._frame)

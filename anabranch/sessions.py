@@ -1,0 +1,65 @@
+"""``anabranch.session`` and ``anabranch.read``: a session that is ready, and a DataFrame with file skipping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from anabranch.commands.opening import Location
+from anabranch.commands.read import Read
+from anabranch.datasource import install
+from anabranch.errors import NotBuilt, UnknownColumn
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import build
+from anabranch.tables import understood
+
+__all__ = ["read", "session"]
+
+
+def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> SparkSession:
+    """Build or get a local session that is ready, with `anabranch.install` done.
+
+    The workers get this Python, Parquet timestamps are micros, memory is sensible for the machine.
+
+    Args:
+        app: the application's name. master: as for Spark; ``local[*]`` if not given. conf: further settings, dots
+        written as double underscores (``spark__sql__shuffle__partitions=4``) or as a ``**dict``.
+
+    Raises:
+        MissingJava: no Java 17 or newer is found.
+    """
+    return install(build(app, master, {name.replace("__", "."): str(value) for name, value in conf.items()}))
+
+
+def read(
+    spark: SparkSession,
+    path_or_name: Location,
+    where: str | Column | None = None,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+) -> DataFrame:
+    """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
+
+    Args:
+        spark: any session.
+        path_or_name: path or URL of the table.
+        where: SQL text or a Column; text skips more.
+        columns: the columns to keep, in this order.
+        version: an older version.
+        timestamp: refused in this version.
+
+    Raises:
+        NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
+    """
+    if timestamp is not None:
+        raise NotBuilt(what="reading as of a timestamp", instead="Find the version in the history, and read that.")
+    engine = SparkEngine(spark)
+    condition = None if where is None else understood(where, path_or_name, engine)
+    files = Read(path_or_name, version, condition.predicate if condition else None).run()
+    for name in columns or ():
+        if files.schema.find(name) is None:
+            raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
+    return engine.to_df(files, condition, columns)

@@ -1,0 +1,271 @@
+"""``DeltaTable`` and its builders, name for name as in ``delta.tables``.
+
+A door: it turns what the user wrote into commands and runs them on Spark. What is not built yet is refused by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from anabranch.commands.check import Report, check_table
+from anabranch.commands.create import Create
+from anabranch.commands.delete import EVERY_ROW, Delete
+from anabranch.commands.describe import DETAIL, HISTORY, as_table, detail, history
+from anabranch.commands.insert import NewTable
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.read import Read
+from anabranch.commands.update import Update
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.protocol.predicates import Condition
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.types import parse_type, schema_of
+from anabranch.sql import Context, column_condition, condition
+
+__all__ = ["DeltaTable", "DeltaTableBuilder"]
+
+_LATER = {
+    "merge": "MERGE",
+    "vacuum": "VACUUM",
+    "generate": "GENERATE",
+    "optimize": "OPTIMIZE",
+    "restoreToVersion": "RESTORE",
+    "restoreToTimestamp": "RESTORE",
+    "clone": "CLONE",
+    "cloneAtVersion": "CLONE",
+    "cloneAtTimestamp": "CLONE",
+    "upgradeTableProtocol": "upgradeTableProtocol",
+    "addFeatureSupport": "addFeatureSupport",
+    "dropFeatureSupport": "DROP FEATURE",
+    "alias": "DeltaTable.alias",
+}
+"""Methods of ``delta.tables.DeltaTable`` that this version refuses."""
+
+
+class DeltaTable:
+    """A Delta table at a path.
+
+    A handle acts on the version that is newest when each command starts; `toDF` pins the version of its call.
+
+    Example:
+        >>> table = DeltaTable.forPath(spark, "/data/flights")
+        >>> table.update("carrier = 'UA'", {"dep_delay": "dep_delay - 5"})
+        >>> table.delete("dep_time IS NULL")
+    """
+
+    def __init__(self, spark: SparkSession, path: Location) -> None:
+        self._spark, self._path, self._engine = spark, path, SparkEngine(spark)
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
+        """The table at a path or URL.
+
+        Raises:
+            NotATable: there is none.
+        """
+        if hadoopConf:
+            raise NotBuilt(what="hadoopConf", instead="Set the credentials in the environment.")
+        open_log(path).snapshot()
+        return cls(sparkSession, path)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """Refused: tables with names come later."""
+        raise NotBuilt(what=f"the table name {tableOrViewName}", instead="Use DeltaTable.forPath.")
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether there is a Delta table at this path."""
+        return open_log(identifier).exists()
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table, and fails where there is one."""
+        return DeltaTableBuilder(_session(sparkSession))
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table where there is none."""
+        return DeltaTableBuilder(_session(sparkSession), if_not_exists=True)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """Refused: REPLACE TABLE comes later."""
+        raise NotBuilt(what="REPLACE TABLE", instead='Use df.write.mode("overwrite").')
+
+    createOrReplace = replace
+
+    @classmethod
+    def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
+        """Refused: CONVERT TO DELTA comes later."""
+        raise NotBuilt(what="CONVERT TO DELTA", instead="Read the Parquet files and write them as a new table.")
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in _LATER:
+            raise AttributeError(f"'DeltaTable' object has no attribute {name!r}")
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            raise NotBuilt(what=_LATER[name], instead="See the page on limits in the documentation.")
+
+        return refuse
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({str(self._path)!r})"
+
+    def toDF(self) -> DataFrame:
+        """The rows of the newest version, pinned: later commits do not change this DataFrame."""
+        return self._engine.to_df(Read(self._path).run())
+
+    def delete(self, condition: str | Column | None = None) -> None:
+        """Delete the rows for which the condition is TRUE, or every row.
+
+        Raises:
+            InvalidCondition: the condition does not fit the table. ConcurrentDeleteDeleteException,
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        Delete(self._path, self._condition(condition)).run(self._engine)
+
+    def update(
+        self, condition: str | Column | Mapping[str, Any] | None = None, set: Mapping[str, str | Column] | None = None
+    ) -> None:
+        """Set columns of the rows for which the condition is TRUE, or of every row.
+
+        Args:
+            condition: SQL text or a Column.
+            set: column -> SQL text or a Column, evaluated on the old row.
+
+        Raises:
+            UnknownColumn, InvalidCondition, SchemaMismatch: the command does not fit the table.
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        if isinstance(condition, Mapping) and set is None:
+            condition, set = None, condition
+        if not isinstance(set, Mapping) or not all(isinstance(v, str | Column) for v in set.values()):
+            raise InvalidOption(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
+        Update(self._path, dict(set), self._condition(condition)).run(self._engine)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The newest commits first, with Delta's columns."""
+        return self._engine.rows(as_table(history(self._path, limit), HISTORY))
+
+    def detail(self) -> DataFrame:
+        """One row about the table, with Delta's columns."""
+        return self._engine.rows(as_table([detail(self._path)], DETAIL))
+
+    def check(self, deep: bool = False) -> Report:
+        """Whether what the log says of the newest version is true; ``deep`` reads every row."""
+        return check_table(self._path, deep=deep)
+
+    def _condition(self, given: str | Column | Mapping[str, Any] | None) -> Condition:
+        return EVERY_ROW if given is None else understood(given, self._path, self._engine)
+
+
+def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
+    """A condition as the user wrote it, for the columns and session that it will meet.
+
+    Raises:
+        InvalidOption: it is neither text nor a Column.
+        InvalidCondition, NotBuilt: it cannot be used.
+    """
+    snapshot = open_log(table).snapshot()
+    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+    context = Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)
+    if isinstance(given, str):
+        return condition(given, context)
+    if isinstance(given, Column):
+        return column_condition(given, context)
+    raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    found = spark or SparkSession.getActiveSession()
+    if found is None:
+        raise InvalidOption(option="sparkSession", value=None, reason="there is no active session; pass one.")
+    return found
+
+
+@dataclass(frozen=True)
+class DeltaTableBuilder:
+    """Builds a table step by step; each step gives a builder with that much more.
+
+    Example:
+        >>> DeltaTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("day",
+        "DATE").partitionedBy("day").execute()
+    """
+
+    spark: SparkSession
+    if_not_exists: bool = False
+    path: str | None = None
+    columns: tuple[StructField, ...] = ()
+    partitions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:
+        """Refused: tables with names come later."""
+        raise NotBuilt(what=f"the table name {identifier}", instead="Use location().")
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Where the table will lie."""
+        return replace(self, path=location)
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """The table's description."""
+        return replace(self, description=comment)
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: Any = None,
+        generatedByDefaultAs: Any = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """One more column; ``dataType`` is a Spark type or its SQL name."""
+        if generatedAlwaysAs is not None or generatedByDefaultAs is not None:
+            raise NotBuilt(what="a generated or identity column", instead="Add a plain column.")
+        type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
+        metadata = {} if comment is None else {"comment": comment}
+        return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
+
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
+        """More columns."""
+        return replace(self, columns=(*self.columns, *cols))
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """The partition columns."""
+        return replace(self, partitions=_flat(cols))
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """Refused: clustering comes later."""
+        raise NotBuilt(what="CLUSTER BY", instead="Leave it out.")
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """A table property."""
+        return replace(self, properties={**self.properties, key: value})
+
+    def execute(self) -> DeltaTable:
+        """Create the table.
+
+        Raises:
+            TableAlreadyExists: there is one, and this is not ``createIfNotExists``.
+            ProtocolChangedException: another writer created it meanwhile.
+        """
+        if self.path is None:
+            raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
+        schema = schema_of(StructType(list(self.columns)))
+        new = NewTable(schema, self.partitions, self.properties, description=self.description)
+        Create(self.path, new, if_not_exists=self.if_not_exists).run()
+        return DeltaTable.forPath(self.spark, self.path)
+
+
+def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        return tuple(columns[0])
+    return columns

@@ -1,0 +1,59 @@
+"""Tools to test pipelines with: let something happen at a named moment inside a transaction.
+
+A concurrent writer is hard to catch at the right moment; here the moment is asked for by name, on one thread, with no
+sleep::
+
+    with at_phase("staged", lambda: DeltaTable.forPath(spark, path).delete("id = 1")):
+        DeltaTable.forPath(spark, path).update("id = 2", {"x": "x + 1"})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from anabranch.errors import InvalidOption
+from anabranch.transaction.phases import PHASES, listen, undisturbed, unlisten
+
+__all__ = ["PHASES", "at_phase"]
+
+
+@contextmanager
+def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
+    """Run ``other()`` once, inside the transaction that this thread runs in the block, when that comes to ``phase``.
+
+    Phases: ``"read"`` (snapshot pinned), ``"staged"`` (all work done, nothing committed, before the first put; also
+    when nothing had to be written), ``"checked"`` (a window of winners judged), ``"put"`` (just before each put),
+    ``"committed"``.
+
+    It fires at the first reach only; ``other`` itself is not intercepted, by this trap or any other around it; its
+    error propagates, before the put. Other threads and worker processes are not covered.
+
+    Raises:
+        AssertionError: at the end of the block, if the phase was never reached.
+        InvalidOption: there is no such phase.
+    """
+    if phase not in PHASES:
+        raise InvalidOption(option="phase", value=phase, reason="it takes " + ", ".join(PHASES) + ".")
+    trap = _Trap(phase, other)
+    listen(trap)
+    try:
+        yield
+    finally:
+        unlisten(trap)
+    assert trap.has_fired, f"no transaction in this block came to the phase {phase!r}"
+
+
+class _Trap:
+    """Fires once; while it runs, nobody around it hears anything."""
+
+    def __init__(self, phase: str, other: Callable[[], Any]) -> None:
+        self._phase, self._other = phase, other
+        self.has_fired = False
+
+    def __call__(self, phase: str) -> None:
+        if phase == self._phase and not self.has_fired:
+            self.has_fired = True
+            with undisturbed():
+                self._other()
