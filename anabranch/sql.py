@@ -112,22 +112,87 @@ def condition(text: str, context: Context) -> Condition:
 def column_condition(column: Any, context: Context) -> Condition:
     """A PySpark ``Column`` as a condition, with what its printed form lets one know.
 
-    Columns have no public tree, and print literals bare: anything with a quote, a comment sign or a call is not
-    row-local.
+    Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator, so every
+    word before a parenthesis counts as a call, wherever it stands, and one call suffices not to be row-local. For skipping,
+    only a print without any quote is read, as PySpark writes it today: ``and(>(id, 5), <(id, 9))``.
 
     Raises:
         NotBuilt: it holds a subquery.
     """
     match = _PLAIN_COLUMN.match(str(column))
     text = match[1] if match else str(column)
-    if re.search(r"\b(scalarsubquery|exists|insubquery|subquery)\b", text, re.IGNORECASE):
+    if _QUERY.search(text):
         raise NotBuilt(
             what=f"a subquery in the condition {text}", instead="Collect its result first, and state it as values."
         )
-    tree = None if re.search(r"""['"`\\;]|--|/\*|->""", text) else _parsed(text)
-    known = tree is not None and match is not None and not _bare_calls(text)
-    predicate = _integers_only(tree, context) if known and tree is not None else Unknown()
-    return Condition(text=text, predicate=predicate, row_local=known, expression=column, columns=None)
+    row_local = match is not None and not _printed_calls(text)
+    predicate = _printed_predicate(text, context) if row_local else Unknown()
+    return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
+
+
+_QUERY = re.compile(r"\bselect\b|subquery|\bexists\b|\[.*\]", re.IGNORECASE | re.DOTALL)
+_PRINTED_OPERATORS = _KEYWORDS_BEFORE_PAREN | {"isnull", "isnotnull", "cast"}
+_PRINTED_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?\d+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+
+
+def _printed_calls(text: str) -> frozenset[str]:
+    """Whatever could be a call in the printed form of a Column."""
+    names = {
+        name.lower() for name in re.findall(r"([^\s(),'\"]*[A-Za-z_>\]][\w>]*)\s*\(", text) if re.search(r"\w", name)
+    }
+    words = {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
+    return frozenset(names - _PRINTED_OPERATORS) | (words & (_CLOCKS.keys() | _BARE_FUNCTIONS))
+
+
+def _printed_predicate(text: str, context: Context) -> Predicate:
+    """What skipping can use of ``and(>(id, 5), <(id, 9))``: integer columns against whole numbers."""
+    tokens, end = [], 0
+    while end < len(text.rstrip()):
+        match = _PRINTED_TOKEN.match(text, end)
+        if match is None:
+            return Unknown()
+        tokens.append(match[1])
+        end = match.end()
+    try:
+        tree, rest = _printed_tree(tokens)
+    except (IndexError, RecursionError):
+        return Unknown()
+    return Unknown() if rest else _printed_meaning(tree, context)
+
+
+def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
+    """The first expression of a print, as a word or as ``[operator, argument, …]``, and the tokens after it."""
+    first, rest = tokens[0], tokens[1:]
+    if rest[:1] != ["("]:
+        return first, rest
+    arguments = []
+    while rest[0] != ")":
+        argument, rest = _printed_tree(rest[1:])
+        arguments.append(argument)
+    return [first.lower(), *arguments], rest[1:]
+
+
+def _printed_meaning(tree: Any, context: Context) -> Predicate:
+    match tree:
+        case ["and", left, right]:
+            return And((_printed_meaning(left, context), _printed_meaning(right, context)))
+        case ["or", left, right]:
+            return Or((_printed_meaning(left, context), _printed_meaning(right, context)))
+        case ["!" | "not", inner]:
+            return Not(_printed_meaning(inner, context))
+        case [("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=") as operator, str() as left, str() as right]:
+            name, value = _integer_column(left, context), _whole_number(right)
+            return Unknown() if name is None or value is None else Compare(name, operator, value)
+    return Unknown()
+
+
+def _integer_column(word: str, context: Context) -> str | None:
+    found = context.schema.find(word)
+    return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
+
+
+def _whole_number(word: str) -> int | None:
+    return int(word) if re.fullmatch(r"-?\d+", word) else None
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
@@ -174,13 +239,6 @@ _BARE_FUNCTIONS = frozenset(
 
 def _is_word(text: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z_]\w*", text))
-
-
-def _bare_calls(text: str) -> frozenset[str]:
-    """Calls in the printed form of a Column."""
-    names = {name.lower() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", text)}
-    words = {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
-    return frozenset(names - _KEYWORDS_BEFORE_PAREN) | (words & (_CLOCKS.keys() | _BARE_FUNCTIONS))
 
 
 def _with_fixed_clock(text: str, tokens: list[Token], context: Context) -> str:
@@ -373,29 +431,6 @@ def _timestamp(text: str, zone: str) -> tuple[Any] | None:
         return (naive.replace(tzinfo=dt.timezone.utc),)
     first, second = (naive.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(dt.timezone.utc) for fold in (0, 1))
     return (first,) if first == second else None  # a clock change makes it ambiguous
-
-
-def _integers_only(tree: exp.Expr, context: Context) -> Predicate:
-    """Of a printed Column only integer columns against whole numbers are sure: a bare word may be a literal or a
-    column.
-    """
-    match tree:
-        case exp.Paren():
-            return _integers_only(tree.this, context)
-        case exp.And():
-            return And((_integers_only(tree.left, context), _integers_only(tree.right, context)))
-        case exp.Or():
-            return Or((_integers_only(tree.left, context), _integers_only(tree.right, context)))
-        case exp.Not():
-            return Not(_integers_only(tree.this, context))
-    found = _predicate(tree, context)
-    if isinstance(found, Compare) and type(found.value) is int and _is_integer(found.column, context.schema):
-        return found
-    return Unknown()
-
-
-def _is_integer(column: str, schema: Struct) -> bool:
-    return schema.field(column).type in ("byte", "short", "integer", "long")
 
 
 def _first_line(error: Exception) -> str:

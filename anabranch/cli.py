@@ -1,0 +1,99 @@
+"""``anabranch``: one subcommand per command. A door; paths or URLs in, people's tables or ``--json`` out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from anabranch.commands.check import check_table
+from anabranch.commands.describe import detail as describe_detail
+from anabranch.commands.describe import history as describe_history
+from anabranch.errors import AnabranchError
+
+app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
+_console = Console()
+
+Path_ = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON value, for machines.")]
+
+
+@app.command()
+def demo(keep: Annotated[Path | None, typer.Option(help="Keep the tables in this folder.")] = None) -> None:
+    """Concurrent writers on real data, and a proof that nothing was lost."""
+    from anabranch.demo.story import demo as tell  # needs Spark, which the other commands do not
+
+    raise typer.Exit(0 if tell(keep, _console) else 1)
+
+
+@app.command()
+def history(
+    table: Path_, limit: Annotated[int | None, typer.Option(help="At most so many.")] = None, as_json: Json = False
+) -> None:
+    """Who did what: the commits, newest first."""
+    rows = describe_history(table, limit)
+    if as_json:
+        _print_json(rows)
+        return
+    shown = ("version", "timestamp", "operation", "operationParameters", "readVersion", "isBlindAppend", "engineInfo")
+    _print_table(shown, rows)
+
+
+@app.command()
+def detail(table: Path_, as_json: Json = False) -> None:
+    """What the table is: schema, files, size, properties, protocol."""
+    found = describe_detail(table)
+    if as_json:
+        _print_json(found)
+        return
+    _print_table(("property", "value"), [{"property": name, "value": value} for name, value in found.items()])
+
+
+@app.command()
+def check(
+    table: Path_,
+    version: Annotated[int | None, typer.Option(help="An older version.")] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every row and compare the statistics.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Is what the log says true? Exit code 1 if not."""
+    report = check_table(table, version, deep=deep)
+    if as_json:
+        findings = [{"rule": f.rule, "file": f.file, "problem": f.problem} for f in report.findings]
+        _print_json({"table": report.table, "version": report.version, "clean": report.is_clean, "findings": findings})
+    else:
+        _console.print(str(report), highlight=False, markup=False)
+    raise typer.Exit(0 if report.is_clean else 1)
+
+
+def main() -> None:
+    """The entry point: an error is one sentence on the terminal, never a stack."""
+    try:
+        app()
+    except AnabranchError as error:
+        Console(stderr=True).print(f"anabranch: {error.message}", style="red", highlight=False, markup=False)
+        raise SystemExit(2) from None
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, default=_plain, ensure_ascii=False))
+
+
+def _print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    table = Table(*columns, box=None)
+    for row in rows:
+        table.add_row(*("" if row[name] is None else str(_plain(row[name])) for name in columns))
+    _console.print(table)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat(sep=" ", timespec="milliseconds") if isinstance(value, dt.datetime) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The engine that commands are given when they run on Spark.
+
+Knows rows, by the other rooms of this folder. Decides nothing, commits nothing, and never sees a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.schema import Struct
+from anabranch.spark import addresses, types, write
+from anabranch.spark.addresses import as_column
+from anabranch.spark.failures import reported
+from anabranch.spark.functions import are_builtin
+from anabranch.spark.paths import store_url
+from anabranch.spark.scan import scan
+
+SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+"""On what the value of an expression depends besides the row."""
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """An engine over one session, classic or Connect. Each method promises what the function of its name promises.
+
+    Example:
+        >>> Delete("/data/flights", where).run(SparkEngine(spark)).rows
+    """
+
+    spark: SparkSession
+
+    def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
+        """See `anabranch.spark.addresses.find`."""
+        return addresses.find(self.spark, files, condition)
+
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """See `anabranch.spark.write.update`."""
+        write.update(self.spark, files, marks, assignments, folder)
+
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+        """See `anabranch.spark.write.rewrite`."""
+        write.rewrite(self.spark, files, marks, assignments, folder)
+
+    def write(self, source: Any, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str) -> None:
+        """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
+        write.write(self.spark, self._frame(source), schema, partition_columns, root, folder)
+
+    def describe(self, source: Any) -> Struct:
+        """See `anabranch.spark.types.describe`."""
+        return types.describe(self._frame(source))
+
+    def inputs(self, source: Any) -> frozenset[str]:
+        """The files that a DataFrame reads, as stores spell URLs; not those of scalar subqueries and cached frames."""
+        return frozenset(map(store_url, self._frame(source).inputFiles()))
+
+    def settings(self) -> dict[str, str]:
+        """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
+        return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
+
+    def to_df(
+        self, files: FileSet, condition: Condition | None = None, columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        """The live rows for which the condition is TRUE, with these columns; see `anabranch.spark.scan.scan`.
+
+        Raises:
+            InvalidCondition: the condition does not fit the columns.
+        """
+        if condition is None:
+            return scan(self.spark, files, columns)
+        with reported(condition.text, files.root):
+            rows = scan(self.spark, files).filter(as_column(condition.expression))
+        return rows.select(*[types.column(files.schema.field(name).name) for name in columns or files.schema.names])
+
+    def rows(self, table: pa.Table) -> DataFrame:
+        """An Arrow table as a DataFrame."""
+        return types.arrow_rows(self.spark, table)
+
+    def are_builtin(self, functions: Iterable[str]) -> bool:
+        """See `anabranch.spark.functions.are_builtin`."""
+        return are_builtin(self.spark, functions)
+
+    def user(self) -> str:
+        """Who runs the session."""
+        (row,) = self.spark.range(1).select(F.current_user()).collect()
+        return str(row[0])
+
+    def _frame(self, source: Any) -> DataFrame:
+        return self.rows(source) if isinstance(source, pa.Table) else source

@@ -1,0 +1,54 @@
+"""Failures: what Spark says went wrong, as errors of ours.
+
+Knows how PySpark wraps the JVM's errors, classic and Connect. Guarantee: the reason is Spark's own sentence, with no
+Java frame and no plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition
+
+_CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
+# Spark suggests our own columns too where a name is misspelled.
+_OURS = re.compile(r", `__anabranch_\w+`|`__anabranch_\w+`, ")
+_STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
+
+
+@contextmanager
+def reported(expression: str, table: str) -> Iterator[None]:
+    """Turn what Spark says into `InvalidCondition` (the expression does not fit) or `ExecutionFailed` (on some row)."""
+    try:
+        yield
+    except AnabranchError:
+        raise
+    except AnalysisException as error:
+        raise InvalidCondition(expression=expression, table=table, reason=reason_of(error)) from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise ExecutionFailed(what=expression, reason=reason_of(error)) from None
+
+
+def reason_of(error: Exception) -> str:
+    """Spark's own sentence on what went wrong.
+
+    Example:
+        >>> reason_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\\n== SQL (line 1) =="))
+        '[DIVIDE_BY_ZERO] Division by zero.'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, PythonException):
+        return _sentence(lines[-1])  # the last line of the worker's traceback
+    if isinstance(error, Py4JJavaError):
+        lines = [line for line in lines if _CLASS.match(line)][-1:] or lines
+    return _sentence(lines[0] if lines else type(error).__name__)
+
+
+def _sentence(line: str) -> str:
+    text = _OURS.sub("", _STATE.sub("", _CLASS.sub("", line))).strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

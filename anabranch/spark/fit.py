@@ -1,0 +1,109 @@
+"""Fit: a value of one type for a column of another, never silently changed.
+
+Knows Spark's casts and the rules of store assignment. Knows nothing of files. Guarantee: a value that the column
+cannot hold stops the query, whether or not the session is in ANSI mode; it never becomes null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import SchemaMismatch
+from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, decimal_of, upcastable
+from anabranch.spark.types import column, delta_type, is_void, spark_type
+
+_FLOATS = ("float", "double")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+def fitted(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
+    """Rows with exactly the columns of a schema, in its order: matched by name whatever the case, null where absent.
+
+    Raises:
+        SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
+    """
+    given = _by_folded_name(rows, schema, table)
+    return rows.select(*[_fitted(field, given.get(field.name.lower()), table) for field in schema])
+
+
+def assigned(field: Field, value: Column, found: T.DataType, table: str) -> Column:
+    """The value of an assignment to a column: any number for a number, text for any simple type, checked row by row.
+
+    Raises:
+        SchemaMismatch: no value of that type could fit.
+    """
+    target = spark_type(field.type)
+    if is_void(found):
+        return value.cast(target)
+    source = delta_type(found, field.name)
+    if _goes_up(source, field.type):
+        return value.cast(target)
+    if not _assignable(source, field.type):
+        raise _mismatch(field, table, found, "no value of that type can be stored there.")
+    # try_cast is the same in every session; what it cannot do is an error here, not a null.
+    sentence = F.lit(f"a value does not fit the column {field.name} of type {field.type}: ")
+    failed = F.raise_error(F.concat(sentence, value.cast("string"))).cast(target)
+    return F.coalesce(value.try_cast(target), F.when(value.isNotNull(), failed))
+
+
+def _by_folded_name(rows: DataFrame, schema: Struct, table: str) -> dict[str, T.StructField]:
+    given: dict[str, T.StructField] = {}
+    for each in rows.schema:
+        expected = schema.find(each.name)
+        if expected is None:
+            raise _surplus(each, schema, table)
+        if each.name.lower() in given:
+            raise _mismatch(expected, table, each.dataType, "the rows have two columns of that name.")
+        given[each.name.lower()] = each
+    return given
+
+
+def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
+    target = spark_type(field.type)
+    if given is None and not field.nullable:
+        raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
+    if given is None or is_void(given.dataType):
+        return F.lit(None).cast(target).alias(field.name)
+    if not _goes_up(delta_type(given.dataType, given.name), field.type):
+        raise _mismatch(field, table, given.dataType, "the types differ.")
+    return column(given.name).cast(target).alias(field.name)
+
+
+def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:
+    expected, given = spark_type(field.type).simpleString(), found.simpleString() if found else "no such column"
+    return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
+
+
+def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch:
+    reason, expected, found = "it is not one of its columns.", ", ".join(schema.names), given.dataType.simpleString()
+    return SchemaMismatch(column=given.name, table=table, reason=reason, expected=expected, found=found)
+
+
+def _goes_up(source: DataType, target: DataType) -> bool:
+    """Whether every value fits; nullability inside is the footers' business."""
+    return upcastable(_nullable(source), _nullable(target))
+
+
+def _nullable(data_type: DataType) -> DataType:
+    if isinstance(data_type, Struct):
+        return Struct(tuple(Field(each.name, _nullable(each.type)) for each in data_type))
+    if isinstance(data_type, Array):
+        return Array(_nullable(data_type.element))
+    if isinstance(data_type, Map):
+        return Map(_nullable(data_type.key), _nullable(data_type.value))
+    return data_type
+
+
+def _assignable(source: DataType, target: DataType) -> bool:
+    """Whether some values may fit, as in Spark's store assignment under ANSI; texts are read too, as Delta does."""
+    if not isinstance(source, str) or not isinstance(target, str):
+        return False
+    text = "string" in (source, target) and "binary" not in (source, target)
+    times = source in _TIMES and target in _TIMES
+    return text or times or (_is_number(source) and _is_number(target))
+
+
+def _is_number(data_type: str) -> bool:
+    return data_type in INTEGERS or data_type in _FLOATS or decimal_of(data_type) is not None

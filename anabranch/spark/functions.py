@@ -1,0 +1,27 @@
+"""Functions: which names still mean Spark's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+_OWN = "org.apache.spark.sql.catalyst.expressions."
+
+
+def are_builtin(spark: SparkSession, names: Iterable[str]) -> bool:
+    """Whether in SQL text each of these function names means Spark's own, and not what a user registered under it.
+
+    Up to Spark 4.2 a registered function goes before Spark's own of that name, and ``SHOW USER FUNCTIONS`` keeps silent
+    about it; the class behind the name does not. A Column that calls an unregistered Python function of the same name
+    cannot be told apart here.
+    """
+    return all(_class_of(spark, name).startswith(_OWN) for name in names)
+
+
+def _class_of(spark: SparkSession, name: str) -> str:
+    try:
+        return str(spark.catalog.getFunction(name).className)
+    except PySparkException:  # there is no such function
+        return ""

@@ -1,0 +1,145 @@
+"""Opened files: every row that lies in them, deleted or not, with its address.
+
+Knows how Spark reads Parquet and names what it reads. Knows nothing of versions or conflicts. Guarantees: partition
+values are the log's, whatever the folders say; columns that a file lacks are null; nothing is read but these files,
+and none of them is left out without a word.
+
+PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.errors import MissingDataFile
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.partitions import map_column, partition_arrays
+from anabranch.protocol.schema import Struct
+from anabranch.spark.failures import reason_of
+from anabranch.spark.layout import folders_agree, names_no_instant
+from anabranch.spark.types import column, free_name, spark_schema, spark_type
+from anabranch.spark.paths import Place, log_prefix, places, spark_root
+from anabranch.spark.positions import is_marked, with_facts
+
+_READ_OPTIONS = {
+    "__globPaths__": "false",  # a file's name may hold * or [
+    "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish without a word
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
+_TO_THE_END = 1 << 30
+
+
+class Address(NamedTuple):
+    """The names of the two columns that say where a row lies."""
+
+    path: str
+    row: str
+
+
+def address_of(schema: Struct) -> Address:
+    """The address columns of rows of this schema: names that none of its own columns has."""
+    return Address(free_name("__anabranch_path", schema.names), free_name("__anabranch_row", schema.names))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All rows of some files: the schema's columns, those of `address_of`, and perhaps more."""
+
+    spark: SparkSession
+    rows: DataFrame
+    address: Address
+    file: str
+    places: tuple[Place, ...]
+
+    def marked(self, marks: Marks) -> tuple[Opened, Column]:
+        """Whether each row is marked: the same rows, and a boolean column over them. A file without marks has none."""
+        known = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
+        rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, known)
+        return replace(self, rows=rows), mark
+
+
+def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
+    """All rows of these files without addresses: at least the schema's columns, as cheaply as Spark can."""
+    if not folders_agree(files):
+        return open_files(spark, files).rows
+    return _read(spark, files, places(spark, files.root, files.files["path"].to_pylist()), files.schema)
+
+
+def open_files(spark: SparkSession, files: FileSet) -> Opened:
+    """All rows of these files, with their addresses.
+
+    Raises:
+        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
+    """
+    found, whole = places(spark, files.root, files.files["path"].to_pylist()), folders_agree(files)
+    address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
+    read = _read(spark, files, found, files.schema if whole else _in_files(files))
+    metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
+    rows = read.select("*", metadata["file_path"].alias(file), metadata["row_index"].alias(address.row))
+    prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
+    if prefix is None:
+        facts[address.path] = files.files["path"].combine_chunks()
+    else:
+        rows = rows.withColumn(address.path, F.substring(column(file), len(prefix) + 1, _TO_THE_END))
+    return Opened(spark, _with(spark, rows, files.schema, file, found, facts), address, file, tuple(found))
+
+
+def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct) -> DataFrame:
+    reader = spark.read.schema(spark_schema(schema)).options(**_READ_OPTIONS)
+    if files.partition_columns and schema is files.schema:
+        # Several job folders may hold one partition each; without the second option Spark refuses that.
+        reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
+    try:
+        return reader.parquet(*[place.reader for place in found])
+    except AnalysisException as error:
+        name, reason = _named_in(error, found), f"cannot be read: {reason_of(error)}"
+        raise MissingDataFile(table=files.root, file=name, reason=reason) from error
+
+
+def _named_in(error: AnalysisException, found: list[Place]) -> str:
+    return next((place.log for place in found if place.reader in str(error) or place.shown in str(error)), "(unknown)")
+
+
+# -- what only the log says --------------------------------------------------------------------------------------------
+
+
+def _in_files(files: FileSet) -> Struct:
+    """The columns that the Parquet files themselves hold."""
+    return Struct(tuple(each for each in files.schema if each.name not in files.partition_columns))
+
+
+def _partition_values(files: FileSet) -> dict[str, pa.Array]:
+    values = partition_arrays(files.files, files.schema, files.partition_columns)
+    return {name: _as_spark_reads(files, name, array) for name, array in values.items()}
+
+
+def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
+    """The values, or the texts of timestamps without a zone: those mean the session's, as in delta-spark."""
+    field = files.schema.field(name)
+    if field.type == "timestamp" and names_no_instant(files, field.physical_name):
+        return map_column(files.files["partitionValues"], field.physical_name)
+    return values
+
+
+def _with(
+    spark: SparkSession, rows: DataFrame, schema: Struct, file: str, found: list[Place], facts: Mapping[str, pa.Array]
+) -> DataFrame:
+    """The rows with one more column for each fact about their files."""
+    if not facts:
+        return rows
+    joined, names = with_facts(spark, rows, file, [place.shown for place in found], facts)
+    return joined.withColumns({fact: _typed(schema, fact, name) for fact, name in zip(facts, names, strict=True)})
+
+
+def _typed(schema: Struct, fact: str, name: str) -> Column:
+    field = schema.find(fact)
+    return column(name) if field is None else column(name).cast(spark_type(field.type))

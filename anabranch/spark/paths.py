@@ -1,0 +1,145 @@
+"""Paths: a data file as the log, as Spark's reader and as Spark's ``_metadata.file_path`` spell it.
+
+Knows PROTOCOL.md, section "Add File and Remove File" (paths are URL-encoded), Hadoop's schemes and the quoting of
+Java's URIs. Knows nothing of rows. Guarantee: two files of one file set never share a spelling; a file that Spark
+would silently leave out is refused.
+
+::
+
+    log      part%20a.parquet            relative to the root, or an absolute URI; URL-encoded
+    reader   file:///data/t/part a.parquet     plain
+    shown    file:/data/t/part%20a.parquet     quoted as java.net.URI does
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
+from anabranch.protocol.paths import decode, is_absolute
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
+_JAVA_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
+_JAVA_QUOTED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc"})
+_UNREACHABLE = {
+    "memory": "it lives in this Python process, where Spark cannot see it.",
+    "az": "Spark needs the account too: abfss://container@account.dfs.core.windows.net/path.",
+    "http": "Spark cannot read or write there.",
+    "https": "Spark cannot read or write there.",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One data file in its three spellings."""
+
+    log: str
+    reader: str
+    shown: str
+
+
+def spark_root(spark: SparkSession, root: str) -> str:
+    """The URL of a table's root for Spark; ``s3://`` becomes ``s3a://`` unless the session maps ``s3`` itself.
+
+    Raises:
+        UnknownStore: a store that Spark cannot reach.
+    """
+    scheme, separator, rest = root.partition(":")
+    if not separator:
+        return f"file://{root}"
+    if scheme in _UNREACHABLE:
+        raise UnknownStore(location=root, reason=_UNREACHABLE[scheme])
+    return f"s3a:{rest}" if _is_plain_s3(spark, scheme) else root
+
+
+def places(spark: SparkSession, root: str, paths: Iterable[str]) -> list[Place]:
+    """The files of these log paths, in order.
+
+    Raises:
+        CorruptLog: two paths mean one file, or one leaves the table's folder.
+        MissingDataFile: Spark would leave a file out without a word.
+    """
+    base = spark_root(spark, root)
+    found = [_place(spark, root, base, path) for path in paths]
+    seen: dict[str, str] = {}
+    for place in found:
+        if place.shown in seen:
+            raise CorruptLog(table=root, file=place.log, reason=f"it is the same file as {seen[place.shown]}.")
+        seen[place.shown] = place.log
+    return found
+
+
+def log_prefix(found: Iterable[Place]) -> str | None:
+    """What stands before the log's spelling in the shown one, where that is the same for all files; else None.
+
+    That is the common case: relative paths without characters that Java and the log quote differently.
+    """
+    prefixes = {place.shown[: -len(place.log)] if place.shown.endswith(place.log) else None for place in found}
+    return prefixes.pop() if len(prefixes) == 1 else None
+
+
+def shown(reader: str) -> str:
+    """What ``_metadata.file_path`` says of a path that was handed to the reader.
+
+    Example:
+        >>> shown("file:///data/50% of é.parquet")
+        'file:/data/50%25%20of%20é.parquet'
+    """
+    scheme, authority, path = _parts(reader)
+    host = f"//{authority}" if authority else ""
+    return f"{scheme}:{host}{_java_quoted(re.sub('/+', '/', path))}"
+
+
+def store_url(shown_path: str) -> str:
+    """A file that Spark names, as stores spell URLs: nothing quoted, and ``s3`` for ``s3a``."""
+    match = _URL.fullmatch(shown_path)
+    if match is None:
+        return unquote(shown_path)
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(match[1], match[1])
+    return f"{scheme}://{match[2] or ''}{unquote(match[3])}"
+
+
+def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:
+    reader = _reader_path(spark, root, base, path)
+    name = posixpath.basename(reader)
+    # Spark's file index drops such names as "hidden", even where they are asked for one by one.
+    if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
+        raise MissingDataFile(table=root, file=path, reason="Spark leaves out, for it takes such names for hidden")
+    return Place(path, reader, shown(reader))
+
+
+def _reader_path(spark: SparkSession, root: str, base: str, path: str) -> str:
+    if is_absolute(path):
+        return spark_root(spark, unquote(path))
+    try:
+        return f"{base}/{decode(path)}"
+    except ValueError as error:
+        raise CorruptLog(table=root, file=path, reason=f"{error}.") from error
+
+
+def _is_plain_s3(spark: SparkSession, scheme: str) -> bool:
+    return scheme == "s3" and spark.conf.get("spark.hadoop.fs.s3.impl", None) is None
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    match = _URL.fullmatch(url)
+    assert match is not None, f"{url} is no URL"
+    return match[1], match[2] or "", match[3]
+
+
+def _java_quoted(path: str) -> str:
+    """As ``java.net.URI`` quotes a path; what is not ASCII stays, unless it is a space or a control character."""
+    return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
+
+
+def _java_quoted_char(char: str) -> str:
+    if char in _JAVA_LEGAL or (ord(char) > 0x7F and unicodedata.category(char) not in _JAVA_QUOTED_CATEGORIES):
+        return char
+    return "".join(f"%{byte:02X}" for byte in char.encode())

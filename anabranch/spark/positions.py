@@ -1,0 +1,136 @@
+"""Positions: which rows of which files, carried between bitmaps here and columns there.
+
+Knows the address of a row (a file's name and a position counted from 0) and how to test it against sets of positions
+without Python workers. Knows nothing of why rows are marked. Guarantee: a row of a file that is not in the map stops
+the query; it is never taken for unmarked. A position past the end of a file's bits is unmarked.
+
+Two ways, measured on 20 M rows in 8 files (CPU time over that of the plain scan): bits as one value inside the plan,
+found by the checksum of the file's name, 1.2x; a broadcast join with file -> bits, 2.0x. The first carries its bits
+with every task and looks through the names one by one, so it serves while both are few.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.spark.types import arrow_rows, column, free_name
+
+Words: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+"""A set of positions: position ``p`` is bit ``p % 64`` of word ``p // 64``."""
+
+IN_PLAN_FILES = 64
+IN_PLAN_WORDS = 1 << 20
+"""Up to here (8 MB, 64 M rows) bits travel inside the plan."""
+
+
+# -- bitmaps and words -------------------------------------------------------------------------------------------------
+
+
+def words_of(rows: BitMap64) -> Words:
+    """The words up to the last position."""
+    if not rows:
+        return np.zeros(0, np.int64)
+    marked = np.zeros((rows.max() // 64 + 1) * 64, np.bool_)
+    marked[np.asarray(rows.to_array())] = True
+    return np.packbits(marked, bitorder="little").view(np.int64)
+
+
+def rows_of(numbers: Words, words: Words) -> BitMap64:
+    """The positions of words with their numbers, which must ascend.
+
+    Example:
+        >>> rows_of(np.array([1]), np.array([5]))
+        BitMap64([64, 66])
+    """
+    bits = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    return bitmap(numbers[bits >> 6] * 64 + (bits & 63))
+
+
+def bitmap(positions: Words) -> BitMap64:
+    """The set of these positions."""
+    # 3 times as fast as from the NumPy array itself.
+    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
+
+
+# -- files in expressions ----------------------------------------------------------------------------------------------
+
+
+def file_keys(names: Sequence[str]) -> tuple[pa.Array, Callable[[Column], Column]]:
+    """A short key for each of these names, and the expression that gives a name's key.
+
+    Checksums where no two are alike, which is a good deal faster than names; else the names themselves.
+    """
+    checksums = [zlib.crc32(name.encode()) for name in names]
+    if len(set(checksums)) == len(names):
+        return pa.array(checksums, pa.int64()), F.crc32
+    return pa.array(names, pa.string()), lambda name: name
+
+
+def is_marked(
+    spark: SparkSession, rows: DataFrame, file: str, position: str, marks: Mapping[str, BitMap64]
+) -> tuple[DataFrame, Column]:
+    """Whether each row is in ``marks``: the rows, perhaps with more columns, and a boolean column over them.
+
+    Args:
+        spark: the session.
+        rows: the rows.
+        file: the column with the file's name, as in the keys of ``marks``; a name that is not there stops the query.
+        position: the column with the position.
+        marks: name -> positions, for every file that can come up.
+    """
+    names, bits = list(marks), [words_of(each) for each in marks.values()]
+    if len(bits) <= IN_PLAN_FILES and sum(map(len, bits)) <= IN_PLAN_WORDS:
+        return rows, _bit(_words_in_plan(spark, file, names, bits), column(position))
+    joined, (words,) = with_facts(spark, rows, file, names, {"bits": _lists(bits)})
+    return joined, _bit(column(words), column(position))
+
+
+def _words_in_plan(spark: SparkSession, file: str, names: list[str], bits: list[Words]) -> Column:
+    keys, key = file_keys(names)
+    known = F.array(*[F.lit(each) for each in keys.to_pylist()])
+    sets = spark.createDataFrame(pa.table({"sets": _one_list(_lists(bits))})).scalar()
+    # array_position gives 0 for an unknown key, and at -1 there is nothing.
+    found = F.get(sets, F.array_position(known, key(column(file))).cast("int") - 1)
+    return F.coalesce(found, _unknown(file))
+
+
+def with_facts(
+    spark: SparkSession, rows: DataFrame, file: str, names: Sequence[str], facts: Mapping[str, pa.Array]
+) -> tuple[DataFrame, list[str]]:
+    """Rows with what is known of their files, by a broadcast join: the rows, and the names of the new columns.
+
+    A file that is not among ``names`` stops the query.
+    """
+    keys, key = file_keys(names)
+    table = {"key": keys, "known": pa.array([True] * len(names)), **facts}
+    added = [free_name(f"__anabranch_{each}", rows.columns) for each in table]
+    broadcast = F.broadcast(arrow_rows(spark, pa.table(dict(zip(added, table.values(), strict=True)))))
+    joined = rows.join(broadcast, key(column(file)) == column(added[0]), "left")
+    return joined.filter(F.coalesce(column(added[1]), _unknown(file))), added[2:]
+
+
+def _bit(words: Column, position: Column) -> Column:
+    word = F.get(words, F.shiftright(position, 6).cast("int"))
+    return F.coalesce(F.getbit(word, position.bitwiseAND(63).cast("int")) == 1, F.lit(False))
+
+
+def _unknown(file: str) -> Column:
+    return F.raise_error(F.concat(F.lit("Anabranch does not know the file "), column(file)))
+
+
+def _lists(bits: list[Words]) -> pa.ListArray:
+    offsets = np.cumsum([0, *map(len, bits)])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(bits)))
+
+
+def _one_list(values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)

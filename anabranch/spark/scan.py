@@ -1,0 +1,79 @@
+"""Scan: the live rows of a file set as a DataFrame.
+
+Knows rows. Knows nothing of versions or conflicts. Guarantees: deleted rows are never shown, and a file that Spark
+names in an unknown way stops the query; the DataFrame is lazy and reads these files whatever becomes of the table.
+Files without vectors cost what a plain ``spark.read.parquet`` costs; those with vectors take a branch of their own.
+
+PROTOCOL.md, section "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from anabranch.errors import CorruptVector
+from anabranch.protocol.filesets import FileSet
+from anabranch.spark.types import column, spark_schema
+from anabranch.spark.opened import address_of, open_files, open_plain
+
+
+def scan(spark: SparkSession, files: FileSet, columns: Sequence[str] | None = None, address: bool = False) -> DataFrame:
+    """The live rows of these files.
+
+    Args:
+        spark: the session.
+        files: what to read.
+        columns: the columns wanted, in this order; all of the schema where None.
+        address: add the two columns of `anabranch.spark.opened.address_of`: the file's path as in the log, and the
+            position in that file, counted from 0.
+
+    Raises:
+        UnknownColumn: one of ``columns`` is not in the schema.
+        CorruptVector: a file has a vector in the log but none in the set.
+        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
+
+    Example:
+        >>> scan(spark, files, columns=["id"]).count()
+    """
+    names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
+    wanted = [*names, *(address_of(files.schema) if address else ())]
+    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address)]
+    return reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, files, wanted)
+
+
+def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
+    """The files that have deleted rows, and the others.
+
+    Raises:
+        CorruptVector: a file has a vector in the log but none in the set; its deleted rows would come back.
+    """
+    paths = files.files["path"]
+    for path in files.files.filter(pc.is_valid(files.files["deletionVector"]))["path"].to_pylist():
+        if path not in files.vectors:
+            raise CorruptVector(table=files.root, file=path, reason="it was not loaded.")
+    has = pc.is_in(paths, value_set=pa.array([path for path, rows in files.vectors.items() if rows], pa.string()))
+    marked, plain = files.files.filter(has), files.files.filter(pc.invert(has))
+    vectors = {path: files.vectors[path] for path in marked["path"].to_pylist()}
+    return replace(files, files=marked, vectors=vectors), replace(files, files=plain, vectors={})
+
+
+def _parts(spark: SparkSession, files: FileSet, address: bool) -> Iterator[DataFrame]:
+    marked, plain = with_vectors(files)
+    if len(plain.files):
+        yield open_files(spark, plain).rows if address else open_plain(spark, plain)
+    if len(marked.files):
+        opened, deleted = open_files(spark, marked).marked(marked.vectors)
+        yield opened.rows.filter(~deleted)
+
+
+def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> DataFrame:
+    path, row = address_of(files.schema)
+    schema = spark_schema(files.schema).add(path, T.StringType()).add(row, T.LongType())
+    return spark.createDataFrame([], schema).select(*map(column, wanted))

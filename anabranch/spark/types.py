@@ -1,0 +1,176 @@
+"""Names and types: a table's columns as Spark spells them, and Spark's as Delta does.
+
+Knows how Spark quotes names and which of its types Delta can hold. Knows nothing of files. Guarantee:
+``schema_of(spark_schema(s)) == s`` up to NOT NULL and metadata other than comments, which rows do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, decimal_of, from_arrow, to_arrow
+
+_SPARK_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "long": T.LongType(),
+    "integer": T.IntegerType(),
+    "short": T.ShortType(),
+    "byte": T.ByteType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "binary": T.BinaryType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
+    "timestamp_ntz": T.TimestampNTZType(),
+}
+_DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL text: no dot, space or backtick in it means anything.
+
+    Example:
+        >>> quoted("a`b.c")
+        '`a``b.c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(name: str) -> Column:
+    """The top-level column of exactly this name."""
+    return F.col(quoted(name))
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """``wanted``, or with underscores behind it where a column has that name, in whatever case."""
+    used = {name.lower() for name in taken}
+    while wanted.lower() in used:
+        wanted += "_"
+    return wanted
+
+
+# -- Delta to Spark ----------------------------------------------------------------------------------------------------
+
+
+def spark_schema(struct: Struct) -> T.StructType:
+    """The schema to read with: everything nullable, and of the metadata only comments.
+
+    Raises:
+        UnsupportedType: a type that this version does not read.
+    """
+    return T.StructType([_spark_field(each) for each in struct])
+
+
+def spark_type(data_type: DataType, path: str = "") -> T.DataType:
+    """Spark's type, with everything inside it nullable; ``path`` is the name that an error gives."""
+    if isinstance(data_type, Struct):
+        return T.StructType(
+            [T.StructField(each.name, spark_type(each.type, f"{path}.{each.name}")) for each in data_type]
+        )
+    if isinstance(data_type, Array):
+        return T.ArrayType(spark_type(data_type.element, f"{path}.element"))
+    if isinstance(data_type, Map):
+        return T.MapType(spark_type(data_type.key, f"{path}.key"), spark_type(data_type.value, f"{path}.value"))
+    digits = decimal_of(data_type)
+    if digits is None and data_type not in _SPARK_TYPES:
+        raise UnsupportedType(column=path, type=data_type)
+    return _SPARK_TYPES[data_type] if digits is None else T.DecimalType(*digits)
+
+
+def parse_type(ddl: str) -> T.DataType:
+    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``.
+
+    Raises:
+        InvalidOption: there is no such type.
+    """
+    try:
+        return T.DataType.fromDDL(ddl)
+    except PySparkException as error:
+        reason = f"there is no such type ({error.getCondition()})."
+        raise InvalidOption(option="dataType", value=ddl, reason=reason) from None
+
+
+def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The rows of an Arrow table, with the types that Delta gives them.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Delta lacks.
+    """
+    schema = from_arrow(table.schema)
+    # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
+    return spark.createDataFrame(table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+
+
+def _spark_field(field: Field) -> T.StructField:
+    comment = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+    return T.StructField(field.name, spark_type(field.type, field.name), True, comment)
+
+
+# -- Spark to Delta ----------------------------------------------------------------------------------------------------
+
+
+def describe(rows: DataFrame) -> Struct:
+    """The columns of a DataFrame in Delta's words.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Delta lacks, such as an interval or a bare NULL.
+        InvalidSchema: two columns have one name, whatever the case.
+    """
+    return schema_of(rows.schema)
+
+
+def schema_of(columns: T.StructType) -> Struct:
+    """As `describe`, for a Spark schema, such as the columns that a builder was given."""
+    return _struct(columns, "")
+
+
+def delta_type(spark: T.DataType, path: str) -> DataType:
+    """Delta's type for one of Spark's; ``path`` is the name that an error gives."""
+    if isinstance(spark, T.StructType):
+        return _struct(spark, f"{path}.")
+    if isinstance(spark, T.ArrayType):
+        return Array(delta_type(spark.elementType, f"{path}.element"), spark.containsNull)
+    if isinstance(spark, T.MapType):
+        key, value = delta_type(spark.keyType, f"{path}.key"), delta_type(spark.valueType, f"{path}.value")
+        return Map(key, value, spark.valueContainsNull)
+    if isinstance(spark, T.DecimalType):
+        return f"decimal({spark.precision},{spark.scale})"
+    if isinstance(spark, T.CharType | T.VarcharType):
+        return "string"
+    if spark not in _DELTA_NAMES:
+        raise UnsupportedType(column=path, type=spark.simpleString())
+    return _DELTA_NAMES[spark]
+
+
+def is_void(spark: T.DataType) -> bool:
+    """Whether this is the type of a bare NULL."""
+    return isinstance(spark, T.NullType)
+
+
+def _struct(schema: T.StructType, prefix: str) -> Struct:
+    fields = tuple(_delta_field(each, prefix) for each in schema)
+    seen: set[str] = set()
+    for each in fields:
+        if each.name.lower() in seen:
+            raise InvalidSchema(reason=f"two columns are called {prefix}{each.name}, whatever the case.")
+        seen.add(each.name.lower())
+    return Struct(fields)
+
+
+def _delta_field(field: T.StructField, prefix: str) -> Field:
+    """Of the metadata a table remembers the comment; the rest is Spark's own bookkeeping."""
+    metadata: dict[str, Any] = field.metadata or {}
+    comment = {"comment": metadata["comment"]} if "comment" in metadata else {}
+    return Field(field.name, delta_type(field.dataType, prefix + field.name), field.nullable, comment)

@@ -1,0 +1,152 @@
+"""Write: rows into Parquet files of a folder that nobody else uses.
+
+Knows Spark's own Parquet writer and how partition values are spelled. Knows nothing of the log. Guarantees: files
+hold exactly the schema's columns without the partition columns; folder names below the folder decode to what the log
+must say; timestamps are INT64 microseconds, so that footers have their statistics; no setting of the session is
+touched.
+
+PROTOCOL.md, section "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.schema import Struct
+from anabranch.spark.addresses import as_column
+from anabranch.spark.failures import reported
+from anabranch.spark.fit import assigned, fitted
+from anabranch.spark.types import column, free_name
+from anabranch.spark.opened import open_files
+from anabranch.spark.paths import spark_root
+from anabranch.spark.scan import scan
+
+_WRITE_OPTIONS = {
+    "compression": "snappy",
+    "outputTimestampType": "TIMESTAMP_MICROS",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+def write(
+    spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
+) -> None:
+    """Write rows below ``root/folder``, fitted to a schema.
+
+    Args:
+        spark: the session.
+        rows: the rows; columns are matched by name, whatever the case.
+        schema: what the table holds.
+        partition_columns: those of its columns that become folders.
+        root: URL of the table.
+        folder: a folder in it that no other job writes to: two jobs in one folder would delete each other's files.
+
+    Raises:
+        SchemaMismatch: a column does not fit.
+        ExecutionFailed: a row could not be computed.
+    """
+    with reported("the rows to write", root):
+        _write_files(spark, fitted(rows, schema, root), schema, partition_columns, root, folder)
+
+
+def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
+
+    Args:
+        spark: the session.
+        files: the files that hold them.
+        marks: path as in the log -> positions.
+        assignments: column -> SQL text or Column over the old row; all are evaluated at once.
+        folder: as for `write`.
+
+    Raises:
+        InvalidCondition: an assignment does not parse or fit the columns.
+        SchemaMismatch: its type does not fit the column's.
+        ExecutionFailed: it could not be computed, or its value does not fit, on some row.
+    """
+    opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
+    rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
+    images = new_images(rows, files, assignments)
+    _write_rows(spark, files, rows.select(*[image.alias(name) for name, image in images.items()]), assignments, folder)
+
+
+def rewrite(
+    spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str
+) -> None:
+    """Write every live row of these files in one pass: the marked ones changed, or left out without assignments.
+
+    Arguments and errors as for `update`.
+    """
+    if assignments is None:
+        both = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
+        left = scan(spark, replace(files, vectors={**files.vectors, **both}))
+        return _write_rows(spark, files, left, {}, folder)
+    opened, deleted = open_files(spark, files).marked(files.vectors)
+    opened, marked = opened.marked(marks)
+    flag = free_name("__anabranch_marked", files.schema.names)
+    rows = opened.rows.filter(~deleted).select(*map(column, files.schema.names), marked.alias(flag))
+    images = new_images(rows.drop(flag), files, assignments)
+    chosen = [F.when(column(flag), image).otherwise(column(name)).alias(name) for name, image in images.items()]
+    return _write_rows(spark, files, rows.select(*chosen), assignments, folder)
+
+
+def new_images(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any]) -> dict[str, Column]:
+    """For each column of the schema its new value, over the old rows.
+
+    Raises:
+        InvalidCondition, SchemaMismatch: as for `update`.
+    """
+    values = {name: as_column(expression) for name, expression in assignments.items()}
+    with reported(_text(assignments), files.root):
+        found = rows.select(*[value.alias(name) for name, value in values.items()]).schema
+    new = [assigned(files.schema.field(each.name), values[each.name], each.dataType, files.root) for each in found]
+    return {name: column(name) for name in files.schema.names} | dict(zip(values, new, strict=True))
+
+
+def partition_text(value: Column, data_type: str) -> Column:
+    """A partition value as the log spells it, the same in every session.
+
+    A timestamp becomes ISO 8601 in UTC with microseconds; binary must be UTF-8.
+    """
+    if data_type == "timestamp":
+        return _utc_text(value)
+    if data_type == "binary":
+        refused = F.raise_error(F.lit("a binary partition value must be UTF-8")).cast("string")
+        return F.when(F.is_valid_utf8(value.cast("string")), value.cast("string")).when(value.isNotNull(), refused)
+    return value.cast("string")
+
+
+def _utc_text(value: Column) -> Column:
+    """``2020-01-31T09:30:00.000000Z``, by arithmetic without zones: no hour is missing or there twice."""
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    seconds = (F.unix_micros(value).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(18,6)")
+    text = (epoch + F.make_dt_interval(secs=seconds)).cast("string")  # no digits after the point where they are zero
+    date, clock, fraction = F.substring(text, 1, 10), F.substring(text, 12, 8), F.substring(text, 21, 6)
+    return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
+
+
+def _write_rows(
+    spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
+) -> None:
+    with reported(_text(assignments) or "the rows to keep", files.root):
+        _write_files(spark, rows, files.schema, files.partition_columns, files.root, folder)
+
+
+def _write_files(
+    spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
+) -> None:
+    data = [column(name) for name in schema.names if name not in partition_columns]
+    values = [partition_text(column(name), str(schema.field(name).type)).alias(name) for name in partition_columns]
+    writer = rows.select(*data, *values).write.mode("append").options(**_WRITE_OPTIONS)
+    writer.partitionBy(*partition_columns).parquet(f"{spark_root(spark, root)}/{folder}")
+
+
+def _text(assignments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {expression}" for name, expression in assignments.items())

@@ -1,0 +1,25 @@
+"""What all tests share: one Spark for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder."""
+    from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
+
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.driver.memory": "3g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }
+    session = build("tests", "local[2]", conf)
+    yield session
+    session.stop()

@@ -1,0 +1,361 @@
+"""The doors on real Spark: DeltaTable, format("delta"), builders, and what they refuse."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.testing import at_phase
+from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
+
+pytestmark = pytest.mark.spark
+
+LEVELS = ("WriteSerializable", "Serializable")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def sql(spark: SparkSession) -> SparkSession:
+    return anabranch.install(spark)
+
+
+@pytest.fixture(autouse=True)
+def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
+    yield
+    table = tmp_path / "table"
+    if not (table / "_delta_log").is_dir():
+        return
+    report = anabranch.check(table, deep=True)
+    assert report.is_clean, str(report)
+    assert same_rows(deltalake_rows(str(table)), duckdb_rows(str(table)))
+
+
+def make(spark: SparkSession, path: str, partition_by: str | None = None, **properties: str) -> DeltaTable:
+    rows = spark.createDataFrame(
+        [(i, i * 10, i * 10, "ab"[i % 2]) for i in range(6)], "id long, x long, y long, p string"
+    )
+    options = {key.replace("_", ".", 1): value for key, value in properties.items()}
+    writer = rows.coalesce(1).write.format("delta").options(**options)
+    (writer.partitionBy(partition_by) if partition_by else writer).save(path)
+    return DeltaTable.forPath(spark, path)
+
+
+def values(table: DeltaTable) -> dict[int, tuple[int, int]]:
+    return {row["id"]: (row["x"], row["y"]) for row in table.toDF().collect()}
+
+
+def test_write_read_append_and_overwrite(sql: SparkSession, path: str) -> None:
+    first = sql.range(3).withColumn("s", F.lit("a"))
+    first.write.format("delta").save(path)
+    with pytest.raises(errors.TableAlreadyExists):
+        first.write.format("delta").save(path)
+    first.write.format("delta").mode("ignore").save(path)
+    first.write.format("anabranch").mode("append").save(path)
+    assert sql.read.format("delta").load(path).count() == 6
+    sql.range(1).withColumn("s", F.lit("b")).write.mode("overwrite").format("delta").save(path)
+    assert [row["s"] for row in sql.read.format("delta").load(path).collect()] == ["b"]
+    assert sql.read.format("delta").option("versionAsOf", 1).load(path).count() == 6
+    assert sql.read.option("versionAsOf", 0).format("delta").load(path).count() == 3
+    assert sql.read.format("delta").load(f"{path}@v0").count() == 3
+
+
+def test_other_formats_go_to_spark_untouched(sql: SparkSession, tmp_path: Path) -> None:
+    sql.range(3).write.mode("overwrite").parquet(str(tmp_path / "p"))
+    sql.range(3).write.format("json").mode("append").save(str(tmp_path / "j"))
+    assert sql.read.parquet(str(tmp_path / "p")).count() == 3
+    assert sql.read.format("json").option("multiLine", False).load(str(tmp_path / "j")).count() == 3
+    assert sql.read.schema("id long").json(str(tmp_path / "j")).count() == 3
+
+
+def test_every_type_survives_a_round_trip(sql: SparkSession, path: str) -> None:
+    row = Row(
+        b=True,
+        i8=1,
+        i16=2,
+        i32=3,
+        i64=4,
+        f=1.5,
+        d=float("nan"),
+        dec=Decimal("12345678901234567890.12"),
+        s="é'\"\\ \n",
+        bin=bytearray(b"\x00\xff"),
+        day=dt.date(1582, 10, 4),
+        ts=dt.datetime(2020, 1, 1, 12, 0, 0, 123456),
+        ntz=dt.datetime(2020, 1, 1, 12, 0, 0, 654321),
+        arr=[1, None],
+        m={"k": 1.5},
+        st=Row(a=1, b=None),
+    )
+    ddl = (
+        "b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f float, d double, dec decimal(22,2), s string, bin binary, "
+        "day date, ts timestamp, ntz timestamp_ntz, arr array<int>, m map<string,double>, st struct<a:int,b:string>"
+    )
+    frame = sql.createDataFrame([row, Row(**dict.fromkeys(row.asDict()))], ddl)
+    frame.write.format("delta").save(path)
+    assert repr(sorted(map(repr, sql.read.format("delta").load(path).collect()))) == repr(
+        sorted(map(repr, frame.collect()))
+    )
+
+
+def test_update_and_delete_with_text_and_columns(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    table.update("id = 1", {"x": "x + y", "y": F.lit(7)})
+    table.update(F.col("id") == 2, {"x": F.col("x") * 2})
+    table.delete(F.col("id") > 4)
+    table.delete("id = 0")
+    assert values(table) == {1: (20, 7), 2: (40, 20), 3: (30, 30), 4: (40, 40)}
+    history = table.history().collect()
+    assert [row["operation"] for row in history] == ["DELETE", "DELETE", "UPDATE", "UPDATE", "CREATE TABLE AS SELECT"]
+    assert history[0]["operationMetrics"]["numDeletedRows"] == "1"
+    assert history[2]["operationMetrics"]["numUpdatedRows"] == "1"
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("partition_by", [None, "p"])
+def test_changes_with_and_without_vectors_and_partitions(
+    sql: SparkSession, path: str, vectors: str, partition_by: str | None
+) -> None:
+    table = make(sql, path, partition_by, delta_enableDeletionVectors=vectors)
+    table.update("id = 1 OR p = 'a' AND id = 4", {"x": "-x"})
+    table.delete("id = 2")
+    table.update("id = 5", {"p": "'c'"})
+    assert values(table) == {0: (0, 0), 1: (-10, 10), 3: (30, 30), 4: (-40, 40), 5: (50, 50)}
+    assert table.toDF().filter("p = 'c'").count() == 1
+    (with_vector,) = {bool(v) for v in [sum(anabranch.files(path)["vector"].to_pylist())]}
+    assert with_vector == (vectors == "true")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_different_rows_of_one_file_commute_and_both_land(sql: SparkSession, path: str, level: str) -> None:
+    table = make(sql, path, delta_isolationLevel=level)
+    with at_phase("staged", lambda: table.delete("id = 1")):
+        table.update("id = 2", {"x": "222"})
+    with at_phase("staged", lambda: table.update("id = 3", {"x": "333"})):
+        table.delete("id = 4")
+    assert values(table) == {0: (0, 0), 2: (222, 20), 3: (333, 30), 5: (50, 50)}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_same_row_gives_the_documented_exception(sql: SparkSession, path: str, level: str) -> None:
+    table = make(sql, path, delta_isolationLevel=level)
+    with pytest.raises(errors.ConcurrentDeleteDeleteException), at_phase("staged", lambda: table.delete("id = 1")):
+        table.delete("id = 1")
+    with (
+        pytest.raises(errors.ConcurrentDeleteReadException),
+        at_phase("staged", lambda: table.update("id = 2", {"x": "1"})),
+    ):
+        table.update("id = 2", {"y": "1"})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_blind_append_of_a_matching_row(sql: SparkSession, path: str, level: str) -> None:
+    table = make(sql, path, delta_isolationLevel=level)
+
+    def attempt() -> None:
+        with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 1, "x": 5, "y": 5, "p": "b"}])):
+            table.update("id = 1", {"x": "111"})
+
+    if level == "Serializable":
+        with pytest.raises(errors.ConcurrentAppendException):
+            attempt()
+    else:
+        attempt()
+        assert sorted(row["x"] for row in table.toDF().filter("id = 1").collect()) == [5, 111]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_write_skew_is_refused(sql: SparkSession, path: str, level: str) -> None:
+    table = make(sql, path, delta_isolationLevel=level)
+    sql.createDataFrame([(1, 20, 0, "a"), (2, 0, 20, "a")], "id long, x long, y long, p string").coalesce(
+        1
+    ).write.format("delta").mode("overwrite").save(path)
+    with (
+        pytest.raises(errors.ConcurrentAppendException),
+        at_phase("staged", lambda: table.update("y > 10", {"x": "15"})),
+    ):
+        table.update("x > 10", {"y": "15"})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_moved_into_my_condition_are_refused_and_rows_moved_out_accepted(
+    sql: SparkSession, path: str, level: str
+) -> None:
+    table = make(sql, path, delta_isolationLevel=level)
+    with (
+        pytest.raises(errors.ConcurrentAppendException),
+        at_phase("staged", lambda: table.update("id = 5", {"x": "10"})),
+    ):
+        table.update("x = 10", {"y": "1"})
+    with at_phase("staged", lambda: table.update("id = 4", {"x": "999"})):
+        table.update("x <= 20", {"y": "1"})
+    assert values(table)[4] == (999, 40)
+
+
+def test_a_redo_on_rows_of_a_blind_append(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+
+    def winners() -> None:
+        anabranch.append(sql, path, [{"id": 1, "x": 5, "y": 5, "p": "b"}])
+        table.update("id = 4", {"x": "444"})
+
+    with at_phase("staged", winners):
+        table.update("id = 1", {"x": "111"})
+    assert sorted(row["x"] for row in table.toDF().filter("id = 1").collect()) == [111, 111]
+
+
+def test_three_writers_on_one_file_all_land(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+
+    def second() -> None:
+        with at_phase("staged", lambda: table.update("id = 3", {"x": "333"})):
+            table.delete("id = 2")
+
+    with at_phase("staged", second):
+        table.update("id = 1", {"x": "111"})
+    assert values(table) == {0: (0, 0), 1: (111, 10), 3: (333, 30), 4: (40, 40), 5: (50, 50)}
+
+
+def test_file_mode_refuses_what_row_mode_accepts(sql: SparkSession, path: str) -> None:
+    table = make(sql, path, anabranch_conflictResolution="file")
+    with pytest.raises(errors.ConcurrentDeleteReadException), at_phase("staged", lambda: table.delete("id = 1")):
+        table.delete("id = 2")
+
+
+def test_file_mode_accepts_disjoint_partitions(sql: SparkSession, path: str) -> None:
+    table = make(sql, path, "p", anabranch_conflictResolution="file")
+    with at_phase("staged", lambda: table.delete("p = 'a' AND id = 2")):
+        table.update("p = 'b' AND id = 3", {"x": "33"})
+    assert values(table)[3] == (33, 30)
+
+
+def test_a_nondeterministic_condition_goes_by_file_rules(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException) as refused,
+        at_phase("staged", lambda: table.update("id = 1", {"x": "1"})),
+    ):
+        table.update("id = 2 AND rand() >= 0", {"x": "2"})
+    assert refused.value.sub_condition == "PREDICATES_NEED_REWRITE"
+
+
+def test_a_shadowed_builtin_is_not_row_local(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    sql.udf.register("abs", lambda value: value, "long")
+    try:
+        with (
+            pytest.raises(errors.DeltaConcurrentModificationException),
+            at_phase("staged", lambda: table.update("id = 1", {"x": "1"})),
+        ):
+            table.delete("abs(id) = 2")
+    finally:
+        sql.sql("DROP TEMPORARY FUNCTION IF EXISTS abs")
+
+
+def test_a_dataframe_is_pinned_to_its_version(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    pinned = table.toDF()
+    table.delete("id < 3")
+    assert (pinned.count(), table.toDF().count()) == (6, 3)
+
+
+def test_read_skips_files_and_filters_rows(sql: SparkSession, path: str) -> None:
+    make(sql, path, "p")
+    frame = anabranch.read(sql, path, where="p = 'a' AND id >= 2", columns=["x"])
+    assert sorted(row["x"] for row in frame.collect()) == [20, 40]
+    assert len(frame.inputFiles()) == 1
+
+
+def test_detail_and_is_delta_table(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    table = make(sql, path, "p")
+    (row,) = table.detail().collect()
+    assert (row["format"], row["partitionColumns"], row["numFiles"]) == ("delta", ["p"], 2)
+    assert DeltaTable.isDeltaTable(sql, path)
+    assert not DeltaTable.isDeltaTable(sql, str(tmp_path))
+
+
+def test_a_builder_creates_a_table_with_not_null_and_comments(sql: SparkSession, path: str) -> None:
+    builder = DeltaTable.create(sql).location(path).comment("people").property("delta.appendOnly", "true")
+    table = builder.addColumn("id", "BIGINT", nullable=False).addColumn("name", "STRING", comment="full name").execute()
+    with pytest.raises(errors.NotNullViolated):
+        sql.createDataFrame([(None, "x")], "id long, name string").write.format("delta").mode("append").save(path)
+    sql.createDataFrame([(1, "x")], "id long, name string").write.format("delta").mode("append").save(path)
+    with pytest.raises(errors.AppendOnlyTable):
+        table.delete()
+    with pytest.raises(errors.TableAlreadyExists):
+        builder.addColumn("id", "INT").execute()
+    assert DeltaTable.createIfNotExists(sql).location(path).addColumn("id", "INT").execute().toDF().count() == 1
+    assert table.toDF().schema["name"].metadata["comment"] == "full name"
+
+
+BAD = {
+    "unknown column": (lambda t: t.delete("nope = 1"), errors.InvalidCondition),
+    "no boolean": (lambda t: t.delete("id + 1"), errors.InvalidCondition),
+    "does not parse": (lambda t: t.delete("id = = 1"), errors.InvalidCondition),
+    "wrong type": (lambda t: t.update("id = 1", {"x": "'abc'"}), errors.AnabranchError),
+    "unknown assignment": (lambda t: t.update("id = 1", {"nope": "1"}), errors.UnknownColumn),
+    "subquery": (lambda t: t.delete("id IN (SELECT 1)"), errors.NotBuilt),
+    "not a condition": (lambda t: t.delete(5), errors.InvalidOption),
+    "no assignments": (lambda t: t.update("id = 1", {}), errors.InvalidOption),
+    "fails on a row": (lambda t: t.delete("1 / (id - id) > 0"), errors.ExecutionFailed),
+    "merge": (lambda t: t.merge(None, "a = b"), errors.NotBuilt),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_bad_input_gives_one_typed_error_and_writes_nothing(sql: SparkSession, path: str, case: Any) -> None:
+    table = make(sql, path)
+    run, expected = case
+    with pytest.raises(expected) as refused:
+        run(table)
+    assert "at org.apache" not in str(refused.value)
+    assert len(table.history().collect()) == 1
+    assert not [p for p in Path(path).glob("job-*/_started_*")]
+
+
+def test_bad_writes_are_refused_before_anything_is_visible(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    table = make(sql, path)
+    with pytest.raises(errors.SchemaMismatch, match="extra"):
+        sql.createDataFrame([(1, 2)], "id long, extra long").write.format("delta").mode("append").save(path)
+    with pytest.raises(errors.SchemaMismatch, match="bigint"):
+        sql.createDataFrame([("a",)], "id string").write.format("delta").mode("append").save(path)
+    with pytest.raises(errors.InvalidOption):
+        sql.range(1).write.format("delta").mode("append").partitionBy("id").save(path)
+    with pytest.raises(errors.NotBuilt):
+        sql.range(1).write.format("delta").mode("append").option("mergeSchema", True).save(path)
+    with pytest.raises(errors.NotBuilt):
+        table.toDF().write.format("delta").mode("overwrite").save(path)
+    with pytest.raises(errors.InvalidProperty):
+        sql.range(1).write.format("delta").option("delta.noSuchThing", "1").save(str(tmp_path / "other"))
+    with pytest.raises(errors.NotATable):
+        DeltaTable.forPath(sql, str(tmp_path / "nothing"))
+    with pytest.raises(errors.VersionNotFound):
+        sql.read.format("delta").option("versionAsOf", 9).load(path)
+    assert len(table.history().collect()) == 1
+
+
+def test_several_writers_of_one_empty_path(sql: SparkSession, path: str) -> None:
+    rows = sql.range(2)
+    with (
+        pytest.raises(errors.ProtocolChangedException),
+        at_phase("staged", lambda: sql.range(1).write.format("delta").save(path)),
+    ):
+        rows.write.format("delta").save(path)
+    assert sql.read.format("delta").load(path).count() == 1
+
+
+def test_an_append_that_loses_the_creation_race_lands(sql: SparkSession, path: str) -> None:
+    with at_phase("staged", lambda: sql.range(1).write.format("delta").save(path)):
+        sql.range(2).write.format("delta").mode("append").save(path)
+    assert sql.read.format("delta").load(path).count() == 3
