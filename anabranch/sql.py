@@ -112,9 +112,9 @@ def condition(text: str, context: Context) -> Condition:
 def column_condition(column: Any, context: Context) -> Condition:
     """A PySpark ``Column`` as a condition, with what its printed form lets one know.
 
-    Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator, so every
-    word before a parenthesis counts as a call, wherever it stands, and one call suffices not to be row-local. For skipping,
-    only a print without any quote is read, as PySpark writes it today: ``and(>(id, 5), <(id, 9))``.
+    Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator, so
+    every word before a parenthesis counts as a call, wherever it stands, and one call suffices not to be row-local.
+    For skipping, only a print without any quote is read, as PySpark writes it today: ``and(>(id, 5), <(id, 9))``.
 
     Raises:
         NotBuilt: it holds a subquery.

@@ -1,7 +1,7 @@
 """The race: several writers that all read one version and then commit, each as it comes.
 
-Every writer waits at the phase ``read`` until all have pinned the same version, so that each of them really is concurrent with
-all others: whoever commits second must be judged against the first.
+Every writer waits at the phase ``read`` until all have pinned the same version, so that each of them really is
+concurrent with all others: whoever commits second must be judged against the first.
 """
 
 from __future__ import annotations

@@ -129,6 +129,7 @@ class _Story:
                 live.update(_table(race))
                 runner.join(0.1)
             live.update(_table(race))
+        self._console.print()
         return race
 
     def _claim(self, holds: bool, text: str) -> bool:
