@@ -59,7 +59,7 @@ class Append:
         insert = Insert(
             log=log,
             mode="append",
-            new=NewTable(all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
+            new=NewTable(lambda: all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
             stage=lambda metadata: files.write(fitted(log.table, table, metadata.schema), metadata),
             discard=files.discard,
             finish=lambda: None,

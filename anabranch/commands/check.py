@@ -33,6 +33,7 @@ from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
 
 _READERS = 8
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
 
 
@@ -217,10 +218,24 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
 
 
 def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:
+    """The live rows of the columns that have an order here, in types that Arrow can filter and order.
+
+    Another engine's file brings its own Arrow types along (delta-rs: views, pandas: dictionaries).
+    """
     rows = pq.read_table(io.BytesIO(snapshot.store.get(name)))
+    rows = pa.table({name: column for name in rows.column_names if (column := _ordered(rows.column(name))) is not None})
     live = np.ones(len(rows), bool)
     live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
     return rows.filter(pa.array(live))
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string_view(type_):
+        type_ = pa.string()
+    if pa.types.is_nested(type_) or any(is_bytes(type_) for is_bytes in _BYTES):
+        return None
+    return column if type_ == column.type else column.cast(type_)
 
 
 Bounds = Mapping[str, tuple[Any, Any, int | None]]
@@ -251,8 +266,6 @@ def _bounds_of_rows(rows: pa.Table) -> Bounds:
     found: dict[str, tuple[Any, Any, int | None]] = {}
     for name in rows.column_names:
         column = rows.column(name)
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            continue
         bounds = pc.min_max(column).as_py()
         found[name] = (bounds["min"], bounds["max"], column.null_count)
     return found

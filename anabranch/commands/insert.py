@@ -37,9 +37,12 @@ Stage = Callable[[Metadata], pa.Table]
 
 @dataclass(frozen=True)
 class NewTable:
-    """What a table is created with, where there is none; checked against the table where there is one."""
+    """What a table is created with, where there is none; the partitioning is checked where there is one.
 
-    schema: Struct
+    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
+    """
+
+    schema: Struct | Callable[[], Struct]
     partition_columns: tuple[str, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
@@ -81,7 +84,7 @@ def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chan
 
 
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
-    snapshot = insert.log.snapshot() if insert.log.exists() else None
+    snapshot = insert.log.newest()
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
     if snapshot is not None and insert.mode == "ignore":
@@ -157,13 +160,14 @@ def new_metadata(new: NewTable, chance: Chance) -> Metadata:
     """
     validate(new.properties)
     columns = new.partition_columns or ()
-    _check_columns(new.schema, columns)
+    schema = new.schema() if callable(new.schema) else new.schema
+    _check_columns(schema, columns)
     vectors = {"delta.enableDeletionVectors": "true", **new.properties}
     return Metadata(
         id=str(chance.new_id()),
         name=new.name,
         description=new.description,
-        schema_string=schema_json(new.schema),
+        schema_string=schema_json(schema),
         partition_columns=columns,
         configuration=vectors,
         created_time=chance.now_ms(),

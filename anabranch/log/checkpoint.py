@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.errors import AlreadyExists, CorruptLog
+from anabranch.errors import AlreadyExists, CorruptLog, InvalidSchema
 from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name
 from anabranch.protocol.actions import FILES, REMOVES, AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Store
@@ -75,13 +75,25 @@ class CheckpointFile:
             ) from None
 
     def head(self) -> CheckpointHead:
-        """Protocol, metadata, application transactions and domains, without reading any file action."""
-        columns = [name for name in _HEAD_COLUMNS if name in self._names]
-        table = self._read(columns)
+        """Protocol, metadata, application transactions and domains, without reading any file action.
+
+        Raises:
+            CorruptLog: one of them is not as it must be.
+        """
+        table = self._read([name for name in _HEAD_COLUMNS if name in self._names])
+        try:
+            return self._head(table)
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
+            reason = f"an action is not whole ({error!r})."
+            raise CorruptLog(table=self._table, file=self._name, reason=reason) from error
+
+    def _head(self, table: pa.Table) -> CheckpointHead:
         protocols, metadatas = self._values(table, "protocol"), self._values(table, "metaData")
+        metadata = Metadata.from_json(_with_dicts(metadatas[0])) if metadatas else None
+        _ = metadata and metadata.schema  # parsed now, so that a damaged one is refused by the file's name
         return CheckpointHead(
             protocol=Protocol.from_json(protocols[0]) if protocols else None,
-            metadata=Metadata.from_json(_with_dicts(metadatas[0])) if metadatas else None,
+            metadata=metadata,
             app_transactions={t["appId"]: AppTransaction.from_json(t) for t in self._values(table, "txn")},
             domains={d["domain"]: DomainMetadata.from_json(d) for d in self._values(table, "domainMetadata")},
         )

@@ -27,7 +27,8 @@ DROPS = REMOVES.append(pa.field("dataChange", pa.bool_()))
 """``remove`` actions of commits."""
 
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
-_TAGGED = re.compile(rb'^.*"tags":\s*\{.*$', re.MULTILINE)
+_TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
+_REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
 def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
@@ -38,8 +39,10 @@ def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.T
         partition_columns: the keys that ``partitionValues`` may have.
 
     Raises:
-        ValueError: a line is not JSON or has a field of another type than the protocol says.
+        ValueError: a line is not JSON, has a field of another type than the protocol says, or lacks path or size.
     """
+    if not lines.isascii():
+        lines.decode()  # Arrow's reader lets bytes through that are no text
     if not lines.strip():
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
@@ -75,8 +78,11 @@ def _actions(table: pa.Table, kind: str) -> pa.Table:
     numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     column = column.take(pa.array(numbers))
     schema = _SCHEMAS[kind]
-    arrays = [_column(column, i, field) for i, field in enumerate(schema)]
-    return _with_lines(pa.Table.from_arrays(arrays, schema=schema), numbers)
+    found = pa.Table.from_arrays([_column(column, i, field) for i, field in enumerate(schema)], schema=schema)
+    for name in _REQUIRED[kind]:
+        if found[name].null_count:
+            raise ValueError(f"an action {kind} has no {name}")
+    return _with_lines(found, numbers)
 
 
 def _column(actions: pa.StructArray, index: int, field: pa.Field) -> pa.Array:
@@ -114,7 +120,8 @@ def _validity(cells: list[pa.Array], rows: int) -> np.ndarray[Any, Any]:
 
 def _tag_keys(lines: bytes) -> list[str]:
     keys: set[str] = set()
-    for match in _TAGGED.finditer(lines):
-        for body in json.loads(match[0]).values():
-            keys.update((body.get("tags") or {}).keys())
+    for match in _TAGGED.finditer(lines) if b'"tags"' in lines else ():
+        action = json.loads(match[0])
+        tags = [body.get("tags") for kind in _SCHEMAS if isinstance(body := action.get(kind), dict)]
+        keys.update(*(each for each in tags if isinstance(each, dict)))
     return sorted(keys)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anabranch.errors import CorruptLog
+from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.log.columnar import file_actions
 from anabranch.log.names import commit_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
@@ -24,6 +24,7 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata,
 _PLAIN_FILE_LINE = rb'\{"(?:add|remove)":'
 _OTHER_LINE = re.compile(rb"^(?!" + _PLAIN_FILE_LINE + rb')(?!\{"cdc":)[^\n]*\S[^\n]*$', re.MULTILINE)
 _FILE_LINE = re.compile(rb"^" + _PLAIN_FILE_LINE + rb"[^\n]*$", re.MULTILINE)
+_FEED = "cdc"
 _FEED_LINE = re.compile(rb'^\{"cdc":', re.MULTILINE)
 
 
@@ -39,13 +40,14 @@ class Raw:
 
 @dataclass(frozen=True)
 class Head:
-    """What a commit says besides files: every other action, already parsed."""
+    """What a commit says besides files: every other action, already parsed; ``kinds`` are their names."""
 
     info: Mapping[str, Any] = field(default_factory=dict)
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     app_transactions: tuple[AppTransaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
+    kinds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Commit:
     @property
     def has_change_feed(self) -> bool:
         """Whether it wrote change data files."""
-        return bool(_FEED_LINE.search(self.raw.data))
+        return _FEED in self.head.kinds or bool(_FEED_LINE.search(self.raw.data))
 
     @property
     def adds(self) -> pa.Table:
@@ -139,17 +141,28 @@ def _file_actions(table: str, raws: list[Raw], lines: bytes, columns: Collection
     try:
         return file_actions(lines, columns)
     except (ValueError, pa.ArrowException) as error:
-        raise _culprit(table, raws, str(error)) from error
+        raise _culprit(table, raws, columns, str(error)) from error
 
 
 def _split(table: str, raw: Raw) -> tuple[Head, bytes]:
     """The parsed head, and the file lines as one buffer."""
     parsed = [_parse_line(table, raw, match[0]) for match in _OTHER_LINE.finditer(raw.data)]
+    _check_end(table, raw)
     odd = [json.dumps(a, separators=(",", ":")).encode() for a in parsed if "add" in a or "remove" in a]
     plain = _without(raw.data, parsed)
     if not parsed and not plain.strip():
         raise CorruptLog(table=table, file=commit_name(raw.version), reason="the file is empty.")
     return _head(table, raw, parsed), b"\n".join([plain, *odd]) if odd else plain
+
+
+def _check_end(table: str, raw: Raw) -> None:
+    """A file that was cut off ends in a line that is not whole, also where file actions are not read any further."""
+    end = len(raw.data)
+    while end and raw.data[end - 1] in b" \t\r\n":
+        end -= 1
+    start = raw.data.rfind(b"\n", 0, end) + 1
+    if start < end:
+        _parse_line(table, raw, raw.data[start:end])
 
 
 def _without(data: bytes, parsed: list[dict[str, Any]]) -> bytes:
@@ -161,7 +174,7 @@ def _without(data: bytes, parsed: list[dict[str, Any]]) -> bytes:
 def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
     try:
         action = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptLog(
             table=table, file=commit_name(raw.version), reason=f"a line is cut off or not JSON ({error})."
         ) from None
@@ -177,16 +190,30 @@ def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
             by_kind.setdefault(kind, []).append(body)
     try:
         return Head(
-            info=(by_kind.get("commitInfo") or [{}])[0],
+            info=next(iter([_info(body) for body in by_kind.get("commitInfo", ())]), {}),
             protocol=_only(by_kind, "protocol", Protocol.from_json),
-            metadata=_only(by_kind, "metaData", Metadata.from_json),
+            metadata=_only(by_kind, "metaData", _metadata),
             app_transactions=tuple(map(AppTransaction.from_json, by_kind.get("txn", ()))),
             domains=tuple(map(DomainMetadata.from_json, by_kind.get("domainMetadata", ()))),
+            kinds=frozenset(by_kind),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
         raise CorruptLog(
             table=table, file=commit_name(raw.version), reason=f"an action is not whole ({error!r})."
         ) from error
+
+
+def _info(body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, dict):
+        raise TypeError("commitInfo is no object")
+    int(body.get("inCommitTimestamp") or 0)
+    return body
+
+
+def _metadata(body: Mapping[str, Any]) -> Metadata:
+    metadata = Metadata.from_json(body)
+    _ = metadata.schema  # parsed now, so that a damaged one is refused by the file's name
+    return metadata
 
 
 def _only(by_kind: Mapping[str, list[Any]], kind: str, build: Any) -> Any:
@@ -196,16 +223,26 @@ def _only(by_kind: Mapping[str, list[Any]], kind: str, build: Any) -> Any:
     return build(bodies[0]) if bodies else None
 
 
-def _culprit(table: str, raws: list[Raw], reason: str) -> CorruptLog:
-    """Which file holds the line that Arrow refused."""
+def _culprit(table: str, raws: list[Raw], columns: Collection[str], reason: str) -> CorruptLog:
+    """Which file holds the line that was refused."""
     for raw in raws:
         for number, text in enumerate(raw.data.split(b"\n"), start=1):
             if text.strip() and not _is_json(text):
                 return CorruptLog(
                     table=table, file=commit_name(raw.version), reason=f"line {number} is cut off or not JSON."
                 )
-    names = commit_name(raws[-1].version)
-    return CorruptLog(table=table, file=names, reason=f"a file action has a field of a wrong type ({reason}).")
+    culprit = next((raw for raw in raws if len(raws) > 1 and not _is_readable(table, raw, columns)), raws[-1])
+    return CorruptLog(
+        table=table, file=commit_name(culprit.version), reason=f"a file action is not as it must be ({reason})."
+    )
+
+
+def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:
+    try:
+        file_actions(_split(table, raw)[1], columns)
+    except (ValueError, pa.ArrowException):
+        return False
+    return True
 
 
 def _is_json(text: bytes) -> bool:

@@ -11,13 +11,14 @@ import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from anabranch.errors import AlreadyExists, NotATable, VersionNotFound
+import pyarrow.compute as pc
+
+from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFeature, VersionNotFound
 from anabranch.log.checkpoint import checkpoint_bytes, put_checkpoint
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.names import checkpoint_version, commit_name, commit_version, first_name
 from anabranch.log.segment import contiguous, earliest_version, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
-from anabranch.protocol.actions import REMOVES
 from anabranch.storage.contract import Entry, Store
 
 _newest: dict[str, Snapshot] = {}
@@ -69,7 +70,12 @@ class Log:
             CorruptLog: the log is damaged.
             UnsupportedFeature: a reader feature is unknown here.
         """
-        newest = self._refreshed()
+        try:
+            newest = self._refreshed()
+        except (CorruptLog, UnsupportedFeature):
+            if version is None:
+                raise
+            return load_snapshot(self.store, find_segment(self.store, version))  # an older one may be whole
         if version is None or version == newest.version:
             return newest
         if version > newest.version:
@@ -77,13 +83,16 @@ class Log:
             raise VersionNotFound(table=self.table, version=version, earliest=earliest, latest=newest.version)
         return load_snapshot(self.store, find_segment(self.store, version))
 
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot, refreshed now, or None where there is no table."""
+        try:
+            return self.snapshot()
+        except NotATable:
+            return None
+
     def exists(self) -> bool:
         """Whether there is a table."""
-        try:
-            self.snapshot()
-        except NotATable:
-            return False
-        return True
+        return self.newest() is not None
 
     def commits_after(self, known: Known, partition_columns: Collection[str] = ()) -> list[Commit] | None:
         """Every commit after one that is known, oldest first; None where another table now stands at this path.
@@ -123,8 +132,8 @@ class Log:
         """Write a classic checkpoint of a snapshot, with the tombstones that are not yet older than the retention."""
         tombstones = snapshot.tombstones
         oldest = now_ms - snapshot.properties.tombstone_retention_ms
-        fresh = [t is None or t >= oldest for t in tombstones["deletionTimestamp"].to_pylist()]
-        kept = tombstones.filter(fresh) if len(tombstones) else REMOVES.empty_table()
+        fresh = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], oldest), True)
+        kept = tombstones.filter(fresh)
         data, actions = checkpoint_bytes(snapshot.head, snapshot.files, kept)
         put_checkpoint(self.store, snapshot.version, data, actions=actions, files=len(snapshot.files))
 

@@ -60,24 +60,26 @@ def find_segment(store: Store, version: int | None = None) -> Segment:
     return _choose(store, listing, version)
 
 
-def contiguous(table: str, commits: list[Entry], first: int) -> None:
-    """Refuse commits that do not count up from ``first`` without a gap.
+def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
+    """Refuse commits that do not count up from ``first`` without a gap, to ``last`` if that is given.
 
     Raises:
         CorruptLog: names the file that is missing.
     """
-    for expected, entry in enumerate(commits, start=first):
-        if commit_version(entry.name) != expected:
-            raise CorruptLog(
-                table=table, file=commit_name(expected), reason="the file is missing, though later versions are there."
-            )
+    found = [commit_version(entry.name) for entry in commits]
+    wanted = range(first, first + len(found) if last is None else last + 1)
+    missing = next((each for each in wanted if found[each - first : each - first + 1] != [each]), None)
+    if missing is not None:
+        raise CorruptLog(
+            table=table, file=commit_name(missing), reason="the file is missing, though later versions are there."
+        )
 
 
 def _hint(store: Store) -> int | None:
     try:
         value = json.loads(store.get(LAST_CHECKPOINT))
         return int(value["version"])
-    except (NotFound, ValueError, KeyError, TypeError):
+    except (NotFound, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None  # a missing or broken hint only costs a longer listing
 
 
@@ -86,16 +88,19 @@ def _choose(store: Store, listing: list[Entry], version: int | None) -> Segment:
     checkpoints = [entry for entry in listing if checkpoint_version(entry.name) is not None]
     newest = max((v for v in map(_version_of, commits + checkpoints)), default=None)
     if newest is None:
+        _refuse_other_checkpoints(store, listing, [], 0, None)
         raise NotATable(table=store.url, reason="the folder has no _delta_log with commits.")
     wanted = newest if version is None else version
     usable = [c for c in checkpoints if _version_of(c) <= wanted]
     checkpoint = max(usable, key=_version_of, default=None)
     first = _version_of(checkpoint) + 1 if checkpoint else 0
     tail = [c for c in commits if first <= _version_of(c) <= wanted]
-    if wanted > newest or wanted < 0 or (not tail and first != wanted + 1):
+    if not 0 <= wanted <= newest:
         _refuse_version(store, wanted, newest)
     _refuse_other_checkpoints(store, listing, tail, first, wanted)
-    contiguous(store.url, tail, first)
+    if checkpoint is None and checkpoints and (not tail or _version_of(tail[0]) > 0):
+        _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
+    contiguous(store.url, tail, first, wanted)
     own = next((c for c in commits if _version_of(c) == wanted), checkpoint)
     assert own is not None
     return Segment(wanted, checkpoint, tuple(tail), own)
@@ -121,15 +126,12 @@ def earliest_version(store: Store) -> int:
     return 0 if versions[:1] == [0] else min(checkpoints, default=-1)
 
 
-def _refuse_other_checkpoints(store: Store, listing: list[Entry], tail: list[Entry], first: int, wanted: int) -> None:
+def _refuse_other_checkpoints(
+    store: Store, listing: list[Entry], tail: list[Entry], first: int, wanted: int | None
+) -> None:
     """A gap that a checkpoint of a kind unknown here would fill is a missing feature, not a damaged log."""
     if tail and _version_of(tail[0]) == first:
         return
-    kinds = [
-        kind
-        for e in listing
-        if (found := other_checkpoint(e.name)) and first <= found[0] <= wanted
-        for kind in [found[1]]
-    ]
-    for kind in kinds:
-        raise UnsupportedFeature(table=store.url, kind="reader", feature=kind)
+    for version, kind in filter(None, (other_checkpoint(entry.name) for entry in listing)):
+        if first <= version and (wanted is None or version <= wanted):
+            raise UnsupportedFeature(table=store.url, kind="reader", feature=kind)

@@ -8,7 +8,7 @@ the start, so that a writer that only appends never reads an ``add``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -20,10 +20,13 @@ from anabranch.log.names import checkpoint_version, commit_name, commit_version
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
-from anabranch.protocol.features import check_readable
+from anabranch.protocol.features import DELETION_VECTORS, check_readable, writer_features
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Struct
 from anabranch.storage.contract import Entry, Store
+
+_REMEMBERED_COMMITS = 1000
+_REMEMBERED_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,32 @@ class State:
     app_transactions: Mapping[str, AppTransaction]
     domains: Mapping[str, DomainMetadata]
     timestamp: int
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """An older version whose files were read, and the commits ``since``: enough to find the files of a newer one.
+
+    Kept so that following the log costs a writer nothing that only appends; it is worked off in one go when the files
+    are asked for, or when it has grown large.
+    """
+
+    files: pa.Table
+    partition_columns: tuple[str, ...]
+    since: tuple[Raw, ...] = ()
+
+    def followed_by(self, table: str, raws: Sequence[Raw], partition_columns: tuple[str, ...]) -> Ancestor:
+        """The same with further commits, after which the table has these partition columns."""
+        longer = replace(self, since=(*self.since, *raws))
+        size = sum(len(raw.data) for raw in longer.since)
+        is_small = len(longer.since) <= _REMEMBERED_COMMITS and size <= _REMEMBERED_BYTES
+        return longer if is_small else Ancestor(longer.files_now(table), partition_columns)
+
+    def files_now(self, table: str) -> pa.Table:
+        """The live files after all of these commits."""
+        if not self.since:
+            return self.files
+        return applied(self.files, *parse_files(table, list(self.since), self.partition_columns))
 
 
 class Snapshot:
@@ -55,12 +84,11 @@ class Snapshot:
         store: Store,
         segment: Segment,
         state: State,
-        files: pa.Table | None = None,
+        ancestor: Ancestor | None = None,
     ) -> None:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
-        if files is not None:
-            self.__dict__["files"] = files
+        self._ancestor = ancestor
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table!r}, version={self.version})"
@@ -87,8 +115,10 @@ class Snapshot:
 
     @cached_property
     def properties(self) -> Properties:
-        """The table's properties with their defaults."""
-        return Properties(self.metadata.configuration)
+        """The table's properties with their defaults; vectors are off where the protocol does not allow them."""
+        allowed = DELETION_VECTORS in writer_features(self.protocol)
+        off = {} if allowed else {"delta.enableDeletionVectors": "false"}
+        return Properties({**self.metadata.configuration, **off})
 
     @property
     def timestamp(self) -> int:
@@ -98,6 +128,8 @@ class Snapshot:
     @cached_property
     def files(self) -> pa.Table:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
+        if self._ancestor is not None:
+            return self._ancestor.files_now(self.table)
         checkpoint = self._checkpoint
         base = checkpoint.files() if checkpoint else empty_files()
         live, _, touched = replay(*self._file_actions)
@@ -128,18 +160,18 @@ class Snapshot:
             entries: the commit files that follow this version, in order.
             checkpoint: a checkpoint at or before the newest of them that a later full read may start from.
         """
-        state, files = self.state, self.__dict__.get("files")
-        for raw in (read_commit(self.store, entry) for entry in entries):
-            head = parse_head(self.table, raw)
-            if files is not None:
-                columns = (
-                    *state.metadata.partition_columns,
-                    *(head.metadata.partition_columns if head.metadata else ()),
-                )
-                files = applied(files, *parse_files(self.table, [raw], columns))
-            state = _advanced(state, head, raw.timestamp)
+        raws, state = [read_commit(self.store, entry) for entry in entries], self.state
+        for raw in raws:
+            state = _advanced(state, parse_head(self.table, raw), raw.timestamp)
         check_readable(self.table, state.protocol, state.metadata)
-        return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, files)
+        ancestor = self._as_ancestor()
+        later = ancestor.followed_by(self.table, raws, state.metadata.partition_columns) if ancestor else None
+        return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, later)
+
+    def _as_ancestor(self) -> Ancestor | None:
+        if self.files_are_loaded:
+            return Ancestor(self.files, self.partition_columns)
+        return self._ancestor
 
     @property
     def _checkpoint(self) -> CheckpointFile | None:

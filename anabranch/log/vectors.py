@@ -33,7 +33,13 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
         CorruptVector: the vector's bytes are missing or not what the log says.
     """
     row = file.get("deletionVector")
-    return BitMap64() if row is None else load_vector(store, Descriptor.from_row(row), file["path"])
+    if row is None:
+        return BitMap64()
+    try:
+        descriptor = Descriptor.from_row(row)
+    except ValueError as error:
+        raise CorruptVector(table=store.url, file=file["path"], reason=f"{error}.") from None
+    return load_vector(store, descriptor, file["path"])
 
 
 def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:

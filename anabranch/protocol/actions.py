@@ -84,7 +84,7 @@ class Protocol:
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Protocol:
         """The value of a ``protocol`` action."""
-        readers, writers = action.get("readerFeatures"), action.get("writerFeatures")
+        readers, writers = _list_in(action, "readerFeatures"), _list_in(action, "writerFeatures")
         return cls(
             min_reader=int(action["minReaderVersion"]),
             min_writer=int(action["minWriterVersion"]),
@@ -120,9 +120,9 @@ class Metadata:
         """The value of a ``metaData`` action."""
         return cls(
             id=action["id"],
-            schema_string=action["schemaString"],
-            partition_columns=tuple(action.get("partitionColumns") or ()),
-            configuration=dict(action.get("configuration") or {}),
+            schema_string=_text_in(action, "schemaString"),
+            partition_columns=tuple(_list_in(action, "partitionColumns") or ()),
+            configuration=_texts(action.get("configuration") or {}),
             name=action.get("name"),
             description=action.get("description"),
             created_time=action.get("createdTime"),
@@ -161,7 +161,7 @@ class AppTransaction:
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> AppTransaction:
         """The value of a ``txn`` action."""
-        return cls(action["appId"], int(action["version"]), action.get("lastUpdated"))
+        return cls(_text_in(action, "appId"), int(action["version"]), action.get("lastUpdated"))
 
     def to_json(self) -> dict[str, Any]:
         """The body of a ``txn`` action."""
@@ -179,7 +179,7 @@ class DomainMetadata:
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> DomainMetadata:
         """The value of a ``domainMetadata`` action."""
-        return cls(action["domain"], action["configuration"], bool(action.get("removed")))
+        return cls(_text_in(action, "domain"), action["configuration"], bool(action.get("removed")))
 
     def to_json(self) -> dict[str, Any]:
         """The body of a ``domainMetadata`` action."""
@@ -228,6 +228,29 @@ def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
         row["partitionValues"] = _pairs(row["partitionValues"] or {})
         row["tags"] = None if row["tags"] is None else _pairs(row["tags"])
     return pa.Table.from_pylist(full, schema=FILES)
+
+
+def _text_in(action: Mapping[str, Any], name: str) -> str:
+    found = action[name]
+    if isinstance(found, str):
+        return found
+    raise TypeError(f"{name} is no text")
+
+
+def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:
+    found = action.get(name)
+    if found is None or (isinstance(found, list) and all(isinstance(each, str) for each in found)):
+        return found
+    raise TypeError(f"{name} is no list of texts")
+
+
+def _texts(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """Properties as texts; one without a value counts as not set, and a bare true or 5 as its text."""
+    for key, value in configuration.items():
+        if not isinstance(value, str | bool | int | float | None):
+            raise TypeError(f"the property {key} is no text")
+    bare = {key: value for key, value in configuration.items() if value is not None}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in bare.items()}
 
 
 def _with_plain_parts(body: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ snapshots or stores. Pure. Guarantee: ``read_value(write_value(v, t), t) == v``;
 every type; a text that is not a value of the type is refused, never guessed.
 
 A ``timestamp`` without a zone means, by the protocol, the zone of the system that wrote it, which the log does not say.
-It is read as UTC here; what is *decided* on such values must allow for every zone (`zoned`).
+It is read as UTC here; what is *decided* on such values must allow for every zone (`has_zone`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE)
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _ZONE = r"Z|[+-][0-9]{2}:?[0-9]{2}"
 _CLOCK = re.compile(rf"([0-9]{{1,2}}):([0-9]{{2}}):([0-9]{{2}})(?:\.([0-9]{{1,6}}))?({_ZONE})?")
-_ZONED = rf":[^+-]*({_ZONE})$"
+_ZONED = rf"({_ZONE})$"
 _EXACTLY = Context(prec=38, traps=[Inexact, InvalidOperation])
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
@@ -127,6 +127,11 @@ def _offset(zone: str) -> timedelta:
         return timedelta(0)
     ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
     return ahead if zone[0] == "+" else -ahead
+
+
+def has_zone(text: str) -> bool:
+    """Whether a ``timestamp`` partition string says its instant, whatever zone its writer lived in."""
+    return re.search(_ZONED, text) is not None
 
 
 def _checked(pattern: re.Pattern[str], text: str) -> str:
@@ -245,7 +250,7 @@ def typed_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
 
 
 def zoned(texts: pa.Array) -> pa.Array:
-    """For each ``timestamp`` partition string whether it says its instant, whatever zone its writer lived in."""
+    """`has_zone` of each text, null for null."""
     return pc.match_substring_regex(texts, _ZONED)
 
 

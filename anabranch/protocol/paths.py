@@ -1,6 +1,7 @@
 """Paths of data files as the log writes them: URL-encoded, relative to the table's root, or absolute URIs.
 
-PROTOCOL.md, section "Add File and Remove File". Guarantee: a relative path never leaves the table's folder.
+PROTOCOL.md, section "Add File and Remove File". Guarantee: a name that comes out of here never leaves the table's
+folder.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ def decode(path: str) -> str:
     """The store name of a relative path of the log.
 
     Raises:
-        ValueError: the path would leave the table's folder.
+        ValueError: the path would leave the table's folder, or names nothing in it.
     """
-    name = unquote(path)
-    if ".." in name.split("/") or name.startswith("/"):
-        raise ValueError(f"the path {path!r} leaves the table's folder")
+    return _inside(unquote(path))
+
+
+def _inside(name: str) -> str:
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"the path {name!r} leaves the table's folder, or names nothing in it")
     return name
 
 
@@ -37,16 +41,23 @@ def encode(name: str) -> str:
 def store_name(root: str, path: str) -> str | None:
     """The store name of a path of the log, or None where the file lies outside the table's folder.
 
+    Args:
+        root: the store's URL, which is not percent-encoded.
+
     Raises:
-        ValueError: a relative path that leaves the table's folder.
+        ValueError: a path that leaves the table's folder.
     """
     if not is_absolute(path):
         return decode(path)
-    inside = _plain(root) + "/"
-    plain = _plain(path)
-    return decode(plain[len(inside) :]) if plain.startswith(inside) else None
+    inside, plain = _plain(root) + "/", _plain(unquote(path))
+    return _inside(plain[len(inside) :]) if plain.startswith(inside) else None
+
+
+_SPELLINGS = ((r"^file:/+", "/"), (r"^s3[an]://", "s3://"), (r"^abfs://", "abfss://"))
 
 
 def _plain(url: str) -> str:
-    """One spelling for ``/x``, ``file:/x`` and ``file:///x``."""
-    return re.sub(r"^file:/+", "/", url).rstrip("/")
+    """One spelling for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
+    for pattern, spelling in _SPELLINGS:
+        url = re.sub(pattern, spelling, url)
+    return url.rstrip("/")

@@ -64,10 +64,12 @@ def interval_ms(text: str) -> int:
         ValueError: not such an interval.
     """
     words = text.lower().split()
-    pairs = re.findall(r"(\d+)\s+([a-z]+?)s?(?=\s|$)", " ".join(words[1:] if words[:1] == ["interval"] else words))
-    if not pairs or any(unit not in _UNITS_MS for _, unit in pairs):
+    words = words[1:] if words[:1] == ["interval"] else words
+    numbers, units = words[::2], [word.removesuffix("s") for word in words[1::2]]
+    numeric = all(re.fullmatch("[0-9]+", number) for number in numbers)
+    if not words or len(numbers) != len(units) or not numeric or not set(units) <= _UNITS_MS.keys():
         raise ValueError("it takes an interval such as 'interval 30 days'")
-    return sum(int(number) * _UNITS_MS[unit] for number, unit in pairs)
+    return sum(int(number) * _UNITS_MS[unit] for number, unit in zip(numbers, units, strict=True))
 
 
 def _conflict_resolution(text: str) -> str:
@@ -88,8 +90,6 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.dataSkippingStatsColumns": (str, ""),
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
-    "delta.minReaderVersion": (_positive, "1"),
-    "delta.minWriterVersion": (_positive, "2"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
 }
 
@@ -161,7 +161,11 @@ def validate(configuration: Mapping[str, str]) -> None:
         InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, or a value that the key does not take.
     """
     for key, value in configuration.items():
+        if not isinstance(value, str):
+            raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
         if key in _KNOWN:
             Properties(configuration)[key]
-        elif key.startswith(("delta.", "anabranch.")):
-            raise InvalidProperty(property=key, value=value, reason="this version of Anabranch does not honour it.")
+        elif key.lower().startswith(("delta.", "anabranch.")):
+            meant = next((known for known in _KNOWN if known.lower() == key.lower()), None)
+            said = f"it is spelled {meant}." if meant else "this version of Anabranch does not honour it."
+            raise InvalidProperty(property=key, value=value, reason=said)

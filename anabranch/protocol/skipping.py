@@ -160,7 +160,7 @@ def _as_bounds(values: pa.Array, texts: pa.Array, field: Field) -> tuple[pa.Arra
         return pa.nulls(len(values)), pa.nulls(len(values))
     known = pc.cast(values, arrow)
     if pa.types.is_floating(arrow):
-        known = pc.if_else(pc.is_nan(known), None, pc.add(known, 0.0))  # -0.0 becomes 0.0
+        known = pc.add(known, 0.0)  # -0.0 becomes 0.0; NaN stays unknown, since Arrow finds it neither less nor more
     if field.type != "timestamp":
         return known, known
     exact, slack = zoned(texts), pa.scalar(_ANY_ZONE, pa.duration("us"))
@@ -204,8 +204,8 @@ def _must(wanted: Predicate, rows: int, facts: _Lookup) -> pa.BooleanArray:
     if isinstance(wanted, Or):
         return reduce(pc.or_, (_must(part, rows, facts) for part in wanted.ps), _constant(False, rows))
     never_false = _never_true(negated(wanted), rows, facts)
-    if isinstance(wanted, Always | Unknown | IsNull) or (isinstance(wanted, Not) and isinstance(wanted.p, IsNull)):
-        return never_false  # these are never NULL
+    if isinstance(wanted, Always | Unknown | IsNull):
+        return never_false
     known = facts(_column_of(wanted))
     return pc.and_(never_false, known.no_nulls) if known else _constant(False, rows)
 

@@ -140,10 +140,26 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 
 def _slices(stats: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
     for chunk in stats.chunks if isinstance(stats, pa.ChunkedArray) else [stats]:
-        texts = chunk if pa.types.is_string(chunk.type) else pc.cast(chunk, pa.string())
+        texts = _readable(chunk if pa.types.is_string(chunk.type) else pc.cast(chunk, pa.string()))
         mean = texts.nbytes // max(len(texts), 1) + 1
         step = max(_ROWS_BY_HAND, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // mean))
         yield from (texts.slice(start, step) for start in range(0, len(texts), step))
+
+
+def _readable(texts: pa.Array) -> pa.Array:
+    """The same texts, null where the bytes are not UTF-8, which Arrow's own kernels trust."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(each) for each in pc.cast(texts, pa.binary()).to_pylist()], pa.string())
+    return texts
+
+
+def _decoded(text: bytes | None) -> str | None:
+    try:
+        return None if text is None else text.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _wire_schema(fields: Collection[Field]) -> pa.Schema:

@@ -39,7 +39,14 @@ class Descriptor:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Descriptor:
-        """From the ``deletionVector`` of an action."""
+        """From the ``deletionVector`` of an action.
+
+        Raises:
+            ValueError: a required field is missing.
+        """
+        for name in ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"):
+            if row.get(name) is None:
+                raise ValueError(f"its descriptor has no {name}")
         return cls(row["storageType"], row["pathOrInlineDv"], row["sizeInBytes"], row["cardinality"], row.get("offset"))
 
     def to_row(self) -> dict[str, Any]:

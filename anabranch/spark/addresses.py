@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.failures import reported
-from anabranch.spark.types import column, quoted
 from anabranch.spark.opened import Address, address_of
 from anabranch.spark.positions import file_keys, rows_of
 from anabranch.spark.scan import scan
+from anabranch.spark.types import column, quoted
 
 
 def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str, BitMap64]:

@@ -21,7 +21,6 @@ from anabranch.spark import addresses, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
-from anabranch.spark.paths import store_url
 from anabranch.spark.scan import scan
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -59,8 +58,8 @@ class SparkEngine:
         return types.describe(self._frame(source))
 
     def inputs(self, source: Any) -> frozenset[str]:
-        """The files that a DataFrame reads, as stores spell URLs; not those of scalar subqueries and cached frames."""
-        return frozenset(map(store_url, self._frame(source).inputFiles()))
+        """The files that a DataFrame reads, as URIs; not those of scalar subqueries and cached frames."""
+        return frozenset(self._frame(source).inputFiles())
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""

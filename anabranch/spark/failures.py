@@ -19,6 +19,7 @@ _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error
 # Spark suggests our own columns too where a name is misspelled.
 _OURS = re.compile(r", `__anabranch_\w+`|`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
+_PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
 @contextmanager
@@ -50,5 +51,5 @@ def reason_of(error: Exception) -> str:
 
 
 def _sentence(line: str) -> str:
-    text = _OURS.sub("", _STATE.sub("", _CLASS.sub("", line))).strip()
+    text = _PLACE.sub("", _OURS.sub("", _STATE.sub("", _CLASS.sub("", line)))).strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

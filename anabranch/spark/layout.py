@@ -8,13 +8,14 @@ log's values; then a scan prunes partitions and costs nothing extra.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.partitions import HIVE_NULL, hive_segment, map_column, zoned
-from anabranch.protocol.paths import decode, is_absolute
+from anabranch.protocol.paths import is_absolute
 
 _READ_ALIKE = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date", "timestamp"})
 """Not decimals: Spark takes the scale of one folder for all. Not floats: -0.0 and 0.0 would be one value."""
@@ -49,7 +50,7 @@ def _one_file_per_folder(files: pa.Table, names: list[str]) -> list[list[str | N
 def _agrees(folder: str | None, names: list[str], values: Sequence[str | None]) -> bool:
     if folder is None or is_absolute(folder) or HIVE_NULL in values:
         return False
-    segments = decode(folder).rstrip("/").split("/")
+    segments = unquote(folder).rstrip("/").split("/")
     expected = [hive_segment(name, value) for name, value in zip(names, values, strict=True)]
     outer, inner = segments[: -len(names)], segments[-len(names) :]
     # Spark goes on upwards for as long as a folder looks like one of a partition.

@@ -25,12 +25,11 @@ from anabranch.protocol.partitions import map_column, partition_arrays
 from anabranch.protocol.schema import Struct
 from anabranch.spark.failures import reason_of
 from anabranch.spark.layout import folders_agree, names_no_instant
-from anabranch.spark.types import column, free_name, spark_schema, spark_type
-from anabranch.spark.paths import Place, log_prefix, places, spark_root
+from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.positions import is_marked, with_facts
+from anabranch.spark.types import column, free_name, spark_schema, spark_type
 
 _READ_OPTIONS = {
-    "__globPaths__": "false",  # a file's name may hold * or [
     "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish without a word
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
@@ -99,7 +98,7 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
     try:
-        return reader.parquet(*[place.reader for place in found])
+        return reader.parquet(*[literal(place.reader) for place in found])
     except AnalysisException as error:
         name, reason = _named_in(error, found), f"cannot be read: {reason_of(error)}"
         raise MissingDataFile(table=files.root, file=name, reason=reason) from error

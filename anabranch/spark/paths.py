@@ -26,6 +26,7 @@ from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
 from anabranch.protocol.paths import decode, is_absolute
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
+_WILD = re.compile(r"([\\{}\[\]*?])")
 _JAVA_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
 _JAVA_QUOTED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc"})
 _UNREACHABLE = {
@@ -85,6 +86,18 @@ def log_prefix(found: Iterable[Place]) -> str | None:
     return prefixes.pop() if len(prefixes) == 1 else None
 
 
+def literal(reader: str) -> str:
+    """A path with its wildcards escaped, for the reader to take as it is.
+
+    Its option ``__globPaths__`` does not serve: among several paths, each with a wildcard in it stands for all of them.
+
+    Example:
+        >>> literal("file:///data/a[1].parquet")
+        'file:///data/a\\[1\\].parquet'
+    """
+    return _WILD.sub(r"\\\1", reader)
+
+
 def shown(reader: str) -> str:
     """What ``_metadata.file_path`` says of a path that was handed to the reader.
 
@@ -95,15 +108,6 @@ def shown(reader: str) -> str:
     scheme, authority, path = _parts(reader)
     host = f"//{authority}" if authority else ""
     return f"{scheme}:{host}{_java_quoted(re.sub('/+', '/', path))}"
-
-
-def store_url(shown_path: str) -> str:
-    """A file that Spark names, as stores spell URLs: nothing quoted, and ``s3`` for ``s3a``."""
-    match = _URL.fullmatch(shown_path)
-    if match is None:
-        return unquote(shown_path)
-    scheme = {"s3a": "s3", "s3n": "s3"}.get(match[1], match[1])
-    return f"{scheme}://{match[2] or ''}{unquote(match[3])}"
 
 
 def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:

@@ -20,8 +20,8 @@ from pyspark.sql import types as T
 
 from anabranch.errors import CorruptVector
 from anabranch.protocol.filesets import FileSet
-from anabranch.spark.types import column, spark_schema
 from anabranch.spark.opened import address_of, open_files, open_plain
+from anabranch.spark.types import column, spark_schema
 
 
 def scan(spark: SparkSession, files: FileSet, columns: Sequence[str] | None = None, address: bool = False) -> DataFrame:

@@ -23,10 +23,10 @@ from anabranch.protocol.schema import Struct
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned, fitted
-from anabranch.spark.types import column, free_name
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
 from anabranch.spark.scan import scan
+from anabranch.spark.types import column, free_name
 
 _WRITE_OPTIONS = {
     "compression": "snappy",

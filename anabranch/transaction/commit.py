@@ -127,7 +127,9 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         attempt.place(window)
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
-        data = "\n".join([*commit_lines(mine, attempt.vectors, now_ms=chance.now_ms()), ""]).encode()
+        data = "\n".join(
+            [*commit_lines(mine, attempt.vectors, now_ms=chance.now_ms(), user=chance.user()), ""]
+        ).encode()
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
             return Committed(version, mine.carried, number + 1)

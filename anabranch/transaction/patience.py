@@ -5,6 +5,7 @@ Time and chance are arguments here, so that a simulator can own them. Pure but f
 
 from __future__ import annotations
 
+import getpass
 import random
 import time
 import uuid
@@ -24,6 +25,14 @@ UNKNOWN_SECONDS = 120.0
 """How long a put whose reply was lost is asked after."""
 
 
+def _user() -> str | None:
+    """The operating system's name of the user, if it has one."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user need not have a name
+        return None
+
+
 @dataclass(frozen=True)
 class Chance:
     """Clock, sleep, dice and names of a transaction."""
@@ -33,6 +42,7 @@ class Chance:
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
+    user: Callable[[], str | None] = _user
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def _joined(mine: Transaction, path: str) -> BitMap64 | None:
     return None if len(vector) == num_records(source.row.get("stats")) else vector
 
 
-def commit_lines(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> Iterator[str]:
+def commit_lines(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None) -> Iterator[str]:
     """The lines of the commit file, ``commitInfo`` first."""
-    yield line("commitInfo", commit_info(mine, vectors, now_ms=now_ms))
+    yield line("commitInfo", commit_info(mine, vectors, now_ms=now_ms, user=user))
     if mine.protocol is not None:
         yield line("protocol", mine.protocol.to_json())
     if mine.metadata is not None:
@@ -67,7 +67,7 @@ def commit_lines(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> Iter
     yield from add_lines(mine.adds, data_change=True)
 
 
-def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> dict[str, Any]:
+def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None) -> dict[str, Any]:
     """The commit's provenance (PROTOCOL.md, "Commit Provenance Information"), our footprint under ``tags``."""
     info: dict[str, Any] = {
         "timestamp": now_ms,
@@ -80,6 +80,8 @@ def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int) -> dict[
         "txnId": mine.txn_id,
         "tags": _tags(mine),
     }
+    if user is not None:
+        info["userName"] = user
     if mine.base is not None:
         info["readVersion"] = mine.base.version
     if mine.user_metadata is not None:

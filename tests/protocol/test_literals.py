@@ -107,6 +107,7 @@ def test_points_are_values_of_the_column(data_type: str, literal: Any) -> None:
         ("double", nan),
         pytest.param("double", 10**400, id="beyond every double"),
         ("double", "1"),
+        ("double", True),
         ("string", 1),
         ("string", "\ud800"),
         ("date", "2020-1-1"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import InvalidPartitionValue
 from anabranch.protocol.partitions import (
+    has_zone,
     hive_segment,
     map_column,
     parse_hive_path,
@@ -181,6 +182,7 @@ def test_texts_are_written_as_the_protocol_says(value: Any, data_type: str, text
 def test_only_a_zone_tells_the_instant() -> None:
     texts = ["2020-01-01 00:00:00", "2020-01-01", "2020-01-01T00:00:00.5Z", "2020-01-01 00:00:00-08:00", None]
     assert zoned(pa.array(texts)).to_pylist() == [False, False, True, True, None]
+    assert [has_zone(text) for text in texts if text] == [False, False, True, True]
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -196,6 +198,10 @@ def test_a_map_column_gives_what_each_map_holds(maps: list[dict[str, str | None]
     assert map_column(array.slice(start), "b").to_pylist() == expected
     chunked = pa.chunked_array([array.slice(0, start), array.slice(start)], MAPS)
     assert map_column(chunked, "b").to_pylist()[min(start, len(maps)) :] == expected
+
+
+def test_the_last_value_of_a_key_counts() -> None:
+    assert map_column(pa.array([[("b", "1"), ("b", "2")]], MAPS), "b").to_pylist() == ["2"]
 
 
 def files(values: list[str | None], key: str = "p") -> pa.Table:

@@ -70,6 +70,18 @@ def test_a_negation_means_not(predicate: Predicate, row: dict[str, Any]) -> None
     assert holds(negated(predicate), row) is holds(Not(predicate), row)
 
 
+@pytest.mark.parametrize("op", OPERATORS)
+def test_every_comparison_keeps_its_meaning_in_every_form(op: Any) -> None:
+    for value in NUMBERS:
+        for held in NUMBERS:
+            compare, within = Compare("n", op, value), In("n", (value,))
+            for each in (compare, Not(compare), within, Not(within)):
+                truth = holds(each, {"n": held})
+                assert holds(normal_form(each), {"n": held}) is truth
+                assert (holds(truth_form(each), {"n": held}) is True) == (truth is True)
+                assert_leaves_follow_their_columns(truth_form(each), {"n": held})
+
+
 @given(predicates)
 def test_the_normal_form_negates_nothing_but_leaves(predicate: Predicate) -> None:
     inner = [each.p for each in parts(normal_form(predicate)) if isinstance(each, Not)]
@@ -85,7 +97,11 @@ def test_the_truth_form_is_true_for_the_same_rows(predicate: Predicate, row: dic
 def test_a_leaf_of_the_truth_form_is_null_exactly_where_its_column_is(
     predicate: Predicate, row: dict[str, Any]
 ) -> None:
-    for each in parts(truth_form(predicate)):
+    assert_leaves_follow_their_columns(truth_form(predicate), row)
+
+
+def assert_leaves_follow_their_columns(predicate: Predicate, row: dict[str, Any]) -> None:
+    for each in parts(predicate):
         if isinstance(each, Compare | In | StartsWith):
             assert (holds(each, row) is None) == (row[each.column] is None)
 

@@ -58,7 +58,7 @@ BAD: dict[str, list[Any]] = {
     "l": [2**63, 1e300],
     "f": ["NaN", "Infinity", True, 1e300],
     "d": ["NaN", "0.1", False, {}],
-    "n": [1.555, 10**9, "x", True],
+    "n": [1.555, 10**40, "x", True],
     "s": [5, True, "\ud83d", ["x"]],
     "b": [1, "true"],
     "day": ["2020-02-30", "2020-01-01T00:00:00Z", "+12020-01-01", 5, ""],
@@ -142,6 +142,13 @@ def test_garbage_counts_as_no_statistics(garbage: str) -> None:
     found = read([text(1), garbage, text(3, l=5)], "l")
     assert found.num_records.to_pylist() == [1, None, 3]
     assert found.columns["l"].minimum.to_pylist() == [None, None, 5]
+
+
+def test_a_text_that_is_not_utf8_counts_as_no_statistics() -> None:
+    rows = [b'{"minValues":{"s":"\xff"}}', text(3, s="x").encode(), None, b'{"maxValues":{"s":"\xff\xef\xbf\xbd"}}']
+    found = stats_columns(pa.array(rows, pa.binary()).view(pa.string()), SCHEMA, ["s"])
+    assert found.num_records.to_pylist() == [None, 3, None, None]
+    assert found.columns["s"].minimum.to_pylist() == [None, "x", None, None]
 
 
 def test_garbage_costs_its_neighbours_nothing_in_a_long_column() -> None:

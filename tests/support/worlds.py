@@ -21,6 +21,7 @@ from anabranch.log.log import Log
 from anabranch.protocol.predicates import Condition
 from anabranch.sql import Context, condition
 from tests.support.arrow_engine import ArrowEngine, Row
+from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 
 
 @dataclass
@@ -85,6 +86,14 @@ class World:
         for version in range(self.version + 1):
             report = check(self.log.snapshot(version), deep=True)
             assert report.is_clean, str(report)
+        assert_others_agree(self.path)
+
+
+def assert_others_agree(path: str) -> None:
+    """delta-rs and DuckDB, neither of which we wrote, read the table that a test leaves behind with the same rows."""
+    ours = World(path).rows()
+    assert same_rows(deltalake_rows(path), ours), "delta-rs reads other rows"
+    assert same_rows(duckdb_rows(path), ours), "DuckDB reads other rows"
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:

@@ -1,0 +1,1 @@
+"""Benchmarks: what Anabranch costs beside delta-rs and plain Parquet, each pair measured in one run."""

@@ -1,0 +1,237 @@
+"""Tables that we wrote, as delta-rs and DuckDB read them; tables that delta-rs wrote, as we do; and both by turns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import anabranch
+from anabranch.errors import ConcurrentAppendException, ConcurrentDeleteReadException
+from anabranch.log.log import forget
+from anabranch.log.names import LAST_CHECKPOINT
+from anabranch.testing import at_phase
+from tests.support.arrow_engine import Row, table_path
+from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
+from tests.support.worlds import World
+
+pytestmark = pytest.mark.interop
+
+ROWS: list[Row] = [{"id": i, "day": f"d{i % 3}" if i % 4 else None, "x": i / 4} for i in range(12)]
+NASTY = ["plain", "a b", "a/b", "a%20b", "%2F", "%", "a=b", "a:b", "é☃", "it's", '"q"', "#?&+", "a\\b", "*[x]{y}"]
+NASTY += [".", "..", " lead", "trail ", "\t", "\n", "NULL", "null", "__HIVE_DEFAULT_PARTITION__", "x" * 200]
+
+Change = Callable[[World], Any]
+CHANGES: dict[str, Change] = {
+    "append": lambda world: world.append({"id": 100, "day": "d9", "x": None}, {"id": 101, "day": None, "x": -0.5}),
+    "update": lambda world: world.update("id IN (0, 2, 4, 6, 9) AND id < 8", x=99.0),
+    "update again": lambda world: world.update("id = 4 OR id = 5", x=None, day="moved"),
+    "delete": lambda world: world.delete("id IN (1, 4, 100)"),
+    "delete a whole file": lambda world: world.delete("day = 'd1'"),
+    "overwrite": lambda world: world.overwrite({"id": 7, "day": "d0", "x": 7.0}, {"id": 8, "day": None, "x": None}),
+    "delete all": lambda world: world.delete(),
+}
+
+
+@pytest.fixture(params=[(), ("day",)], ids=["flat", "by day"])
+def partition_by(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    return tuple(request.param)
+
+
+@pytest.fixture(params=["true", "false"], ids=["vectors", "no vectors"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, partition_by: tuple[str, ...]) -> World:
+    made = World(table_path(tmp_path))
+    return made.create(ROWS, partition_by=partition_by, delta_enableDeletionVectors=str(request.param))
+
+
+def assert_all_read_the_same(world: World) -> None:
+    """We, delta-rs and DuckDB; ours both from the shared snapshot and from a log read anew."""
+    shared = world.rows()
+    forget(world.log.table)
+    assert same_rows(world.rows(), shared)
+    assert same_rows(deltalake_rows(world.path), shared)
+    assert same_rows(duckdb_rows(world.path), shared)
+
+
+def test_others_read_every_version_that_our_commands_make(world: World) -> None:
+    assert_all_read_the_same(world)
+    for change in CHANGES.values():
+        change(world)
+        assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_others_read_a_table_from_our_checkpoint(world: World) -> None:
+    for i in range(11):
+        world.append({"id": 1000 + i, "day": f"d{i}", "x": None})
+        world.update(f"id = {i}", x=-1.0)
+    assert world.log.store.head(LAST_CHECKPOINT) is not None
+    for version in range(10):  # what the checkpoint holds is read from nowhere else
+        world.log.store.delete(f"_delta_log/{version:020d}.json")
+    assert_all_read_the_same(world)
+
+
+def test_others_read_nasty_partition_values(tmp_path: Path) -> None:
+    values = [*NASTY, None]
+    world = World(table_path(tmp_path))
+    world.create([{"id": i, "p": value} for i, value in enumerate(values)], partition_by=("p",))
+    world.delete("id > 9 AND id < 13")
+    world.update("id < 5", id=-1)
+    assert {row["p"] for row in world.rows()} == {*values[:10], *values[13:]}
+    assert_all_read_the_same(world)
+
+
+TYPED: dict[str, list[Any]] = {
+    "boolean": [True, False, None],
+    "long": [-(2**63), 2**63 - 1, None],
+    "double": [float("nan"), float("-inf"), None],
+    "string": ["", "é☃\n", None],
+    "binary": [b"", b"\x00\xff", None],
+    "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31), None],
+    "timestamp": [
+        dt.datetime(1900, 1, 1, 0, 0, 0, 1, dt.timezone.utc),
+        dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc),
+    ],
+    "decimal": [Decimal("-99999999999999999999.99"), Decimal("0.01"), None],
+    "list": [[1, None, 3], [], None],
+    "struct": [{"a": 1, "b": None}, {"a": None, "b": "x"}, None],
+    "map": [[("k", 1), ("l", None)], [], None],
+}
+TYPES = {"decimal": pa.decimal128(22, 2), "map": pa.map_(pa.string(), pa.int64())}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_others_read_every_type(tmp_path: Path, name: str) -> None:
+    values = TYPED[name]
+    rows = pa.table({"id": range(len(values)), "value": pa.array(values, TYPES.get(name))})
+    path = table_path(tmp_path)
+    anabranch.append(None, path, rows)
+    assert_all_read_the_same(World(path))
+
+
+@pytest.mark.parametrize("name", ["boolean", "long", "double", "date", "timestamp", "decimal"])
+def test_others_read_partition_values_of_every_type(tmp_path: Path, name: str) -> None:
+    values = [value for value in TYPED[name] if value == value]  # NaN does not name a partition the same everywhere
+    rows = pa.table({"id": range(len(values)), "value": pa.array(values, TYPES.get(name))})
+    path = table_path(tmp_path)
+    anabranch.append(None, path, rows, partition_by=["value"])
+    assert_all_read_the_same(World(path))
+
+
+# -- delta-rs writes ---------------------------------------------------------------------------------------------------
+
+
+def theirs(path: str, *rows: Row, **options: Any) -> None:
+    """An append, or a creation, by delta-rs."""
+    types = pa.schema([("id", pa.int64()), ("day", pa.string()), ("x", pa.float64())])
+    deltalake.write_deltalake(path, pa.Table.from_pylist(list(rows), schema=types), mode="append", **options)
+
+
+def test_we_go_on_with_a_table_that_delta_rs_made(tmp_path: Path, partition_by: tuple[str, ...]) -> None:
+    world = World(table_path(tmp_path))
+    theirs(world.path, *ROWS, partition_by=list(partition_by) or None)
+    assert same_rows(world.rows(), ROWS)
+    for change in CHANGES.values():
+        change(world)
+        theirs(world.path, {"id": 500, "day": "d1", "x": 5.0}, {"id": 4, "day": None, "x": None})
+        assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_rows_that_delta_rs_changes_are_changed_for_us(world: World) -> None:
+    for i in range(12):  # past a checkpoint of ours
+        world.append({"id": 50 + i, "day": "d1", "x": None})
+    table = deltalake.DeltaTable(world.path)
+    table.delete("id = 2 OR id >= 58")
+    table.update(updates={"x": "x + 100"}, predicate="day = 'd2'")
+    assert {row["id"] for row in world.rows()} == {*range(12), *range(50, 58)} - {2}
+    assert {row["x"] for row in world.rows() if row["day"] == "d2"} == {101.25, 102.75}
+    world.update("id = 5", x=0.0)
+    world.delete("id = 50")
+    assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_rows_with_vectors_stay_deleted_when_delta_rs_rewrites_their_file(world: World) -> None:
+    world.delete("id = 3 OR id = 6")
+    deltalake.DeltaTable(world.path).update(updates={"x": "-1"}, predicate="id = 9 OR id = 10")
+    world.delete("id = 0")
+    assert {row["id"] for row in world.rows()} == set(range(12)) - {0, 3, 6}
+    assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_we_read_a_checkpoint_of_delta_rs(world: World) -> None:
+    world.update("id = 5", x=0.0)
+    before = world.rows()
+    deltalake.DeltaTable(world.path).create_checkpoint()
+    for version in range(2):
+        world.log.store.delete(f"_delta_log/{version:020d}.json")
+    forget()
+    assert same_rows(world.rows(), before)
+    world.delete("id = 5")
+    assert_all_read_the_same(world)
+
+
+# -- both at once ------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_ours_is_carried_over_an_append_of_delta_rs(world: World) -> None:
+    with at_phase("staged", lambda: theirs(world.path, {"id": 500, "day": "d9", "x": 5.0})):
+        world.update("id = 5", x=0.0)
+    assert {row["id"]: row["x"] for row in world.rows() if row["id"] in (5, 500)} == {5: 0.0, 500: 5.0}
+    assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_an_append_of_ours_is_carried_over_a_change_of_delta_rs(world: World) -> None:
+    with at_phase("staged", lambda: deltalake.DeltaTable(world.path).delete("id < 6")):
+        world.append({"id": 500, "day": "d9", "x": 5.0})
+    assert {row["id"] for row in world.rows()} == {*range(6, 12), 500}
+    assert_all_read_the_same(world)
+    world.assert_clean()
+
+
+def test_a_change_of_rows_that_delta_rs_deletes_meanwhile_is_refused(world: World) -> None:
+    expected = (ConcurrentDeleteReadException, ConcurrentAppendException)  # the second where it rewrote the file
+    with (
+        pytest.raises(expected),
+        at_phase("staged", lambda: deltalake.DeltaTable(world.path).delete("day = 'd1'")),
+    ):
+        world.update("day = 'd1'", x=0.0)
+    assert "d1" not in {row["day"] for row in world.rows()}
+    world.assert_clean()
+
+
+def test_we_follow_delta_rs_when_it_replaces_the_schema_and_the_partitioning(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    assert len(world.rows()) == len(ROWS)
+    rows = pa.table({"id": [1, 2], "part": ["a", None]})
+    deltalake.write_deltalake(
+        world.path, rows, mode="overwrite", schema_mode="overwrite", partition_by=["part"], configuration={}
+    )
+    world.append({"id": 3, "part": "b"})
+    assert_all_read_the_same(world)
+    assert {row["part"] for row in world.rows()} == {"a", "b", None}
+
+
+def test_same_rows_sees_what_pythons_own_equality_hides() -> None:
+    nan = float("nan")
+    assert same_rows([{"a": nan}, {"a": None}], [{"a": None}, {"a": float("nan")}])
+    assert same_rows([{"a": 1, "b": 2}], [{"b": 2, "a": 1}])
+    assert not same_rows([{"a": 1}], [{"a": 1}, {"a": 1}])
+    assert not same_rows([{"a": 1}], [{"a": 1.0}])
+    assert not same_rows([{"a": None}], [{"a": 0}])
+    assert not same_rows([{"a": None}], [{}])
+
+
+def test_an_append_may_leave_a_column_without_any_value(world: World) -> None:
+    world.append({"id": 900, "day": None, "x": None}, {"id": 901, "day": None, "x": None})
+    assert_all_read_the_same(world)
+    world.assert_clean()

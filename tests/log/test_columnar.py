@@ -1,0 +1,174 @@
+"""File actions as columns: what stands in a line comes out, whatever stands beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.log.columnar import ADDS, DROPS, file_actions
+from anabranch.protocol.actions import FILES, add_lines, files_table
+from tests.log.histories import COLUMNS, texts
+from tests.support.raw_logs import add, remove, text_of
+
+cells = st.none() | texts
+maps = st.dictionaries(texts, cells, max_size=3)
+
+
+def read(*lines: str, columns: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    adds, removes = file_actions("\n".join(lines).encode(), columns)
+    return sorted([*adds.to_pylist(), *removes.to_pylist()], key=lambda row: row["line"])
+
+
+def add_with(text: str) -> str:
+    """An add line with a piece of raw JSON in it."""
+    return '{"add":{"path":"a","size":1,' + text + "}}"
+
+
+def test_no_lines_give_empty_tables() -> None:
+    for lines in (b"", b"\n", b" \r\n\t\n"):
+        adds, removes = file_actions(lines, ())
+        assert (adds.drop_columns(["line"]).schema, removes.drop_columns(["line"]).schema) == (ADDS, DROPS)
+        assert len(adds) == len(removes) == 0
+
+
+def test_lines_are_numbered_across_both_kinds() -> None:
+    text = text_of(add("a"), remove("b"), add("c"), remove("d")).encode()
+    adds, removes = file_actions(text, ())
+    assert dict(zip(adds["path"].to_pylist(), adds["line"].to_pylist(), strict=True)) == {"a": 0, "c": 2}
+    assert dict(zip(removes["path"].to_pylist(), removes["line"].to_pylist(), strict=True)) == {"b": 1, "d": 3}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.fixed_dictionaries({c: cells for c in COLUMNS}), min_size=1, max_size=4))
+def test_partition_values_keep_nulls_and_empty_texts_apart(rows: list[dict[str, str | None]]) -> None:
+    lines = text_of(*(add(str(i), partitionValues=row) for i, row in enumerate(rows))).encode()
+    adds, _ = file_actions(lines, COLUMNS)
+    assert [dict(each) for each in adds["partitionValues"].to_pylist()] == rows
+
+
+def test_a_partition_column_that_a_line_does_not_name_is_null_there() -> None:
+    (row,) = read(add_with('"partitionValues":{"q":"1"}'), columns=COLUMNS)
+    assert dict(row["partitionValues"]) == {"p": None, "q": "1"}
+
+
+@pytest.mark.parametrize("column", ["", "a.b", "a b", 'quo"te', "é😀", "line", "path", "a\\b"])
+def test_a_partition_column_may_have_any_name(column: str) -> None:
+    (row,) = read(json.dumps(add("a", partitionValues={column: "v"})), columns=(column,))
+    assert dict(row["partitionValues"]) == {column: "v"}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.none() | st.dictionaries(texts, texts, max_size=3), min_size=1, max_size=4))
+def test_tags_come_out_as_they_stand(rows: list[dict[str, str] | None]) -> None:
+    lines = text_of(*(add(str(i), **({} if row is None else {"tags": row})) for i, row in enumerate(rows))).encode()
+    adds, _ = file_actions(lines, ())
+    assert [None if each is None else dict(each) for each in adds["tags"].to_pylist()] == rows
+
+
+@pytest.mark.parametrize("spelling", ['"tags":{"k":"v"}', '"tags" : {"k" : "v"}', '"tags":\t{ "k":"v" }'])
+def test_tags_come_out_whatever_the_white_space(spelling: str) -> None:
+    (row,) = read(add_with(spelling))
+    assert row["tags"] == [("k", "v")]
+
+
+def test_what_looks_like_tags_inside_statistics_is_left_alone() -> None:
+    stats = json.dumps({"tags": {"k": "v"}, "numRecords": 1})
+    (row,) = read(json.dumps(add("a", stats=stats)))
+    assert (row["stats"], row["tags"]) == (stats, None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"path": texts, "size": st.integers(-(2**63), 2**63 - 1), "modificationTime": st.integers(0, 2**62)},
+            optional={"stats": texts, "baseRowId": st.integers(0, 9), "clusteringProvider": texts},
+        ),
+        max_size=4,
+    )
+)
+def test_what_is_written_as_lines_is_read_back(rows: list[dict[str, Any]]) -> None:
+    files = files_table(rows)
+    lines = "\n".join(add_lines(files, data_change=True)).encode()
+    adds, _ = file_actions(lines, ())
+    assert adds.select(FILES.names).equals(files)
+    assert adds["dataChange"].to_pylist() == [True] * len(rows)
+
+
+def test_unknown_fields_are_ignored_on_every_level() -> None:
+    text = '"new":{"a":[1,{"b":null}]},"deletionVector":{"storageType":"i","pathOrInlineDv":"x","maxRowIndex":7,'
+    (row,) = read(add_with(text + '"sizeInBytes":1,"cardinality":1}'), columns=())
+    vector = row["deletionVector"]
+    assert vector == {"storageType": "i", "pathOrInlineDv": "x", "offset": None, "sizeInBytes": 1, "cardinality": 1}
+
+
+def test_what_stands_beside_an_action_is_ignored() -> None:
+    (row,) = read('{"add":{"path":"a","size":1,"tags":{"k":"v"}},"note":5,"list":[{"tags":{"x":1}}]}')
+    assert row["tags"] == [("k", "v")]
+
+
+def test_lines_longer_than_any_block_are_read() -> None:
+    stats = "x" * (5 << 20)
+    rows = read(*(json.dumps(add(str(i), stats=stats)) for i in range(4)))
+    assert [(row["path"], len(row["stats"])) for row in rows] == [(str(i), 5 << 20) for i in range(4)]
+
+
+def test_many_blocks_keep_the_order_of_their_lines() -> None:
+    stats = "x" * 1000
+    lines = (text_of(add("{}", stats=stats)) * 18_000).encode()
+    assert len(lines) > 1 << 24
+    adds, removes = file_actions(lines + text_of(remove("r")).encode(), ())
+    assert adds["line"].to_pylist() == list(range(18_000))
+    assert removes["line"].to_pylist() == [18_000]
+
+
+@pytest.mark.parametrize("separator", ["\r\n", "\n\n", "\n \t\n", "\r\n\r\n"])
+def test_carriage_returns_and_blank_lines_say_nothing(separator: str) -> None:
+    lines = separator.join(json.dumps(add(path)) for path in "abc") + separator
+    adds, _ = file_actions(lines.encode(), ())
+    assert adds["path"].to_pylist() == ["a", "b", "c"]
+
+
+def test_escapes_are_resolved() -> None:
+    (row,) = read('{"add":{"path":"a\\/b\\u00e9\\ud83d\\ude00\\n","size":1}}')
+    assert row["path"] == "a/bé😀\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"add":{"path":"a","size":"1"}}',
+        '{"add":{"path":"a","size":1.5}}',
+        '{"add":{"path":"a","size":99999999999999999999}}',
+        '{"add":{"path":5,"size":1}}',
+        '{"add":{"path":"a","size":1,"stats":{"numRecords":1}}}',
+        '{"add":{"path":"a","size":1,"dataChange":"true"}}',
+        '{"add":{"path":"a","size":1,"partitionValues":{"p":1}}}',
+        '{"add":{"path":"a","size":1,"partitionValues":["p"]}}',
+        '{"add":{"path":"a","size":1,"tags":{"k":1}}}',
+        '{"add":{"path":"a","size":1,"deletionVector":{"offset":99999999999}}}',
+        '{"add":["path"]}',
+        '{"add":{}}',
+        '{"add":{"path":null,"size":1}}',
+        '{"remove":{}}',
+        '{"add":{"path":"a"}}',
+        '{"add":{"path":"a","size":1}',
+        '{"add":{"path":"a","size":1}} x',
+        '{"add":{"path":"lone \\ud83d","size":1}}',
+    ],
+)
+def test_a_line_that_is_not_as_the_protocol_says_is_refused(text: str) -> None:
+    good = json.dumps(add("good"))
+    for lines in ((text,), (good, text), (text, good)):
+        with pytest.raises((ValueError, pa.ArrowException)):
+            read(*lines, columns=("p",))
+
+
+def test_bytes_that_are_not_utf_8_are_refused() -> None:
+    with pytest.raises(ValueError, match="utf-8"):
+        file_actions(b'{"add":{"path":"\xff","size":1}}', ())

@@ -1,0 +1,214 @@
+"""A commit file that is empty, cut off or no commit is refused by its name, also by a writer who only appends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import errors
+from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
+from anabranch.log.names import commit_name
+from tests.support.raw_logs import SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
+from tests.support.worlds import World
+
+GOOD = text_of(info(), add("a"), remove("b"))
+METADATA = metadata()["metaData"]
+
+
+def refused(data: bytes | str, version: int = 3) -> errors.CorruptLog:
+    raw = Raw(version, data.encode() if isinstance(data, str) else data)
+    with pytest.raises(errors.CorruptLog) as refusal:
+        commit = parse_commit("t", raw, ("p",))
+        _ = commit.adds, commit.removes
+    assert refusal.value.file == commit_name(version)
+    assert refusal.value.table == "t"
+    return refusal.value
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_commit_is_read() -> None:
+    lines = text_of(
+        info(operation="X", txnId="me", isBlindAppend=True),
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        metadata(partition_by=("x",)),
+        {"txn": {"appId": "app", "version": 7}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+        add("a", partitionValues={"x": "1"}),
+        remove("b"),
+    )
+    commit = parse_commit("t", Raw(3, lines.encode(), timestamp=55), ())
+    assert (commit.version, commit.timestamp, commit.txn_id) == (3, 55, "me")
+    assert commit.head.protocol is not None
+    assert commit.head.metadata is not None
+    assert [each.app_id for each in commit.head.app_transactions] == ["app"]
+    assert [each.domain for each in commit.head.domains] == ["d"]
+    assert commit.adds["partitionValues"].to_pylist() == [[("x", "1")]]
+    assert commit.removes["path"].to_pylist() == ["b"]
+
+
+def test_an_in_commit_timestamp_counts_more_than_the_files() -> None:
+    commit = parse_commit("t", Raw(0, text_of(info(inCommitTimestamp=99)).encode(), timestamp=55), ())
+    assert commit.timestamp == 99
+
+
+@pytest.mark.parametrize("spelling", ['{"cdc":{"path":"x"}}', ' { "cdc" : {"path":"x"} }', '{"a":1,"cdc":{"path":"x"}}'])
+def test_a_change_feed_is_noticed_however_it_is_spelled(spelling: str) -> None:
+    assert parse_commit("t", Raw(0, (GOOD + spelling).encode()), ()).has_change_feed
+    assert not parse_commit("t", Raw(0, text_of(info(operation="cdc"), add("cdc")).encode()), ()).has_change_feed
+
+
+def test_a_commit_without_file_actions_is_a_commit() -> None:
+    commit = parse_commit("t", Raw(0, text_of(info()).encode()), ())
+    assert len(commit.adds) == len(commit.removes) == 0
+
+
+def test_a_commit_without_commit_info_is_a_commit() -> None:
+    assert parse_commit("t", Raw(0, text_of(add("a")).encode(), timestamp=5), ()).timestamp == 5
+
+
+def test_a_byte_order_mark_and_unknown_actions_are_ignored() -> None:
+    text = b"\xef\xbb\xbf" + text_of(info(operation="X"), {"checkpointMetadata": {}}, {"new": [1]}, add("a")).encode()
+    commit = parse_commit("t", Raw(0, text), ())
+    assert commit.head.info["operation"] == "X"
+    assert commit.adds["path"].to_pylist() == ["a"]
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["", "\n", " \r\n \t\n"])
+def test_an_empty_commit_is_never_an_empty_version(data: str) -> None:
+    assert "empty" in refused(data).reason
+
+
+def test_a_commit_cut_anywhere_inside_a_line_is_refused() -> None:
+    data = text_of(add("a", tags={"k": "}"}), info(), add("é", partitionValues={"p": None}, stats='{"a":{}}')).encode()
+    whole = {i for i in range(len(data) + 1) if data[:i].endswith((b"\n", b"}}")) and _parses(data[:i])}
+    for length in set(range(1, len(data))) - whole:
+        refused(data[:length])
+
+
+def _parses(data: bytes) -> bool:
+    try:
+        return all(isinstance(json.loads(line), dict) for line in data.split(b"\n") if line.strip())
+    except ValueError:
+        return False
+
+
+def test_a_writer_who_only_appends_notices_a_cut_file_action() -> None:
+    """It reads no file actions, yet may not build on a version that is not whole."""
+    for end in (1, 2, 20, len('{"remove":{"path":"b"')):
+        with pytest.raises(errors.CorruptLog, match="cut off"):
+            parse_head("t", Raw(0, GOOD.rstrip()[:-end].encode()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "garbage",
+        "[1]",
+        '"text"',
+        "5",
+        "null",
+        "true",
+        '{"commitInfo":{}} {}',
+        '{"commitInfo":{}',
+        "[" * 100_000,
+        '{"commitInfo":null}',
+        '{"commitInfo":"x"}',
+        '{"commitInfo":[1]}',
+        '{"commitInfo":{"inCommitTimestamp":"soon"}}',
+        '{"protocol":{}}',
+        '{"protocol":null}',
+        '{"protocol":{"minReaderVersion":"x","minWriterVersion":2}}',
+        '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":"all"}}',
+        '{"metaData":{"id":"x"}}',
+        '{"metaData":[]}',
+        '{"metaData":{"id":"x","schemaString":"{"}}',
+        '{"metaData":{"id":"x","schemaString":"[]"}}',
+        '{"metaData":{"id":"x","schemaString":null}}',
+        '{"metaData":{"id":"x","schemaString":"{\\"type\\":\\"struct\\"}"}}',
+        '{"txn":{"appId":["x"],"version":1}}',
+        '{"txn":{"appId":"x","version":"one"}}',
+        '{"txn":{"version":1}}',
+        '{"domainMetadata":{"domain":{},"configuration":""}}',
+        '{"domainMetadata":{"configuration":""}}',
+        '{"add":{"path":"a","size":"big"}}',
+        '{"add":{"path":"a"}}',
+        '{"remove":[]}',
+        ' {"add":{"path":7,"size":1}}',
+    ],
+)
+def test_a_line_that_is_no_action_is_refused(line: str) -> None:
+    refused(GOOD + line + "\n")
+    refused(line + "\n" + GOOD)
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    refused(GOOD.encode() + b'{"add":{"path":"\xff","size":1}}\n')
+    refused(GOOD.encode() + b'{"commitInfo":{"operation":"\xff"}}\n')
+
+
+@pytest.mark.parametrize("kind", ["protocol", "metaData"])
+def test_two_actions_of_a_kind_that_may_stand_once_are_refused(kind: str) -> None:
+    body = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}, "metaData": METADATA}[kind]
+    assert f"2 {kind}" in refused(text_of({kind: body}, {kind: body})).reason
+
+
+def test_a_line_of_a_wrong_type_among_many_commits_is_traced_to_its_file() -> None:
+    raws = [Raw(version, GOOD.encode()) for version in range(5)]
+    raws[2] = Raw(2, b'{"add":{"path":"a","size":"big"}}\n')
+    with pytest.raises(errors.CorruptLog) as refusal:
+        parse_files("t", raws, ())
+    assert refusal.value.file == commit_name(2)
+
+
+def test_a_cut_line_in_the_middle_is_named_by_its_number() -> None:
+    data = text_of(info(), add("a"), '{"add":{"path":"b"', add("c"))
+    assert "line 3" in refused(data).reason
+
+
+# -- on a table --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "damage", ["", '{"commitInfo":{}}\n{"add":{"path":"x","si', '{"add":{"path":"x","partitionValues":{}', "garbage"]
+)
+@pytest.mark.parametrize("command", ["append", "delete", "read"])
+def test_nothing_is_built_on_a_damaged_commit(tmp_path: Path, damage: str, command: str) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}])
+    put_commit(world.path, 1, damage).write_text(damage)
+    before = listing(world.path)
+    run: dict[str, Any] = {
+        "append": lambda: world.append({"id": 2, "x": 2}),
+        "delete": lambda: world.delete("id = 1"),
+        "read": world.rows,
+    }
+    with pytest.raises(errors.CorruptLog) as refusal:
+        run[command]()
+    assert refusal.value.file == commit_name(1)
+    assert not refusal.value.retryable
+    assert listing(world.path) == before
+
+
+@pytest.mark.parametrize("damage", ["", '{"protocol":{"minReaderVersion":9,"minWriterVersion":9}}'])
+def test_a_table_whose_newest_version_cannot_be_read_can_be_read_at_an_earlier_one(tmp_path: Path, damage: str) -> None:
+    """The error says so."""
+    world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}])
+    put_commit(world.path, 1, damage).write_text(damage)
+    assert world.rows(version=0) == [{"id": 1, "x": 1}]
+    with pytest.raises(errors.TableError):
+        world.rows(version=1)
+    with pytest.raises(errors.VersionNotFound):
+        world.rows(version=2)
+
+
+def test_the_schema_of_a_hand_written_table_is_read(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "t"))
+    put_commit(world.path, 0, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, metadata())
+    assert world.log.snapshot().schema == SCHEMA

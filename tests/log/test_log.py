@@ -1,0 +1,355 @@
+"""The shared snapshot is what a cold load gives, at every version, whatever happens to the table in between."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch import errors
+from anabranch.commands.append import Append
+from anabranch.log.commits import Commit
+from anabranch.log.log import Known, Log, forget
+from anabranch.log.names import commit_name
+from anabranch.log.segment import find_segment
+from anabranch.log.snapshot import Snapshot, load_snapshot
+from anabranch.storage import open_store
+from anabranch.storage.contract import Store
+from anabranch.testing import at_phase
+from tests.log.histories import as_bodies, commits
+from tests.support.raw_logs import PROTOCOL, SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove, text_of
+from tests.support.worlds import World
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(str(tmp_path / "t"))
+
+
+def picture(snapshot: Snapshot) -> tuple[Any, ...]:
+    """All that a snapshot says."""
+    return snapshot.version, snapshot.state, as_bodies(snapshot.files), as_bodies(snapshot.tombstones)
+
+
+def cold(store: Store, version: int | None = None) -> Snapshot:
+    return load_snapshot(store, find_segment(store, version))
+
+
+# -- shared and cold ---------------------------------------------------------------------------------------------------
+
+heads = st.lists(
+    st.sampled_from(
+        [
+            metadata(SCHEMA, ("p", "q")),
+            metadata(SCHEMA, ("p", "q"), delta_appendOnly="true"),
+            WITH_VECTORS,
+            {"txn": {"appId": "a", "version": 1}},
+            {"txn": {"appId": "a", "version": 2, "lastUpdated": 5}},
+            {"domainMetadata": {"domain": "d", "configuration": "1", "removed": False}},
+            {"domainMetadata": {"domain": "d", "configuration": "2", "removed": True}},
+            info(inCommitTimestamp=77),
+        ]
+    ),
+    max_size=2,
+    unique_by=lambda action: next(iter(action)),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), st.tuples(commits, heads)),
+        st.tuples(st.sampled_from(["refresh", "files", "checkpoint", "other handle", "forget", "older"]), st.none()),
+    ),
+    min_size=3,
+    max_size=16,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps)
+def test_refreshing_gives_what_a_cold_load_gives(script: list[tuple[str, Any]]) -> None:
+    store = open_store(f"memory://{uuid4().hex}")
+    log, version = Log(store), 0
+    store.put(commit_name(0), text_of(info(), PROTOCOL, metadata(SCHEMA, ("p", "q"))).encode())
+    for step, argument in script:
+        if step == "commit":
+            version += 1
+            actions, head = argument
+            lines = [*head, *({kind: body} for kind, body in actions)]
+            store.put(commit_name(version), text_of(*lines).encode())
+        elif step == "files":
+            _ = log.snapshot().files
+        elif step == "checkpoint":
+            log.write_checkpoint(log.snapshot(), now_ms=0)
+        elif step == "other handle":
+            log = Log(open_store(store.url))
+        elif step == "forget":
+            forget(store.url)
+        elif step == "older":
+            assert picture(log.snapshot(version // 2)) == picture(cold(store, version // 2))
+        assert log.snapshot().version == version
+    assert picture(log.snapshot()) == picture(cold(store))
+
+
+def test_a_refresh_reads_only_what_is_new(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create([{"id": 0, "x": 0}])
+    for i in range(1, 5):
+        world.append({"id": i, "x": i})
+    known = world.log.snapshot()
+    read = Counting(known.store)
+    world.append({"id": 5, "x": 5})
+    assert Log(read).snapshot().version == 5
+    assert read.names == [commit_name(5)]
+    assert Log(read).snapshot().version == 5
+    assert read.names == [commit_name(5)]
+
+
+def test_each_handle_reads_through_its_own_store(world: World) -> None:
+    """The first handle's credentials may have expired, or see what the second may not."""
+    world.create([{"id": 0, "x": 0}])
+    first, second = Counting(open_store(world.path)), Counting(open_store(world.path))
+    Log(first).snapshot()
+    put_commit(world.path, 1, info(), add("a", partitionValues={}))
+    already = list(first.names)
+    snapshot = Log(second).snapshot()
+    assert snapshot.files.num_rows == 2
+    assert snapshot.store is second
+    assert first.names == already
+    assert commit_name(1) in second.names
+
+
+def test_a_handle_keeps_the_files_that_another_has_read(world: World) -> None:
+    world.create([{"id": 0, "x": 0}])
+    _ = world.log.snapshot().files
+    read = Counting(open_store(world.path))
+    assert Log(read).snapshot().files.num_rows == 1
+    assert read.names == []
+
+
+class Counting:
+    """A store that notes what is read whole."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.names = store, list[str]()
+
+    def get(self, name: str) -> bytes:
+        self.names.append(name)
+        return self._store.get(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+# -- a table made again under the same path ----------------------------------------------------------------------------
+
+
+def make_again(world: World, versions: int = 1, *, x: int = 100) -> None:
+    shutil.rmtree(world.path)
+    world.create([{"id": x, "x": x}])
+    for i in range(1, versions):
+        world.append({"id": x + i, "x": x})
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("files", [True, False])
+def test_a_table_made_again_is_noticed_by_the_next_look(world: World, versions: int, files: bool) -> None:
+    """With fewer, as many, or more versions than the old one had."""
+    world.create([{"id": i, "x": i} for i in range(3)])
+    for i in range(3):
+        world.append({"id": i, "x": i})
+    assert world.log.snapshot().version == 3
+    if files:
+        assert len(world.rows()) == 6
+    make_again(world, versions)
+    assert world.log.snapshot().version == versions - 1
+    assert [row["id"] for row in world.rows()] == list(range(100, 100 + versions))
+
+
+def test_a_table_that_was_deleted_is_no_table(world: World) -> None:
+    world.create([{"id": 1, "x": 1}])
+    shutil.rmtree(world.path)
+    with pytest.raises(errors.NotATable):
+        world.log.snapshot()
+    assert not world.log.exists()
+    assert world.log.newest() is None
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3, 5])
+@pytest.mark.parametrize("command", ["append", "update", "delete", "overwrite"])
+def test_a_table_made_again_in_the_middle_of_a_transaction_is_left_alone(
+    world: World, versions: int, command: str
+) -> None:
+    world.create([{"id": i, "x": i} for i in range(3)])
+    world.append({"id": 7, "x": 7})
+    world.append({"id": 8, "x": 8})
+    with pytest.raises(errors.ProtocolChangedException), at_phase("staged", lambda: make_again(world, versions)):
+        run(world, command)
+    assert world.version == versions - 1
+    assert [row["id"] for row in world.rows()] == list(range(100, 100 + versions))
+    world.assert_clean()
+
+
+@pytest.mark.parametrize("command", ["append", "update", "delete", "overwrite"])
+def test_a_table_deleted_in_the_middle_of_a_transaction_stays_deleted(world: World, command: str) -> None:
+    world.create([{"id": i, "x": i} for i in range(3)])
+    with pytest.raises(errors.ProtocolChangedException), at_phase("staged", lambda: shutil.rmtree(world.path)):
+        run(world, command)
+    assert not world.log.exists()
+
+
+def run(world: World, command: str) -> None:
+    commands: Mapping[str, Any] = {
+        "append": lambda: world.append({"id": 9, "x": 9}),
+        "update": lambda: world.update("id = 1", x=11),
+        "delete": lambda: world.delete("id = 1"),
+        "overwrite": lambda: world.overwrite({"id": 5, "x": 5}),
+    }
+    commands[command]()
+
+
+def test_a_pinned_snapshot_never_mixes_two_tables(world: World) -> None:
+    """Its files were not read yet when the table was made again: better an error than the other table's files."""
+    world.create([{"id": 1, "x": 1}])
+    pinned = world.log.snapshot()
+    assert not pinned.files_are_loaded
+    make_again(world)
+    with pytest.raises(errors.CorruptLog, match="made again"):
+        _ = pinned.files
+    with pytest.raises(errors.CorruptLog, match="made again"):
+        _ = pinned.tombstones
+
+
+def test_a_pinned_snapshot_whose_files_were_read_goes_on(world: World) -> None:
+    world.create([{"id": 1, "x": 1}])
+    pinned = world.log.snapshot()
+    before = pinned.files
+    world.append({"id": 2, "x": 2})
+    make_again(world)
+    assert pinned.files is before
+
+
+def test_a_pinned_snapshot_reads_its_files_while_the_table_goes_on(world: World) -> None:
+    world.create([{"id": 1, "x": 1}], **{"delta_checkpointInterval": "1"})
+    pinned = world.log.snapshot()
+    for i in range(3):
+        world.append({"id": i, "x": i})
+    world.delete("id = 1")
+    assert pinned.files.num_rows == 1
+
+
+# -- commits after a version -------------------------------------------------------------------------------------------
+
+
+def test_the_commits_after_a_version_are_all_and_in_order(world: World) -> None:
+    world.create([{"id": 0, "x": 0}])
+    base = world.log.snapshot()
+    for i in range(1, 13):
+        world.append({"id": i, "x": i})
+    assert seen(world, Known.snapshot(base)) == list(range(1, 13))
+    third = world.log.read(3)
+    assert third is not None
+    assert seen(world, Known.commit(third)) == list(range(4, 13))
+    assert seen(world, Known.nothing()) == list(range(13))
+
+
+def seen(world: World, known: Known) -> list[int]:
+    found = world.log.commits_after(known)
+    assert found is not None
+    return [commit.version for commit in found]
+
+
+def test_a_gap_among_the_commits_after_a_version_is_refused(world: World) -> None:
+    world.create([{"id": 0, "x": 0}])
+    base = world.log.snapshot()
+    for i in range(1, 4):
+        world.append({"id": i, "x": i})
+    (Path(world.path) / commit_name(2)).unlink()
+    with pytest.raises(errors.CorruptLog) as refused:
+        world.log.commits_after(Known.snapshot(base))
+    assert refused.value.file == commit_name(2)
+
+
+def test_before_there_is_a_table_there_are_no_commits(world: World) -> None:
+    assert seen(world, Known.nothing()) == []
+    assert world.log.read(0) is None
+
+
+def test_a_put_says_whose_version_it_is(world: World) -> None:
+    world.create([{"id": 0, "x": 0}])
+    assert world.log.put(0, b"{}") is False
+    assert world.log.put(1, text_of(info(txnId="me")).encode()) is True
+    found = world.log.read(1)
+    assert isinstance(found, Commit)
+    assert found.txn_id == "me"
+
+
+def test_partition_columns_that_a_commit_changes_are_followed(world: World) -> None:
+    put_commit(world.path, 0, PROTOCOL, metadata(SCHEMA, ("x",)), add("a", partitionValues={"x": "1"}))
+    assert world.log.snapshot().files["partitionValues"].to_pylist() == [[("x", "1")]]
+    put_commit(world.path, 1, metadata(SCHEMA, ("id",)), remove("a"), add("b", partitionValues={"id": "2"}))
+    shared = world.log.snapshot()
+    assert shared.partition_columns == ("id",)
+    assert dict(shared.files["partitionValues"].to_pylist()[0])["id"] == "2"
+    assert picture(shared) == picture(cold(shared.store))
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def test_threads_that_append_and_read_at_once_see_every_acknowledged_row(world: World) -> None:
+    world.create([{"id": -1, "x": 0}], **{"delta_checkpointInterval": "7"})
+    acknowledged: list[int] = []
+    problems: list[str] = []
+
+    def write(writer: int) -> None:
+        for i in range(6):
+            acknowledged.append(Append(world.path).run([{"id": writer * 100 + i, "x": writer}]).version)
+
+    def read(_: int) -> None:
+        for _ in range(10):
+            floor = max(acknowledged, default=0)
+            snapshot = world.log.snapshot()
+            if snapshot.version < floor or snapshot.files.num_rows != snapshot.version + 1:
+                problems.append(f"{snapshot.version} with {snapshot.files.num_rows} files, {floor} acknowledged")
+
+    with ThreadPoolExecutor(6) as pool:
+        done = [pool.submit(write, i) for i in range(4)] + [pool.submit(read, i) for i in range(2)]
+        assert [future.result(timeout=120) for future in done] == [None] * 6
+    assert problems == []
+    assert sorted(acknowledged) == list(range(1, 25))
+    assert picture(world.log.snapshot()) == picture(cold(world.log.store))
+    assert len(world.rows()) == 25
+
+
+def test_a_slow_thread_that_remembers_an_older_snapshot_hides_nothing(world: World) -> None:
+    world.create([{"id": 0, "x": 0}])
+    old = world.log.snapshot()
+    world.append({"id": 1, "x": 1})
+    world.log.snapshot()
+    gate = threading.Event()
+
+    class Slow(Counting):
+        def list_from(self, start: str) -> Any:
+            found = self._store.list_from(start)[:1]
+            gate.wait(30)
+            return found
+
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(Log(Slow(open_store(world.path))).snapshot)
+        gate.set()
+        assert late.result(timeout=30).version in (0, 1)
+    assert world.log.snapshot().version == 1
+    assert old.version == 0

@@ -1,0 +1,256 @@
+"""A table that needs what is not understood here is refused by the feature's name, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import errors
+from anabranch.log.log import forget
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.features import (
+    active,
+    check_readable,
+    check_writable,
+    describe,
+    protocol_for,
+    reader_features,
+    required_by_types,
+    writer_features,
+)
+from anabranch.protocol.schema import Array, Field, Map, Struct, schema_json
+from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
+from tests.support.worlds import World
+
+PLAIN = Struct((Field("id", "long"),))
+
+
+def metadata_of(schema: Struct = PLAIN, **configuration: str) -> Metadata:
+    named = {key.replace("_", ".", 1): value for key, value in configuration.items()}
+    return Metadata("x", schema_json(schema), configuration=named)
+
+
+def with_features(readers: set[str], writers: set[str]) -> Protocol:
+    return Protocol(3, 7, frozenset(readers), frozenset(writers))
+
+
+def refused(protocol: Protocol, metadata: Metadata, *, changes_rows: bool = False) -> str:
+    with pytest.raises(errors.UnsupportedFeature) as refusal:
+        check_writable("t", protocol, metadata, changes_rows=changes_rows)
+    return f"{refusal.value.kind} {refusal.value.feature}"
+
+
+# -- what a protocol asks for ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "expected"),
+    [
+        (1, 1, set()),
+        (1, 2, {"appendOnly", "invariants"}),
+        (1, 3, {"appendOnly", "invariants", "checkConstraints"}),
+        (1, 4, {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}),
+        (
+            2,
+            5,
+            {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping"},
+        ),
+        (
+            2,
+            6,
+            {
+                "appendOnly",
+                "invariants",
+                "checkConstraints",
+                "changeDataFeed",
+                "generatedColumns",
+                "columnMapping",
+                "identityColumns",
+            },
+        ),
+    ],
+)
+def test_old_versions_imply_the_features_of_the_protocols_table(reader: int, writer: int, expected: set[str]) -> None:
+    """PROTOCOL.md, "Valid Feature Names in Table Features": each old version stands for all up to it."""
+    protocol = Protocol(reader, writer)
+    assert writer_features(protocol) == expected
+    assert reader_features(protocol) == ({"columnMapping"} if reader == 2 else set())
+
+
+def test_named_features_count_and_nothing_else_is_implied() -> None:
+    protocol = with_features({"deletionVectors"}, {"deletionVectors", "domainMetadata"})
+    assert reader_features(protocol) == {"deletionVectors"}
+    assert writer_features(protocol) == {"deletionVectors", "domainMetadata"}
+
+
+def test_an_old_reader_version_beside_named_writer_features_still_implies_its_own() -> None:
+    protocol = Protocol(2, 7, None, frozenset({"columnMapping", "domainMetadata"}))
+    assert reader_features(protocol) == {"columnMapping"}
+
+
+def test_detail_names_all_features_in_order() -> None:
+    assert describe(Protocol(1, 3)) == {
+        "minReaderVersion": 1,
+        "minWriterVersion": 3,
+        "tableFeatures": ["appendOnly", "checkConstraints", "invariants"],
+    }
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plain_table_is_read_and_written() -> None:
+    for protocol in (Protocol(1, 1), Protocol(1, 2), Protocol(2, 6), Protocol(3, 7, frozenset(), frozenset())):
+        check_writable("t", protocol, metadata_of(), changes_rows=True)
+
+
+@pytest.mark.parametrize("feature", ["v2Checkpoint", "typeWidening", "variantType", "typeWidening-preview", "ünknown"])
+def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
+    protocol = with_features({feature, "deletionVectors"}, {feature, "deletionVectors"})
+    with pytest.raises(errors.UnsupportedFeature) as refusal:
+        check_readable("t", protocol, metadata_of())
+    assert (refusal.value.kind, refusal.value.feature, refusal.value.table) == ("reader", feature, "t")
+    assert feature in str(refusal.value)
+    assert not refusal.value.retryable
+
+
+@pytest.mark.parametrize("feature", ["rowTracking", "inCommitTimestamp", "clustering", "icebergCompatV3", "newFangled"])
+def test_an_unknown_writer_feature_is_refused_by_name_and_may_be_read(feature: str) -> None:
+    protocol = with_features(set(), {feature})
+    check_readable("t", protocol, metadata_of())
+    assert refused(protocol, metadata_of()) == f"writer {feature}"
+
+
+def test_versions_to_come_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedFeature, match="reader version 4"):
+        check_readable("t", Protocol(4, 7, frozenset(), frozenset()), metadata_of())
+    assert refused(Protocol(3, 8, frozenset(), frozenset()), metadata_of()) == "writer of writer version 8"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "feature"),
+    [
+        ({"delta_constraints.positive": "id > 0"}, "checkConstraints"),
+        ({"delta_columnMapping.mode": "name"}, "columnMapping"),
+        ({"delta_enableRowTracking": "TRUE"}, "rowTracking"),
+        ({"delta_enableInCommitTimestamps": "true"}, "inCommitTimestamp"),
+        ({"delta_enableIcebergCompatV1": "true"}, "icebergCompatV1"),
+        ({"delta_enableIcebergCompatV2": "true"}, "icebergCompatV2"),
+    ],
+)
+def test_a_feature_that_is_used_binds_every_writer(configuration: dict[str, str], feature: str) -> None:
+    assert refused(Protocol(1, 6), metadata_of(**configuration)).endswith(feature)
+
+
+@pytest.mark.parametrize(
+    ("field", "feature"),
+    [
+        ({"delta.generationExpression": "id + 1"}, "generatedColumns"),
+        ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
+        ({"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "invariants"),
+        ({"CURRENT_DEFAULT": "5"}, "allowColumnDefaults"),
+        ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char / varchar length"),
+    ],
+)
+def test_a_feature_that_a_column_uses_binds_every_writer_however_deep_it_lies(
+    field: dict[str, Any], feature: str
+) -> None:
+    column = Field("c", "long", metadata=field)
+    for schema in (Struct((column,)), Struct((Field("s", Struct((column,))),)), nested_in_lists(column)):
+        assert refused(Protocol(1, 6), metadata_of(schema)) == f"writer {feature}"
+
+
+def nested_in_lists(column: Field) -> Struct:
+    inner = Struct((column,))
+    return Struct((Field("deep", Array(Map("string", inner, True), True)),))
+
+
+def test_a_change_feed_binds_those_who_change_rows_only() -> None:
+    fed = metadata_of(delta_enableChangeDataFeed="true")
+    check_writable("t", Protocol(1, 4), fed, changes_rows=False)
+    assert refused(Protocol(1, 4), fed, changes_rows=True) == "writer changeDataFeed"
+
+
+@pytest.mark.parametrize("mode", ["none", "NONE"])
+def test_column_mapping_that_is_off_asks_nothing(mode: str) -> None:
+    check_writable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}), changes_rows=True)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_column_mapping_that_is_on_is_refused_to_readers_too(mode: str) -> None:
+    with pytest.raises(errors.UnsupportedFeature, match="columnMapping"):
+        check_readable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}))
+
+
+def test_a_type_that_needs_a_feature_is_found_wherever_it_stands() -> None:
+    deep = Struct((Field("s", Struct((Field("m", Map("string", Array("timestamp_ntz", True), True)),))),))
+    assert required_by_types(deep) == {"timestampNtz"}
+    assert active(metadata_of(Struct((Field("v", "variant"),)))) == {"variantType"}
+
+
+# -- nothing is written ------------------------------------------------------------------------------------------------
+
+UNKNOWN_READER = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["a"], "writerFeatures": ["a"]}
+UNKNOWN_WRITER = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["rowTracking"]}
+
+
+@pytest.mark.parametrize("protocol", [UNKNOWN_READER, UNKNOWN_WRITER])
+@pytest.mark.parametrize("command", ["append", "delete", "update", "overwrite"])
+def test_no_command_leaves_a_trace_on_a_table_that_it_does_not_understand(
+    tmp_path: Path, protocol: dict[str, Any], command: str
+) -> None:
+    world = World(str(tmp_path / "t"))
+    put_commit(world.path, 0, {"protocol": protocol}, metadata(), add("a.parquet"))
+    before = listing(world.path)
+    run = {
+        "append": lambda: world.append({"id": 1, "x": 1}),
+        "delete": lambda: world.delete(),
+        "update": lambda: world.update(None, x=1),
+        "overwrite": lambda: world.overwrite({"id": 1, "x": 1}),
+    }[command]
+    with pytest.raises(errors.UnsupportedFeature):
+        run()
+    assert listing(world.path) == before
+
+
+def test_a_feature_that_a_later_commit_brings_is_noticed_by_a_handle_that_knew_the_table(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}])
+    put_commit(world.path, 1, {"protocol": UNKNOWN_READER})
+    before = listing(world.path)
+    with pytest.raises(errors.UnsupportedFeature, match="reader feature a"):
+        world.append({"id": 2, "x": 2})
+    assert listing(world.path) == before
+
+
+def test_vectors_are_not_written_where_the_protocol_does_not_allow_them(tmp_path: Path) -> None:
+    """A property alone, set by a careless hand, does not make other readers understand vectors."""
+    world = World(str(tmp_path / "t"))
+    put_commit(world.path, 0, PROTOCOL, metadata(delta_enableDeletionVectors="true"))
+    world.append({"id": 1, "x": 1}, {"id": 2, "x": 2})
+    world.delete("id = 1")
+    world.update("id = 2", x=3)
+    assert world.rows() == [{"id": 2, "x": 3}]
+    assert world.log.snapshot().files["deletionVector"].null_count == 1
+    world.assert_clean()
+    forget()
+
+
+# -- new tables --------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_table_asks_for_no_more_than_it_needs() -> None:
+    assert protocol_for(PLAIN, vectors=False) == Protocol(1, 2)
+    with_vectors = protocol_for(PLAIN, vectors=True)
+    assert with_vectors.reader_features == {"deletionVectors"}
+    assert with_vectors.writer_features == {"deletionVectors", "appendOnly", "invariants"}
+    ntz = Struct((Field("t", "timestamp_ntz"),))
+    assert protocol_for(ntz, vectors=False).reader_features == {"timestampNtz"}
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("kind", ["long", "timestamp_ntz"])
+def test_what_is_created_here_can_be_written_here(vectors: bool, kind: str) -> None:
+    schema = Struct((Field("c", kind),))
+    check_writable("t", protocol_for(schema, vectors=vectors), metadata_of(schema), changes_rows=True)
