@@ -25,7 +25,7 @@ from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import parse_type, schema_of
-from anabranch.sql import Context, column_condition, condition
+from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
 
 __all__ = ["DeltaTable", "DeltaTableBuilder"]
 
@@ -147,7 +147,8 @@ class DeltaTable:
             condition, set = None, condition
         if not isinstance(set, Mapping) or not all(isinstance(v, str | Column) for v in set.values()):
             raise InvalidOption(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
-        Update(self._path, dict(set), self._condition(condition)).run(self._engine)
+        assignments = understood_values(set, self._path, self._engine)
+        Update(self._path, assignments, self._condition(condition)).run(self._engine)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The newest commits first, with Delta's columns."""
@@ -172,14 +173,32 @@ def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
         InvalidOption: it is neither text nor a Column.
         InvalidCondition, NotBuilt: it cannot be used.
     """
-    snapshot = open_log(table).snapshot()
-    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
-    context = Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)
+    context = _context(table, engine)
     if isinstance(given, str):
         return condition(given, context)
     if isinstance(given, Column):
         return column_condition(given, context)
     raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
+
+
+def understood_values(values: Mapping[str, str | Column], table: Location, engine: SparkEngine) -> dict[str, Any]:
+    """Values to be assigned, each of which may depend on its own row only; the clock is fixed for all of them.
+
+    Raises:
+        InvalidCondition, NotBuilt: one cannot be used.
+    """
+    context, found = _context(table, engine), {}
+    for name, value in values.items():
+        if isinstance(value, Column):
+            check_assigned(value)
+        found[name] = assignment(value, context) if isinstance(value, str) else value
+    return found
+
+
+def _context(table: Location, engine: SparkEngine) -> Context:
+    snapshot = open_log(table).snapshot()
+    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+    return Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.staging import describe_file
+from anabranch.commands.staging import describe_file, remove
 from anabranch.commands.write import all_nullable
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
@@ -85,8 +85,7 @@ class _SmallFiles:
 
     def discard(self) -> None:
         """Remove the files."""
-        for name in self._names:
-            self._log.store.delete(name)
+        remove(self._log.store, self._names)
 
     def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
         folders = [hive_segment(column, values[column]) for column in metadata.partition_columns]
@@ -124,16 +123,17 @@ def as_arrow(rows: Any) -> pa.Table:
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
+    if type(rows).__module__.startswith("pandas."):
+        return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False))
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
-    if type(rows).__module__.startswith("pandas."):
-        return pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, Mapping):
         return _built(lambda: pa.table(dict(rows)))
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         listed = list(rows)
         if listed and all(isinstance(row, Mapping) for row in listed):
-            return _built(lambda: pa.Table.from_pylist(listed))
+            names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
+            return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}))
     kinds = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
     raise InvalidOption(
         option="rows", value=type(rows).__name__, reason=f"it takes {kinds}, with at least one row for dicts."
@@ -158,7 +158,11 @@ def fitted(table: str, rows: pa.Table, schema: Struct) -> pa.Table:
             raise SchemaMismatch(
                 table=table, column=name, reason="there is no such column", expected=", ".join(schema.names), found=name
             )
-    by_name = {name.lower(): i for i, name in enumerate(rows.column_names)}
+    by_name: dict[str, int] = {}
+    for i, name in enumerate(rows.column_names):
+        if by_name.setdefault(name.lower(), i) != i:
+            reason = "the rows have two columns of this name (case does not count)"
+            raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
     arrays = [_fitted_column(table, rows, by_name.get(each.name.lower()), each) for each in schema.fields]
     return pa.Table.from_arrays(arrays, names=list(schema.names))
 
@@ -189,15 +193,13 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
     if not columns:
         yield {}, rows
         return
-    texts = {name: _partition_text(rows.column(name), metadata.schema.field(name)) for name in columns}
-    groups = (
-        pa.table({**texts, "row": pa.array(range(len(rows)), pa.int64())})
-        .group_by(columns)
-        .aggregate([("row", "list")])
-    )
+    keys = {str(i): _partition_text(rows.column(name), metadata.schema.field(name)) for i, name in enumerate(columns)}
+    numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
+    groups = numbered.group_by(list(keys)).aggregate([("row", "list")])
     data = rows.drop_columns(columns)
     for group in groups.to_pylist():
-        yield {name: group[name] for name in columns}, data.take(pa.array(group["row_list"], pa.int64()))
+        values = {name: group[key] for key, name in zip(keys, columns, strict=True)}
+        yield values, data.take(pa.array(group["row_list"], pa.int64()))
 
 
 def _partition_text(column: pa.ChunkedArray, target: Field) -> pa.Array:

@@ -17,17 +17,18 @@ from pyroaring import BitMap64
 
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set, only
-from anabranch.commands.staging import Staging
-from anabranch.errors import AppendOnlyTable, ExecutionFailed
+from anabranch.commands.staging import Staging, read_footer
+from anabranch.errors import AppendOnlyTable, ExecutionFailed, MissingDataFile
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
+from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.skipping import could_match, must_match
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
@@ -86,7 +87,7 @@ def run_change(
         return Outcome(0, None)
     committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
     hands.finish()
-    return Outcome(mine.metrics.get(change.changed_rows_metric, 0), committed, mine.metrics)
+    return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
 
 
 def _check_allowed(change: Change, snapshot: Snapshot) -> None:
@@ -161,13 +162,13 @@ class ChangeHands:
     def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
-        chosen = file_set(snapshot, files).restricted(set(marks))
+        chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
         selected = sum(len(rows) for rows in marks.values()) + _rows_in(whole)
         empty_after = {path for path in marks if _is_emptied(chosen, path, marks[path])}
         keeps = snapshot.properties.vectors
         adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
-        touched = pa.concat_tables([chosen.files, whole])
+        touched = pa.concat_tables([chosen.files, whole]).to_pylist()
         return Transaction(
             base=snapshot,
             table=snapshot.table,
@@ -178,7 +179,7 @@ class ChangeHands:
             resolution=snapshot.properties.conflict_resolution,
             marks={path: rows for path, rows in marks.items() if path not in removed},
             removes=frozenset(removed),
-            sources={row["path"]: Source(row, self.vector(row)) for row in touched.to_pylist()},
+            sources={row["path"]: Source(row, self.vector(row)) for row in touched},
             adds=adds,
             metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
         )
@@ -211,6 +212,27 @@ class ChangeHands:
         if not self._started:
             self._started = True
             self._staging.start()
+
+
+def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
+    """The same files, each with its number of rows: a file may have a vector only if the log says how many it holds.
+
+    PROTOCOL.md, "Writer Requirement for Deletion Vectors". Where the log does not say it, the file's footer does.
+    """
+    rows = files.files.to_pylist()
+    if all(num_records(row["stats"]) is not None for row in rows):
+        return files
+    return replace(files, files=files_table([_counted(snapshot, row) for row in rows]))
+
+
+def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
+    name = store_name(snapshot.table, row["path"])
+    entry = None if name is None else snapshot.store.head(name)
+    if num_records(row["stats"]) is not None:
+        return row
+    if entry is None:
+        raise MissingDataFile(table=snapshot.table, file=row["path"], reason="is not there")
+    return {**row, "stats": with_num_records(row["stats"], read_footer(snapshot.store, entry).num_rows)}
 
 
 def _is_emptied(chosen: FileSet, path: str, rows: BitMap64) -> bool:

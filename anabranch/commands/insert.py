@@ -75,12 +75,18 @@ def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chan
     chance = chance or Chance()
     try:
         return _once(insert, patience, chance)
-    except ProtocolChangedException as lost:
-        if insert.mode != "append" or lost.facts.get("base_version") != -1:
-            raise
-        if insert.log.snapshot().properties.conflict_resolution == "file":
-            raise
+    except _CreationRaceLost as race:
+        if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
+            raise race.lost from None
         return _once(insert, patience, chance)
+
+
+class _CreationRaceLost(Exception):
+    """This very insert found that another writer created the table meanwhile."""
+
+    def __init__(self, lost: ProtocolChangedException) -> None:
+        super().__init__(str(lost))
+        self.lost = lost
 
 
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
@@ -100,7 +106,12 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
         raise
     mine = replace(mine, adds=adds).with_counts(**_metrics(adds), executionTimeMs=chance.now_ms() - began)
     hands = InsertHands(insert, snapshot)
-    committed = commit(mine, insert.log, hands, patience or patience_for(blind=mine.is_blind), chance)
+    try:
+        committed = commit(mine, insert.log, hands, patience or patience_for(blind=mine.is_blind), chance)
+    except ProtocolChangedException as lost:
+        if snapshot is None and lost.facts.get("txn_id") == mine.txn_id:
+            raise _CreationRaceLost(lost) from None
+        raise
     insert.finish()
     return committed
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import logging
-import posixpath
 import struct
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -60,9 +59,9 @@ class Staging:
             NotNullViolated: a NOT NULL column holds a NULL.
         """
         known = set(already)
-        entries = [
-            e for e in self.store.list_all(self.folder + "/") if _is_data(e.name) and encode(e.name) not in known
-        ]
+        inside = len(self.folder) + 1
+        found = self.store.list_all(self.folder + "/")
+        entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
         with ThreadPoolExecutor(_READERS) as pool:
             footers = list(pool.map(lambda e: read_footer(self.store, e), entries))
         full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
@@ -94,9 +93,23 @@ class Staging:
             )
 
     def discard(self) -> None:
-        """Remove the folder and all in it; only for a transaction that is known not to be in the log."""
-        for entry in self.store.list_all(self.folder + "/"):
-            self.store.delete(entry.name)
+        """Remove the folder and all in it; only for a transaction that is known not to be in the log.
+
+        What cannot be removed is left to VACUUM, so that the reason for giving up is what the user sees.
+        """
+        try:
+            remove(self.store, [entry.name for entry in self.store.list_all(self.folder + "/")])
+        except StoreError as error:
+            _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
+
+
+def remove(store: Store, names: Iterable[str]) -> None:
+    """Remove files that no commit names; those that cannot be removed are left to VACUUM."""
+    for name in names:
+        try:
+            store.delete(name)
+        except StoreError as error:
+            _logger.warning("%s, which nothing names, was left in %s: %s", name, store.url, error)
 
 
 def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
@@ -109,8 +122,10 @@ def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 
 def _is_data(name: str) -> bool:
-    base = posixpath.basename(name)
-    return base.endswith(".parquet") and not base.startswith((".", "_"))
+    """Whether this is a finished data file: what lies in a hidden folder is of an attempt that was given up."""
+    *folders, base = name.split("/")
+    hidden = [part for part in folders if part.startswith((".", "_")) and "=" not in part]
+    return base.endswith(".parquet") and not base.startswith((".", "_")) and not hidden
 
 
 def describe_file(

@@ -17,7 +17,7 @@ from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFe
 from anabranch.log.checkpoint import checkpoint_bytes, put_checkpoint
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.names import checkpoint_version, commit_name, commit_version, first_name
-from anabranch.log.segment import contiguous, earliest_version, find_segment
+from anabranch.log.segment import earliest_version, filled, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
 from anabranch.storage.contract import Entry, Store
 
@@ -100,14 +100,15 @@ class Log:
         Raises:
             CorruptLog: one of them is missing or damaged, or was cleaned up.
         """
-        entries = _commit_entries(self.store.list_from(first_name(max(known.version, 0))))
+        listing = self.store.list_from(first_name(max(known.version, 0)))
+        entries = _commit_entries(listing)
         own = [entry for entry in entries if commit_version(entry.name) == known.version]
         if own and known.identity not in (None, (own[0].size, own[0].etag)):
             return None
         if not entries and known.is_commit:
             return None  # not even the known one is there any more
-        later = entries[len(own) :]
-        contiguous(self.table, later, known.version + 1)
+        later = filled(self.store, entries[len(own) :], known.version + 1)
+        self._refuse_cleaned_up(listing, known.version + len(later))
         return [parse_commit(self.table, read_commit(self.store, entry), partition_columns) for entry in later]
 
     def put(self, version: int, data: bytes) -> bool:
@@ -140,11 +141,19 @@ class Log:
     def _refreshed(self) -> Snapshot:
         with _guard:
             known = _newest.get(self.table)
-        snapshot = self._advance(known) if known else None
+        snapshot = self._advance(known.through(self.store)) if known else None
         snapshot = snapshot or load_snapshot(self.store, find_segment(self.store))
         with _guard:
             _newest[self.table] = snapshot
         return snapshot
+
+    def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
+        """A checkpoint beyond the newest commit means that commits were cleaned up: a put there would go back in time."""
+        for entry in listing:
+            version = checkpoint_version(entry.name)
+            if version is not None and version > newest and self.store.head(commit_name(newest + 1)) is None:
+                reason = "it was cleaned up while this transaction ran; run the command again."
+                raise CorruptLog(table=self.table, file=commit_name(newest + 1), reason=reason)
 
     def _advance(self, known: Snapshot) -> Snapshot | None:
         """The known snapshot with what was committed since, or None where it must be read anew."""
@@ -154,9 +163,9 @@ class Log:
             return None
         if (entries[0].size, entries[0].etag) != known.identity:
             return None
-        new = entries[1:]
-        contiguous(self.table, new, known.version + 1)
-        checkpoints = [e for e in listing if checkpoint_version(e.name) is not None]
+        new = filled(self.store, entries[1:], known.version + 1)
+        newest = known.version + len(new)
+        checkpoints = [e for e in listing if (v := checkpoint_version(e.name)) is not None and v <= newest]
         return known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
 
 

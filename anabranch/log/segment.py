@@ -75,6 +75,28 @@ def contiguous(table: str, commits: list[Entry], first: int, last: int | None = 
         )
 
 
+def filled(store: Store, commits: list[Entry], first: int, last: int | None = None) -> list[Entry]:
+    """The commits from ``first`` on, with those that a listing missed while others were being written.
+
+    A folder's listing is no snapshot: it may show version 9 and not yet 8, which was there before. So a version that is
+    missing below one that was seen is looked for by its name; only one that is not there either is a gap.
+
+    Raises:
+        CorruptLog: names the file that is missing.
+    """
+    found = {_version_of(entry): entry for entry in commits}
+    newest = max(found, default=first - 1) if last is None else last
+    for version in range(first, newest + 1):
+        if version not in found:
+            missed = store.head(commit_name(version))
+            if missed is None:
+                break
+            found[version] = missed
+    ordered = [found[version] for version in sorted(found) if version >= first]
+    contiguous(store.url, ordered, first, last)
+    return ordered
+
+
 def _hint(store: Store) -> int | None:
     try:
         value = json.loads(store.get(LAST_CHECKPOINT))
@@ -100,7 +122,7 @@ def _choose(store: Store, listing: list[Entry], version: int | None) -> Segment:
     _refuse_other_checkpoints(store, listing, tail, first, wanted)
     if checkpoint is None and checkpoints and (not tail or _version_of(tail[0]) > 0):
         _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
-    contiguous(store.url, tail, first, wanted)
+    tail = filled(store, tail, first, wanted)
     own = next((c for c in commits if _version_of(c) == wanted), checkpoint)
     assert own is not None
     return Segment(wanted, checkpoint, tuple(tail), own)

@@ -133,6 +133,7 @@ class Snapshot:
         checkpoint = self._checkpoint
         base = checkpoint.files() if checkpoint else empty_files()
         live, _, touched = replay(*self._file_actions)
+        self._check_is_still_there()
         return pa.concat_tables([without(base, touched), live])
 
     @cached_property
@@ -140,6 +141,7 @@ class Snapshot:
         """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
         checkpoint = self._checkpoint
         _, gone, touched = replay(*self._file_actions)
+        self._check_is_still_there()
         return pa.concat_tables([without(checkpoint.tombstones(), touched), gone]) if checkpoint else gone
 
     @property
@@ -167,6 +169,18 @@ class Snapshot:
         ancestor = self._as_ancestor()
         later = ancestor.followed_by(self.table, raws, state.metadata.partition_columns) if ancestor else None
         return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, later)
+
+    def through(self, store: Store) -> Snapshot:
+        """The same snapshot; what it has not read yet it reads through this store of the same root."""
+        return self if store is self.store else Snapshot(store, self.segment, self.state, self._as_ancestor())
+
+    def _check_is_still_there(self) -> None:
+        """What was read just now may be another table's, made under the same path since this snapshot was taken."""
+        name = self.segment.newest.name
+        now = next(iter(self.store.list_from(name)), None)  # listed, as then: a store may spell etags in two ways
+        if now is None or (now.name, now.size, now.etag) != (name, *self.identity):
+            reason = "another file stands there now: the table was made again, or this version was cleaned up."
+            raise CorruptLog(table=self.table, file=name, reason=reason)
 
     def _as_ancestor(self) -> Ancestor | None:
         if self.files_are_loaded:
@@ -208,6 +222,8 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
             reason=f"no {missing} action is found up to this version.",
         )
     check_readable(store.url, protocol, metadata)
+    if not segment.commits:
+        timestamp = _own_timestamp(store, segment, metadata)
     return Snapshot(store, segment, State(protocol, metadata, apps, _live(domains), timestamp))
 
 
@@ -241,6 +257,15 @@ def _advanced(state: State, head: Head, written: int) -> State:
         domains=_live(domains),
         timestamp=int(head.info.get("inCommitTimestamp") or written),
     )
+
+
+def _own_timestamp(store: Store, segment: Segment, metadata: Metadata) -> int:
+    """When a version was committed that is read from its checkpoint, which does not say it."""
+    in_commit = metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
+    if not in_commit or commit_version(segment.newest.name) is None:
+        return segment.timestamp
+    said = parse_head(store.url, read_commit(store, segment.newest)).info
+    return int(said.get("inCommitTimestamp") or segment.timestamp)
 
 
 def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]:

@@ -52,6 +52,11 @@ def with_wide_bounds(stats: str | None) -> str:
     return stats_json({**_object(stats), "tightBounds": False})
 
 
+def with_num_records(stats: str | None, count: int) -> str:
+    """The same statistics with the physical number of rows, for files whose writer left it out."""
+    return stats_json({**_object(stats), "numRecords": count})
+
+
 def _object(stats: str | None) -> dict[str, Any]:
     try:
         parsed = json.loads(stats or "{}", parse_float=_Number, parse_constant=_Number)

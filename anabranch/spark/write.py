@@ -2,8 +2,7 @@
 
 Knows Spark's own Parquet writer and how partition values are spelled. Knows nothing of the log. Guarantees: files
 hold exactly the schema's columns without the partition columns; folder names below the folder decode to what the log
-must say; timestamps are INT64 microseconds, so that footers have their statistics; no setting of the session is
-touched.
+must say; timestamps are INT64 microseconds, so that footers have their statistics.
 
 PROTOCOL.md, section "Partition Value Serialization".
 """
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.schema import Struct
+from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned, fitted
@@ -30,8 +30,8 @@ from anabranch.spark.types import column, free_name
 
 _WRITE_OPTIONS = {
     "compression": "snappy",
-    "outputTimestampType": "TIMESTAMP_MICROS",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    **timestamps.OPTIONS,
 }
 
 
@@ -145,7 +145,8 @@ def _write_files(
     data = [column(name) for name in schema.names if name not in partition_columns]
     values = [partition_text(column(name), str(schema.field(name).type)).alias(name) for name in partition_columns]
     writer = rows.select(*data, *values).write.mode("append").options(**_WRITE_OPTIONS)
-    writer.partitionBy(*partition_columns).parquet(f"{spark_root(spark, root)}/{folder}")
+    with timestamps.in_micros(spark):
+        writer.partitionBy(*partition_columns).parquet(f"{spark_root(spark, root)}/{folder}")
 
 
 def _text(assignments: Mapping[str, Any]) -> str:

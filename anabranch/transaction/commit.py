@@ -8,8 +8,8 @@ is given up before it is known that the log does not name it; errors while decid
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from anabranch.errors import (
     AnabranchError,
@@ -27,7 +27,7 @@ from anabranch.transaction.conflicts import Conflict, Hands, Verdict, judge
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, Patience
 from anabranch.transaction.phases import reach
-from anabranch.transaction.place import VectorFile, commit_lines, write_vectors
+from anabranch.transaction.place import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.rebase import carried_over
 
 _logger = logging.getLogger(__name__)
@@ -35,11 +35,12 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Committed:
-    """Where mine stands: its ``version``, and the versions that it was ``carried`` over."""
+    """Where mine stands: its ``version``, the versions that it was ``carried`` over, and what it did in numbers."""
 
     version: int
     carried: tuple[int, ...]
     attempts: int
+    metrics: Mapping[str, int] = field(default_factory=dict)
 
 
 def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance: Chance) -> Committed:
@@ -103,15 +104,15 @@ class Attempt:
 
     def discard(self) -> None:
         """Remove what was staged, now that it is known that no commit names it."""
+        self._drop_vectors()
         try:
-            self._drop_vectors()
             self.hands.discard()
         except AnabranchError as error:
             _logger.warning("files that nothing names were left in %s for VACUUM: %s", self.log.table, error)
 
     def _drop_vectors(self) -> None:
         if self.vectors.name is not None:
-            self.log.store.delete(self.vectors.name)
+            remove_vectors(self.log.store, self.vectors.name)
             self.vectors = VectorFile(None, {})
 
 
@@ -123,7 +124,9 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         window = attempt.look()
         landed = next((winner for winner in window if winner.txn_id == attempt.mine.txn_id), None)
         if landed is not None:
-            return Committed(landed.version, attempt.mine.carried, number)  # our reply was lost, not our commit
+            return Committed(
+                landed.version, attempt.mine.carried, number, attempt.mine.metrics
+            )  # our reply was lost, not our commit
         attempt.place(window)
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
@@ -132,7 +135,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         ).encode()
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
-            return Committed(version, mine.carried, number + 1)
+            return Committed(version, mine.carried, number + 1, mine.metrics)
         if chance.seconds() - started > patience.seconds:
             break
         chance.sleep(patience.pause(number, chance))

@@ -84,6 +84,7 @@ class Conflict:
             operation=mine.operation,
             predicate=mine.predicate,
             base_version=base,
+            txn_id=mine.txn_id,
             file=self.file or "none in particular",
             rows=list(self.rows) if self.rows else "none in particular",
             suggestion=_SUGGESTIONS.get(self.sub_condition, "Run the command again."),
@@ -124,7 +125,8 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
     if mine.is_blind:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind = window[: _cut(mine, window)]
-    net = net_effect(behind)
+    known = mine.touched | (mine.reads.files if mine.reads else frozenset())
+    net = net_effect(behind, known)
     return Verdict(_judge_rows(mine, net, hands), behind, net)
 
 
@@ -200,10 +202,6 @@ def _marked_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict
     for path in sorted(mine.touched & net.changed.keys()):
         if conflict := _same_rows(mine, path, net, hands):
             return conflict
-    brought_anew = sorted(mine.touched & (net.blind.winners.keys() | net.seeing.winners.keys()))
-    for path in brought_anew:
-        winner = net.blind.winners.get(path) or net.seeing.winners.get(path)
-        return Conflict(ConcurrentDeleteReadException, "ROW_LEVEL_CHANGES", "the file was written again", winner, path)
     return None
 
 

@@ -122,7 +122,7 @@ def is_blind_append(commit: Commit) -> bool:
     says_so = head.info.get("isBlindAppend") is True
     only_adds = len(commit.removes) == 0 and not commit.has_change_feed
     unchanged = head.protocol is None and head.metadata is None and not head.domains
-    return says_so and only_adds and unchanged and _all_data_change(commit.adds)
+    return says_so and only_adds and unchanged and _are_new_data(commit.adds)
 
 
 def only_deletes(commit: Commit) -> bool:
@@ -134,5 +134,7 @@ def only_deletes(commit: Commit) -> bool:
     return bool(pc.all(pc.is_in(commit.adds["path"], value_set=commit.removes["path"].combine_chunks())).as_py())
 
 
-def _all_data_change(adds: pa.Table) -> bool:
-    return bool(pc.all(pc.fill_null(adds["dataChange"], False), min_count=0).as_py())
+def _are_new_data(adds: pa.Table) -> bool:
+    """New rows have no deletion vector yet, and say that they change data."""
+    whole = adds["deletionVector"].null_count == len(adds)
+    return whole and bool(pc.all(pc.fill_null(adds["dataChange"], False), min_count=0).as_py())

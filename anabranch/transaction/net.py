@@ -63,8 +63,14 @@ NO_EFFECT = Net({}, Added(empty_files(), {}), Added(empty_files(), {}))
 """What no winners did."""
 
 
-def net_effect(winners: Iterable[Commit]) -> Net:
-    """Fold commits into their net effect."""
+def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) -> Net:
+    """Fold commits into their net effect.
+
+    Args:
+        winners: the run, oldest first.
+        live: paths known to be live before it: an ``add`` of one of them, as when statistics are computed anew, brings no
+            new file, even where no ``remove`` comes with it.
+    """
     changed: dict[str, Change] = {}
     added: dict[str, _Arrival] = {}
     for commit in winners:
@@ -72,7 +78,7 @@ def net_effect(winners: Iterable[Commit]) -> Net:
         for row in commit.removes.to_pylist():
             _remove(row, commit, changed, added, comes_back=row["path"] in adds)
         for path, position in adds.items():
-            _add(path, position, commit, changed, added)
+            _add(path, position, commit, changed, added, live)
     return Net(changed, _collect(added, blind=True), _collect(added, blind=False))
 
 
@@ -97,11 +103,22 @@ def _remove(
     changed[path] = Change(before, None, (*(known.winners if known else ()), commit))
 
 
-def _add(path: str, position: int, commit: Commit, changed: dict[str, Change], added: dict[str, _Arrival]) -> None:
+def _add(
+    path: str,
+    position: int,
+    commit: Commit,
+    changed: dict[str, Change],
+    added: dict[str, _Arrival],
+    live: frozenset[str],
+) -> None:
     known = changed.get(path)
     if known is not None:
         seen = known.winners if known.winners[-1] is commit else (*known.winners, commit)
         changed[path] = Change(known.before, _row(commit.adds, position), seen)
+        return
+    if path in live:
+        row = _row(commit.adds, position)
+        changed[path] = Change(row, row, (commit,))
         return
     first = added[path].first if path in added else commit
     added[path] = _Arrival(first, commit, position)

@@ -6,12 +6,14 @@ Guarantee: for each path at most one ``remove`` and one ``add``; a ``remove`` na
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyroaring import BitMap64
 
+from anabranch.errors import StoreError
 from anabranch.protocol.actions import FileRow, add_body, add_lines, line, remove_body
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
@@ -19,6 +21,7 @@ from anabranch.storage.contract import Store
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance
 
+_logger = logging.getLogger(__name__)
 ENGINE = "Anabranch/0.1.0"
 
 
@@ -40,8 +43,20 @@ def write_vectors(mine: Transaction, store: Store, chance: Chance) -> VectorFile
     if not vectors:
         return VectorFile(None, {})
     name, data, descriptors = pack(vectors, chance.new_id())
-    store.put(name, data)
+    try:
+        store.put(name, data)
+    except StoreError:
+        remove_vectors(store, name)  # it may stand there all the same
+        raise
     return VectorFile(name, descriptors)
+
+
+def remove_vectors(store: Store, name: str) -> None:
+    """Remove a vectors' file that no commit names; one that cannot be removed is left to VACUUM."""
+    try:
+        store.delete(name)
+    except StoreError as error:
+        _logger.warning("the vectors' file %s, which nothing names, was left in %s: %s", name, store.url, error)
 
 
 def _joined(mine: Transaction, path: str) -> BitMap64 | None:

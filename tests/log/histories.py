@@ -39,7 +39,9 @@ bodies = st.fixed_dictionaries(
     {"path": paths, "partitionValues": values, "size": st.integers(0, 2**62), "dataChange": st.booleans()},
     optional=optional,
 )
-adds = st.tuples(st.just("add"), st.builds(lambda body, ms: {**body, "modificationTime": ms}, bodies, st.integers(0, 9)))
+adds = st.tuples(
+    st.just("add"), st.builds(lambda body, ms: {**body, "modificationTime": ms}, bodies, st.integers(0, 9))
+)
 removes = st.tuples(st.just("remove"), bodies)
 actions = st.tuples(adds | removes, vectors).map(
     lambda drawn: (drawn[0][0], drawn[0][1] if drawn[1] is None else {**drawn[0][1], "deletionVector": drawn[1]})

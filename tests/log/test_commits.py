@@ -56,7 +56,9 @@ def test_an_in_commit_timestamp_counts_more_than_the_files() -> None:
     assert commit.timestamp == 99
 
 
-@pytest.mark.parametrize("spelling", ['{"cdc":{"path":"x"}}', ' { "cdc" : {"path":"x"} }', '{"a":1,"cdc":{"path":"x"}}'])
+@pytest.mark.parametrize(
+    "spelling", ['{"cdc":{"path":"x"}}', ' { "cdc" : {"path":"x"} }', '{"a":1,"cdc":{"path":"x"}}']
+)
 def test_a_change_feed_is_noticed_however_it_is_spelled(spelling: str) -> None:
     assert parse_commit("t", Raw(0, (GOOD + spelling).encode()), ()).has_change_feed
     assert not parse_commit("t", Raw(0, text_of(info(operation="cdc"), add("cdc")).encode()), ()).has_change_feed

@@ -142,7 +142,9 @@ def test_a_null_partition_value_stays_in_the_line() -> None:
 
 
 def test_a_line_is_one_line_whatever_stands_in_it() -> None:
-    assert parsed(line("txn", AppTransaction("a\nb\r\u2028\x00é😀", 1).to_json()))["txn"]["appId"] == "a\nb\r\u2028\x00é😀"
+    assert (
+        parsed(line("txn", AppTransaction("a\nb\r\u2028\x00é😀", 1).to_json()))["txn"]["appId"] == "a\nb\r\u2028\x00é😀"
+    )
 
 
 def test_no_files_have_the_columns_of_files() -> None:

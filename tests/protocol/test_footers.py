@@ -148,6 +148,14 @@ def test_a_column_of_nulls_has_no_bounds() -> None:
     assert stats == {"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"x": 2}}
 
 
+@pytest.mark.parametrize("data_type", ["decimal(5,2)", "decimal(30,2)"])
+@pytest.mark.parametrize("as_integers", [True, False])
+def test_decimals_keep_their_sign(data_type: str, as_integers: bool) -> None:
+    values = [Decimal("-1.50"), Decimal("0.25")]
+    array = pa.array(values, to_arrow(Struct((Field("x", data_type),))).field(0).type)
+    assert bounds(array, data_type, store_decimal_as_integer=as_integers) == tuple(values)
+
+
 def test_timestamps_are_cut_downwards_for_the_minimum_and_upwards_for_the_maximum() -> None:
     before_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999)
     assert bounds(pa.array([before_1970]), "timestamp_ntz") == ("1969-12-31T23:59:59.999", "1970-01-01T00:00:00.000")
@@ -174,6 +182,7 @@ def test_instants_beyond_the_years_that_text_can_say_have_no_bounds() -> None:
         ("a" * 32 + "\U0010ffff" + "bc", "a" * 32, "a" * 32 + "\U0010ffff" + "\x7f"),
         ("\U0010ffff" * 40, "\U0010ffff" * 32, "\U0010ffff" * 40),
         ("\U0010ffff" * 65, "\U0010ffff" * 32, None),
+        ("\U0010ffff" * 65 + "a", "\U0010ffff" * 32, None),
     ],
 )
 def test_long_strings_are_cut_and_the_maximum_stays_one(text: str, low: str, high: str | None) -> None:
@@ -325,6 +334,16 @@ def test_lists_and_maps_have_neither_bounds_nor_null_counts() -> None:
     stats = stats_of({"a": pa.array([[1], None]), "m": maps, "i": pa.array([1, 2])}, schema)
     assert stats["nullCount"] == {"i": 0}
     assert stats["minValues"] == {"i": 1}
+
+
+def test_a_list_in_the_place_of_a_struct_is_left_out() -> None:
+    schema = Struct((Field("a", Struct((Field("list", Struct((Field("element", "long"),))),))),))
+    assert stats_of({"a": pa.array([[1, 2]])}, schema) == {
+        "numRecords": 1,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
 
 
 def test_a_column_that_the_file_does_not_have_is_left_out() -> None:

@@ -118,7 +118,13 @@ def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str
 
 @pytest.mark.parametrize(
     "key",
-    ["delta.enableChangeDataFeed", "delta.columnMapping.mode", "delta.minReaderVersion", "delta.typo", "anabranch.typo"],
+    [
+        "delta.enableChangeDataFeed",
+        "delta.columnMapping.mode",
+        "delta.minReaderVersion",
+        "delta.typo",
+        "anabranch.typo",
+    ],
 )
 def test_a_property_that_is_not_honoured_may_not_be_set(key: str) -> None:
     with pytest.raises(InvalidProperty, match="does not honour"):

@@ -397,6 +397,13 @@ def test_prefixes_are_looked_up_between_the_bounds(prefix: str, expected: str, n
     assert verdict(Not(StartsWith("x", prefix)), file) == negated
 
 
+@pytest.mark.parametrize(("low", "high"), [("a", "abc"), ("abc", "b"), ("a", "b")])
+def test_a_prefix_that_one_bound_or_none_has_may_be_there(low: str, high: str) -> None:
+    file = one_file("string", between(low, high))
+    assert verdict(StartsWith("x", "abc"), file) == "some"
+    assert verdict(Not(StartsWith("x", "abc")), file) == "some"
+
+
 def test_a_prefix_of_anything_but_a_string_is_not_looked_up() -> None:
     assert verdict(StartsWith("x", "2020-01-05"), one_file("date", between("2020-01-02", "2020-01-03"))) == "some"
 
@@ -532,6 +539,7 @@ def test_a_nan_partition_is_unknown() -> None:
 def test_partition_values_are_found_by_physical_names() -> None:
     table = table_of([File([], {"col-1": "5"}, None)])
     schema = Struct((Field("x", "integer", metadata={"delta.columnMapping.physicalName": "col-1"}),))
+    assert could_match(x("=", 5), table, schema, ["x"]).to_pylist() == [True]
     assert could_match(x("=", 6), table, schema, ["x"]).to_pylist() == [False]
 
 

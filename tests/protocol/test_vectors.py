@@ -28,7 +28,9 @@ FILE_ID = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 
 near = st.integers(0, 1 << 17)
 far = st.integers(0, (1 << 63) - 1) | st.sampled_from([0, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33, 2**63 - 1])
-ranges = st.builds(lambda start, length: set(range(start, start + length)), far.map(lambda x: x >> 1), st.integers(0, 99))
+ranges = st.builds(
+    lambda start, length: set(range(start, start + length)), far.map(lambda x: x >> 1), st.integers(0, 99)
+)
 vectors = st.builds(lambda parts: BitMap64(set().union(*parts)), st.lists(st.sets(near | far) | ranges, max_size=4))
 batches = st.dictionaries(st.text(min_size=1, max_size=5), vectors, min_size=1, max_size=5)
 
@@ -114,7 +116,9 @@ def test_the_frame_is_size_magic_roaring_and_checksum() -> None:
 
 
 @given(st.sampled_from("upi"), st.text(max_size=5), st.integers(0), st.integers(0), st.none() | st.integers(0))
-def test_a_descriptor_comes_back_from_its_action(kind: str, path: str, size: int, rows: int, offset: int | None) -> None:
+def test_a_descriptor_comes_back_from_its_action(
+    kind: str, path: str, size: int, rows: int, offset: int | None
+) -> None:
     descriptor = Descriptor(kind, path, size, rows, offset)
     assert Descriptor.from_row(descriptor.to_row()) == descriptor
 

@@ -34,7 +34,7 @@ def test_rows_for_which_it_is_true_are_found_once_and_deleted_ones_never(spark: 
     }
 
 
-@pytest.mark.parametrize("text", ["null", "id = null", "s is null", "id < 0", "false"])
+@pytest.mark.parametrize("text", ["cast(null as boolean)", "id = null", "s is null", "id < 0", "false"])
 def test_null_and_false_select_nothing(spark: SparkSession, files: Any, text: str) -> None:
     assert find(spark, files, condition(text)) == {}
 

@@ -1,0 +1,58 @@
+"""SQL text: what can be known of an expression before any row is read.
+
+The one room that knows sqlglot. It never evaluates anything and never changes what Spark is asked, with one exception:
+``current_timestamp`` and its like are fixed to one value when a command starts. Guarantee: what it says of an expression holds
+whatever Spark makes of it; where a text could mean something else to Spark (another session setting, a function of that name
+registered by the user), it says that nothing is known.
+"""
+
+from __future__ import annotations
+
+from anabranch.errors import NotBuilt
+from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.sql.columns import check_assigned, column_condition
+from anabranch.sql.context import Context
+from anabranch.sql.tokens import DETERMINISTIC, asks_a_query, calls, has_window, tokens_of, with_fixed_clock
+from anabranch.sql.trees import columns_of, parsed, predicate_of
+
+__all__ = ["Context", "assignment", "check_assigned", "column_condition", "condition"]
+
+
+def condition(text: str, context: Context) -> Condition:
+    """A condition in SQL, with what can be known of it.
+
+    Raises:
+        InvalidCondition: it is empty, or holds more than one statement.
+        NotBuilt: it holds a subquery.
+    """
+    fixed = _fixed(text, context)
+    tree, tokens = parsed(fixed), tokens_of(fixed, context)
+    columns = None if tree is None else columns_of(tree, context.schema)
+    if tree is None or columns is None:
+        return Condition(text=text, predicate=Unknown(), row_local=False, expression=fixed, columns=None)
+    called = calls(tokens)
+    row_local = called <= DETERMINISTIC and not has_window(tokens) and (not called or context.is_builtin(called))
+    # a session setting could make Spark read a literal with these in another way
+    is_sure = not ('"' in fixed or "\\" in fixed)
+    predicate = predicate_of(tree, context) if is_sure else Unknown()
+    return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed, columns=columns)
+
+
+def assignment(text: str, context: Context) -> str:
+    """A value to be assigned, in SQL, with the clock fixed; it may depend on its own row only.
+
+    Raises:
+        InvalidCondition: it is empty, or holds more than one statement.
+        NotBuilt: it holds a subquery or a window.
+    """
+    fixed = _fixed(text, context)
+    if has_window(tokens_of(fixed, context)):
+        raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
+    return fixed
+
+
+def _fixed(text: str, context: Context) -> str:
+    tokens = tokens_of(text, context)
+    if asks_a_query(tokens):
+        raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
+    return with_fixed_clock(text, tokens, context)

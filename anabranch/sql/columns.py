@@ -1,0 +1,116 @@
+"""PySpark Columns: what their printed form lets one know.
+
+Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator: so a word that
+could be a call counts as one wherever it stands, and for skipping only a print without any quote is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from anabranch.errors import NotBuilt
+from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+from anabranch.sql.context import Context
+from anabranch.sql.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
+
+_PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
+_QUERY = re.compile(r"\bselect\b|subquery|\bexists\b|\[.*\]|\(\s*(?:from|table|values)\b", re.IGNORECASE | re.DOTALL)
+_WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
+_NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
+_OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?\d+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+
+
+def column_condition(column: Any, context: Context) -> Condition:
+    """A Column as a condition.
+
+    Raises:
+        NotBuilt: it holds a subquery.
+    """
+    text, is_plain = _printed(column)
+    _refuse_query(text)
+    row_local = is_plain and not _calls(text) and not _NOT_OF_THE_ROW.search(text)
+    predicate = _printed_predicate(text, context) if row_local else Unknown()
+    return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
+
+
+def check_assigned(column: Any) -> None:
+    """Refuse a Column that is to be assigned, if it may depend on other rows than its own.
+
+    Raises:
+        NotBuilt: it holds a subquery or a window.
+    """
+    text, _ = _printed(column)
+    _refuse_query(text)
+    if _WINDOW.search(text):
+        raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
+
+
+def _printed(column: Any) -> tuple[str, bool]:
+    match = _PLAIN.match(str(column))
+    return (match[1], True) if match else (str(column), False)
+
+
+def _refuse_query(text: str) -> None:
+    if _QUERY.search(text):
+        raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
+
+
+def _calls(text: str) -> frozenset[str]:
+    """Whatever could be a call, or a moment that passes."""
+    before_parenthesis = re.findall(r"([^\s(),'\"]*[A-Za-z_>\]][\w>]*)\s*\(", text)
+    names = {name.lower() for name in before_parenthesis if re.search(r"\w", name)}
+    words = {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
+    return frozenset(names - _OPERATORS) | (words & (CLOCKS.keys() | BARE_FUNCTIONS | SPECIAL_MOMENTS))
+
+
+def _printed_predicate(text: str, context: Context) -> Predicate:
+    """What skipping can use of ``and(>(id, 5), <(id, 9))``: integer columns against whole numbers."""
+    tokens, end = [], 0
+    while end < len(text.rstrip()):
+        match = _TOKEN.match(text, end)
+        if match is None:
+            return Unknown()
+        tokens.append(match[1])
+        end = match.end()
+    try:
+        tree, rest = _printed_tree(tokens)
+    except (IndexError, RecursionError):
+        return Unknown()
+    return Unknown() if rest else _printed_meaning(tree, context)
+
+
+def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
+    """The first expression of a print, as a word or as ``[operator, argument, …]``, and the tokens after it."""
+    first, rest = tokens[0], tokens[1:]
+    if rest[:1] != ["("]:
+        return first, rest
+    arguments = []
+    while rest[0] != ")":
+        argument, rest = _printed_tree(rest[1:])
+        arguments.append(argument)
+    return [first.lower(), *arguments], rest[1:]
+
+
+def _printed_meaning(tree: Any, context: Context) -> Predicate:
+    match tree:
+        case ["and", left, right]:
+            return And((_printed_meaning(left, context), _printed_meaning(right, context)))
+        case ["or", left, right]:
+            return Or((_printed_meaning(left, context), _printed_meaning(right, context)))
+        case ["!" | "not", inner]:
+            return Not(_printed_meaning(inner, context))
+        case [("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=") as operator, str() as left, str() as right]:
+            name, value = _integer_column(left, context), _whole_number(right)
+            return Unknown() if name is None or value is None else Compare(name, operator, value)
+    return Unknown()
+
+
+def _integer_column(word: str, context: Context) -> str | None:
+    found = context.schema.find(word)
+    return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
+
+
+def _whole_number(word: str) -> int | None:
+    return int(word) if re.fullmatch(r"-?\d+", word) else None

@@ -1,0 +1,107 @@
+"""The benchmarks without Spark, in miniature: they run to their end, and what they prove can also fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import anabranch
+from benchmarks import appenders, harness, large, small_appends
+from benchmarks.appenders import Call, batch, prove
+from benchmarks.harness import Cost, Line, Ratio, Result, by_turns, compared, load_all, page, save
+
+
+def quiet(text: str) -> None:
+    assert text
+
+
+def test_appenders_run_and_prove_every_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appenders, "ROUNDS", 1)
+    result = appenders.run(tmp_path, 0, quiet, workers=3, commits=4)
+    ours, theirs = result.lines
+    assert ours.figures["in_once"] == ours.figures["appends"] == 12
+    assert ours.figures["refused"] == ours.figures["wrong"] == theirs.figures["wrong"] == 0
+    assert [ratio.is_met for ratio in result.ratios[1:]] == [True, True]
+
+
+def test_small_appends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_appends, "ROUNDS", 1)
+    result = small_appends.run(tmp_path, 0, quiet, appends=2)
+    assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
+
+
+def test_the_proof_finds_appends_that_are_lost_doubled_or_landed_though_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for worker, number in [(0, 0), (0, 1), (0, 1), (1, 0), (7, 7)]:
+        anabranch.append(None, path, batch(worker, number))
+    calls = [
+        Call(0, 0, 0.0, 1.0, None),
+        Call(0, 1, 0.0, 1.0, None),
+        Call(0, 2, 0.0, 1.0, None),
+        Call(1, 0, 0.0, 1.0, "Refused"),
+        Call(1, 1, 0.0, 1.0, "Refused"),
+    ]
+    verdicts = ["in once", "doubled or torn", "lost", "landed though refused", "refused", "unknown"]
+    assert prove(path, calls) == Counter(dict.fromkeys(verdicts, 1))
+
+
+def test_contenders_take_turns_in_both_orders_and_warm_up_uncounted() -> None:
+    seen: list[str] = []
+
+    def contender(name: str) -> Cost:
+        seen.append(name)
+        return Cost(len(seen), 0.0)
+
+    found = by_turns({name: lambda name=name: contender(name) for name in "ab"}, 2, quiet, warm_ups=1)
+    assert "".join(seen) == "ba" + "ab" + "ba"
+    assert [cost.wall_s for cost in found["a"]] == [3, 6]
+
+
+def test_a_ratio_knows_its_target() -> None:
+    slow, fast = [Cost(4.0, 1.0)], [Cost(2.0, 2.0)]
+    time, processor = compared("ours over theirs", slow, fast, at_most=1.5)
+    assert (time.value, time.is_met) == (2.0, False)
+    assert (processor.value, processor.is_met) == (0.5, None)
+    assert Ratio("x", 1.0, at_least=1.0).is_met
+    assert "MISSED" in str(time)
+
+
+def test_processor_time_counts_what_this_process_works() -> None:
+    assert harness.cost(lambda: sum(i * i for i in range(3_000_000))).cpu_s > 0.02
+
+
+def test_results_are_kept_and_shown(tmp_path: Path) -> None:
+    lines = [Line("ours", {"median_s": 1.25, "n": 3}), Line("theirs", {"median_s": 2.5})]
+    save(
+        Result("x", "A title", "a setting", lines, [Ratio("ours over theirs", 0.5, at_most=0.4)], ["a note"]), tmp_path
+    )
+    (kept,) = load_all(tmp_path)
+    assert json.loads((tmp_path / "x.json").read_text())["machine"]["cores"]
+    text = page([kept])
+    for expected in (
+        "## A title",
+        "| ours | 1.25 | 3 |",
+        "| theirs | 2.5 |  |",
+        "| at most 0.4 | **missed** |",
+        "- a note",
+    ):
+        assert expected in text
+
+
+def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp_path: Path) -> None:
+    one, two = (large.make(tmp_path, 8000, vectors=vectors, tell=quiet) for vectors in (True, False))
+    assert sorted(map(_rows_of, large.data_files(one))) == sorted(map(_rows_of, large.data_files(two)))
+    twin = large.copy(one, tmp_path / "twin")
+    anabranch.append(None, twin, pa.table({"id": [-1]}))
+    assert len(anabranch.history(one)) == large.FILES
+    assert len(anabranch.history(twin)) == large.FILES + 1
+    assert Path(large.data_files(one)[0]).samefile(twin / Path(large.data_files(one)[0]).name)
+    assert anabranch.check(twin, deep=True).is_clean
+
+
+def _rows_of(path: str) -> bytes:
+    return Path(path).read_bytes()
