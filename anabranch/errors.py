@@ -2,15 +2,38 @@
 
 ::
 
-    AnabranchError ├── StoreError                      names and bytes │   ├── NotFound │   ├── AlreadyExists │   ├──
-    PutOutcomeUnknown │   ├── StorePermissionDenied │   ├── StoreFull │   └── UnknownStore ├── TableError
-    what lies in the table's folder │   ├── NotATable │   ├── VersionNotFound │   ├── CorruptLog │   ├── CorruptVector
-    │   ├── InvalidPartitionValue │   ├── MissingDataFile │   └── UnsupportedFeature ├── InputError
-    what the caller asked for (a pyspark AnalysisException where PySpark is installed) │   ├── InvalidCondition │
-    ├── UnknownColumn │   ├── SchemaMismatch │   ├── InvalidSchema │   ├── UnsupportedType │   ├── InvalidProperty │
-    ├── InvalidOption │   ├── NotNullViolated │   ├── AppendOnlyTable │   ├── TableAlreadyExists │   └── NotBuilt ├──
-    ExecutionFailed                 Spark could not evaluate rows ├── MissingJava ├── CommitOutcomeUnknown
-    neither a success nor a failure: the store never answered └── DeltaConcurrentModificationException
+    AnabranchError
+    ├── StoreError                      names and bytes
+    │   ├── NotFound
+    │   ├── AlreadyExists
+    │   ├── PutOutcomeUnknown
+    │   ├── StorePermissionDenied
+    │   ├── StoreFull
+    │   └── UnknownStore
+    ├── TableError                      what lies in the table's folder
+    │   ├── NotATable
+    │   ├── VersionNotFound
+    │   ├── CorruptLog
+    │   ├── CorruptVector
+    │   ├── InvalidPartitionValue
+    │   ├── MissingDataFile
+    │   └── UnsupportedFeature
+    ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
+    │   ├── InvalidCondition
+    │   ├── UnknownColumn
+    │   ├── SchemaMismatch
+    │   ├── InvalidSchema
+    │   ├── UnsupportedType
+    │   ├── InvalidProperty
+    │   ├── InvalidOption
+    │   ├── NotNullViolated
+    │   ├── AppendOnlyTable
+    │   ├── TableAlreadyExists
+    │   └── NotBuilt
+    ├── ExecutionFailed                 Spark could not evaluate rows
+    ├── MissingJava
+    ├── CommitOutcomeUnknown            neither a success nor a failure: the store never answered
+    └── DeltaConcurrentModificationException
         ├── ConcurrentAppendException
         ├── ConcurrentDeleteReadException
         ├── ConcurrentDeleteDeleteException
@@ -41,9 +64,7 @@ except ImportError:  # log tools work without PySpark
 
 try:
     import delta.exceptions as _delta
-except (
-    Exception
-):  # not installed, another package of that name, or built for another PySpark: it only adds base classes
+except Exception:  # not there, another package of that name, or one for another PySpark; it only adds base classes
     _delta = None
 
 

@@ -6,7 +6,7 @@ Each run works on a copy of its own; the session is warm. Afterwards both tables
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,50 @@ from deltalake import QueryBuilder
 import anabranch
 from anabranch import DeltaTable
 from benchmarks import large
-from benchmarks.harness import Line, Ratio, Result, Tell, by_turns, seconds, spread
+from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
 
 ROUNDS = 3
+WARM_UPS = 3
+"""Spark compiles what it runs often: a statement's first run costs about twice as much as its fourth."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One statement, as each library spells it, and the bound on ours over theirs."""
+    """One statement, as each library spells it, and the bound on our time over theirs."""
 
     what: str
     ours: Callable[[DeltaTable], Any]
     theirs: Callable[[Theirs], Any]
     at_most: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """One library about to run one statement on copies of its table."""
+
+    name: str
+    table: Path
+    statement: Callable[[str], Any]
+
+    def run(self) -> Cost:
+        """One run on a fresh copy."""
+        path = self._copy()
+        measured = cost(lambda: self.statement(str(path)))
+        shutil.rmtree(path)
+        return measured
+
+    def digest(self) -> tuple[int, ...]:
+        """What a copy holds afterwards: rows, and sums that tell which ones they are, as delta-rs reads them."""
+        path = self._copy()
+        self.statement(str(path))
+        cents = "CAST(round(amount * 100) AS BIGINT)"
+        query = f"SELECT count(*), sum(id), sum(percent), sum({cents}), sum(id % 1000003 * {cents}) FROM t"
+        (batch,) = QueryBuilder().register("t", Theirs(path)).execute(query).read_all().to_batches()
+        shutil.rmtree(path)
+        return tuple(int(column[0].as_py()) for column in batch.columns)
+
+    def _copy(self) -> Path:
+        return large.copy(self.table, self.table.parent / uuid4().hex)
 
 
 def tasks(rows: int) -> list[Task]:
@@ -50,64 +81,35 @@ def tasks(rows: int) -> list[Task]:
 def run(folder: Path, rows: int, tell: Tell) -> Result:
     """Measure on tables of this many rows."""
     spark = anabranch.session("benchmarks", **{"spark.sql.session.timeZone": "UTC"})
-    tables = {
-        name: large.make(folder, rows, vectors=name == "anabranch", tell=tell) for name in ("anabranch", "deltalake")
-    }
-    openers: dict[str, Callable[[str], Any]] = {
-        "anabranch": lambda path: DeltaTable.forPath(spark, path),
-        "deltalake": Theirs,
-    }
-    lines, ratios = [], []
+    marked, plain = (large.make(folder, rows, vectors=vectors, tell=tell) for vectors in (True, False))
+    found: dict[str, dict[str, list[Cost]]] = {}
     for task in tasks(rows):
-        works = {"anabranch": task.ours, "deltalake": task.theirs}
-        contenders = {name: _on_copies(tables[name], openers[name], works[name]) for name in works}
-        tell(f"{task.what}: warming up")
-        for work in contenders.values():
-            work()
-        found = by_turns(contenders, ROUNDS, lambda text, what=task.what: tell(f"{what}: {text}"))
-        new = [Line(f"{task.what}, {name}", spread(times)) for name, times in found.items()]
-        lines += new
-        ours, theirs = (line.figures["median_s"] for line in new)
-        ratios.append(Ratio(f"{task.what}: time, ours over delta-rs", ours / theirs, at_most=task.at_most))
-        _assert_alike(tables, openers, works)
+        sides = [
+            Side("anabranch", marked, lambda path, work=task.ours: work(DeltaTable.forPath(spark, path))),  # type: ignore[misc]
+            Side("deltalake", plain, lambda path, work=task.theirs: work(Theirs(path))),  # type: ignore[misc]
+        ]
+        found[task.what] = _measured(task, sides, tell)
+    size = f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(plain)} MB"
     return Result(
         name="dml",
         title="Changing scattered rows of a large table",
-        setting=f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(tables['deltalake'])} MB; warm"
-        f" session, fresh copy for each run, medians of {ROUNDS}",
-        lines=lines,
-        ratios=ratios,
+        setting=f"{size}; warm session, a fresh copy for each run, medians of {ROUNDS}",
+        lines=[
+            Line(f"{what}, {name}", spread(costs)) for what, sides in found.items() for name, costs in sides.items()
+        ],
+        ratios=[ratio for task in tasks(rows) for ratio in _ratios(task, found[task.what])],
         notes=["delta-rs has a table without deletion vectors, since it writes none; the data files are the same."],
     )
 
 
-def _on_copies(table: Path, opened: Callable[[str], Any], work: Callable[[Any], Any]) -> Callable[[], float]:
-    def once() -> float:
-        path = large.copy(table, table.parent / uuid4().hex)
-        try:
-            return seconds(lambda: work(opened(str(path))))
-        finally:
-            shutil.rmtree(path)
-
-    return once
+def _ratios(task: Task, costs: Mapping[str, list[Cost]]) -> list[Ratio]:
+    return compared(f"{task.what}, ours over delta-rs", costs["anabranch"], costs["deltalake"], task.at_most)
 
 
-def _assert_alike(
-    tables: Mapping[str, Path], openers: Mapping[str, Callable[[str], Any]], works: Mapping[str, Callable[[Any], Any]]
-) -> None:
-    """Run once more and compare: a fast statement that does something else is worth nothing."""
-    found = set()
-    for name, work in works.items():
-        path = large.copy(tables[name], tables[name].parent / uuid4().hex)
-        work(openers[name](str(path)))
-        found.add(_digest(str(path)))
-        shutil.rmtree(path)
-    assert len(found) == 1, f"the tables differ: {found}"
-
-
-def _digest(path: str) -> tuple[int, ...]:
-    """Rows, and sums that tell which ones they are, as delta-rs reads them."""
-    cents = "CAST(round(amount * 100) AS BIGINT)"
-    query = f"SELECT count(*), sum(id), sum(percent), sum({cents}), sum(id % 1000003 * {cents}) FROM t"
-    (batch,) = QueryBuilder().register("t", Theirs(path)).execute(query).read_all().to_batches()
-    return tuple(int(column[0].as_py()) for column in batch.columns)
+def _measured(task: Task, sides: Sequence[Side], tell: Tell) -> dict[str, list[Cost]]:
+    """The costs by library, once both are known to do the same: a fast statement that does less is worth nothing."""
+    tell(f"{task.what}: comparing what comes out")
+    digests = {side.digest() for side in sides}
+    assert len(digests) == 1, f"the tables differ after {task.what}: {digests}"
+    contenders = {side.name: side.run for side in sides}
+    return by_turns(contenders, ROUNDS, lambda text: tell(f"{task.what}: {text}"), warm_ups=WARM_UPS - 1)

@@ -6,6 +6,7 @@ not, so contenders always take turns, and a target is a bound on a ratio.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -77,27 +78,78 @@ class Result:
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """How long a call takes."""
-    began = time.perf_counter()
+@dataclass(frozen=True)
+class Cost:
+    """What a piece of work cost: time on the clock, and processor time of this process and all below it (the JVM)."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def cost(work: Callable[[], Any]) -> Cost:
+    """What a call costs."""
+    cpu, began = cpu_seconds(), time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return Cost(time.perf_counter() - began, cpu_seconds() - cpu)
 
 
-def by_turns(contenders: Mapping[str, Callable[[], float]], rounds: int, tell: Tell) -> dict[str, list[float]]:
-    """What each contender measures in each round, one after the other within a round; the order turns around."""
-    found: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(rounds):
-        names = list(contenders) if turn % 2 == 0 else list(reversed(contenders))
-        for name in names:
-            tell(f"{name}, round {turn + 1} of {rounds}")
-            found[name].append(contenders[name]())
+def by_turns(
+    contenders: Mapping[str, Callable[[], Cost]], rounds: int, tell: Tell, *, warm_ups: int = 0
+) -> dict[str, list[Cost]]:
+    """What each contender costs in each round, one after the other within a round, every other round in reverse.
+
+    Rounds that warm up come first and are not counted.
+    """
+    found: dict[str, list[Cost]] = {name: [] for name in contenders}
+    for turn in range(-warm_ups, rounds):
+        for name in list(contenders)[:: -1 if turn % 2 else 1]:
+            tell(f"{name}, round {turn + 1} of {rounds}" if turn >= 0 else f"{name}, warming up")
+            measured = contenders[name]()
+            if turn >= 0:
+                found[name].append(measured)
     return found
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, least and greatest, in seconds."""
-    return {"median_s": statistics.median(values), "least_s": min(values), "greatest_s": max(values)}
+def spread(costs: Sequence[Cost]) -> dict[str, float]:
+    """The figures of one contender: the clock's median, least and greatest, and the median of processor time."""
+    walls = [each.wall_s for each in costs]
+    cpu = statistics.median(each.cpu_s for each in costs)
+    return {"median_s": statistics.median(walls), "least_s": min(walls), "greatest_s": max(walls), "cpu_s": cpu}
+
+
+def compared(what: str, ours: Sequence[Cost], theirs: Sequence[Cost], at_most: float | None = None) -> list[Ratio]:
+    """Ours over theirs by the clock, which has the target, and by processor time, which a busy machine blurs less."""
+    mine, other = spread(ours), spread(theirs)
+    return [
+        Ratio(f"{what}: time, median", mine["median_s"] / other["median_s"], at_most=at_most),
+        Ratio(f"{what}: processor time", mine["cpu_s"] / max(other["cpu_s"], 1e-9)),
+    ]
+
+
+def cpu_seconds() -> float:
+    """Processor time used so far by this process and all below it, where ``/proc`` tells; else by this one."""
+    parents, used = _processes()
+    if not used:
+        return time.process_time()
+    return sum(seconds for process, seconds in used.items() if _is_below(process, os.getpid(), parents))
+
+
+def _processes() -> tuple[dict[int, int], dict[int, float]]:
+    """The parent of each process, and its processor time together with that of children that have ended."""
+    parents, used = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            _, _, rest = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
+            fields = rest.split()
+            parents[int(folder.name)] = int(fields[1])
+            used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return parents, used
+
+
+def _is_below(process: int, ancestor: int, parents: Mapping[int, int]) -> bool:
+    while process and process != ancestor:
+        process = parents.get(process, 0)
+    return process == ancestor
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 import anabranch
 from anabranch import DeltaTable
 from benchmarks import large
-from benchmarks.harness import Line, Ratio, Result, Tell, by_turns, seconds, spread
+from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
 
 ROUNDS = 7
+WARM_UPS = 2
 COLUMN = "amount"
 
 
@@ -26,15 +27,18 @@ def run(folder: Path, rows: int, tell: Tell) -> Result:
     tell("deleting 1%")
     marked = large.copy(table, folder / "marked")
     DeltaTable.forPath(spark, str(marked)).delete(large.PERCENT)
-    lines, ratios = [], []
+    lines: list[Line] = []
+    ratios: list[Ratio] = []
     for columns, limits in (([], (1.05, 1.5)), ([COLUMN], (1.10, None))):
         what = COLUMN if columns else "all columns"
-        contenders = {name: _scanned(each, columns) for name, each in _frames(spark, table, marked).items()}
-        for work in contenders.values():
-            work()
-        found = by_turns(contenders, ROUNDS, lambda text, what=what: tell(f"{what}: {text}"))
-        lines += [Line(f"{what}: {name}", spread(times)) for name, times in found.items()]
-        ratios += _ratios(what, found, *limits)
+        contenders = {
+            f"{what}: {name}": _scanned(frame, columns) for name, frame in _frames(spark, table, marked).items()
+        }
+        found = by_turns(contenders, ROUNDS, tell, warm_ups=WARM_UPS)
+        lines += [Line(name, spread(costs)) for name, costs in found.items()]
+        plain, *others = found
+        for name, limit in zip(others, limits, strict=True):
+            ratios += compared(f"{name} over plain Parquet", found[name], found[plain], limit)
     return Result(
         name="scan",
         title="Scanning a large table",
@@ -53,19 +57,9 @@ def _frames(spark: SparkSession, table: Path, marked: Path) -> dict[str, Callabl
     }
 
 
-def _scanned(frame: Callable[[], DataFrame], columns: list[str]) -> Callable[[], float]:
+def _scanned(frame: Callable[[], DataFrame], columns: list[str]) -> Callable[[], Cost]:
     def scan() -> None:
         rows = frame()
         (rows.select(*columns) if columns else rows).write.format("noop").mode("overwrite").save()
 
-    return lambda: seconds(scan)
-
-
-def _ratios(what: str, found: dict[str, list[float]], plain: float, marked: float | None) -> list[Ratio]:
-    """The least times are compared: whatever else runs here only ever adds."""
-    least = {name: min(times) for name, times in found.items()}
-    base = least["plain Parquet"]
-    return [
-        Ratio(f"{what}: time over plain Parquet", least["anabranch"] / base, at_most=plain),
-        Ratio(f"{what}, 1% marked: time over plain Parquet", least["anabranch, 1% marked"] / base, at_most=marked),
-    ]
+    return lambda: cost(scan)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 import anabranch
@@ -347,7 +347,9 @@ def test_bad_writes_are_refused_before_anything_is_visible(sql: SparkSession, pa
     assert len(table.history().collect()) == 1
 
 
-def test_a_folder_that_cannot_be_written_gives_a_typed_error_and_the_session_goes_on(sql: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_gives_a_typed_error_and_the_session_goes_on(
+    sql: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(errors.StoreError):
         sql.range(1).write.format("delta").save(str(tmp_path / "file" / "table"))
@@ -356,7 +358,9 @@ def test_a_folder_that_cannot_be_written_gives_a_typed_error_and_the_session_goe
     assert sql.range(1).count() == 1
 
 
-def test_a_table_that_another_engine_corrupted_is_refused_by_the_files_name(sql: SparkSession, path: str, tmp_path: Path) -> None:
+def test_a_table_that_another_engine_corrupted_is_refused_by_the_files_name(
+    sql: SparkSession, path: str, tmp_path: Path
+) -> None:
     make(sql, path)
     broken = tmp_path / "broken"
     shutil.copytree(path, broken)
@@ -365,6 +369,43 @@ def test_a_table_that_another_engine_corrupted_is_refused_by_the_files_name(sql:
         DeltaTable.forPath(sql, str(broken))
     with pytest.raises(errors.CorruptLog):
         anabranch.append(sql, str(broken), [{"id": 1, "x": 1, "y": 1, "p": "a"}])
+
+
+def test_rows_that_were_read_from_the_table_are_found_wherever_they_hide(sql: SparkSession, path: str) -> None:
+    """A subquery names no input file, and a cached frame neither; both would be taken for constants."""
+    table = make(sql, path)
+    table.toDF().createOrReplaceTempView("own")
+    subquery = sql.sql("SELECT 9L AS id, (SELECT sum(x) FROM own) AS x, 0L AS y, 'a' AS p")
+    cached = table.toDF().cache()
+    try:
+        for rows in (subquery, cached, cached.filter("id > 1").withColumn("x", F.lit(1).cast("long"))):
+            with pytest.raises(errors.NotBuilt):
+                rows.write.format("delta").mode("append").save(path)
+    finally:
+        cached.unpersist()
+        sql.catalog.dropTempView("own")
+
+
+def test_what_an_update_sets_may_depend_on_its_own_row_only(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    table.toDF().createOrReplaceTempView("own")
+    try:
+        for value in (
+            "(SELECT sum(x) FROM own)",
+            "sum(x) OVER (PARTITION BY p)",
+            F.sum("x").over(Window.partitionBy("p")),
+        ):
+            with pytest.raises(errors.NotBuilt):
+                table.update("id = 1", {"x": value})
+    finally:
+        sql.catalog.dropTempView("own")
+
+
+def test_not_like_keeps_the_files_that_hold_its_rows(sql: SparkSession, path: str) -> None:
+    make(sql, path, "p")
+    assert anabranch.read(sql, path, where="p NOT LIKE 'a%'").count() == 3
+    DeltaTable.forPath(sql, path).delete("p NOT LIKE 'a%'")
+    assert {row["p"] for row in sql.read.format("delta").load(path).collect()} == {"a"}
 
 
 def test_several_writers_of_one_empty_path(sql: SparkSession, path: str) -> None:

@@ -143,7 +143,7 @@ def as_arrow(rows: Any) -> pa.Table:
 def _built(build: Any) -> pa.Table:
     try:
         return build()
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({error}).") from None
 
 

@@ -48,8 +48,8 @@ class Engine(Protocol):
         """The columns of a source."""
         ...
 
-    def inputs(self, source: Any) -> frozenset[str]:
-        """The files that a source reads, as far as the engine can tell."""
+    def reads(self, source: Any, root: str) -> bool:
+        """Whether the source's rows come from the table at ``root``, as far as the engine can tell."""
         ...
 
     def settings(self) -> Mapping[str, str]:

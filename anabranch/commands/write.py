@@ -14,7 +14,6 @@ from anabranch.commands.staging import Staging
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.log import Log
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.schema import Array, DataType, Map, Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
@@ -49,7 +48,7 @@ class Write:
         if self.mode not in MODES:
             raise InvalidOption(option="mode", value=self.mode, reason="it takes " + ", ".join(MODES) + ".")
         log = open_log(self.table)
-        _refuse_own_rows(log, engine.inputs(source))
+        _refuse_own_rows(log, engine, source)
         jobs = _Jobs(log, chance)
         insert = Insert(
             log=log,
@@ -89,10 +88,9 @@ class _Jobs:
             self._staging.finish()
 
 
-def _refuse_own_rows(log: Log, inputs: frozenset[str]) -> None:
+def _refuse_own_rows(log: Log, engine: Engine, source: Any) -> None:
     """A source that reads the table must be judged like a MERGE, with the version that it reads; not built yet."""
-    inside = [path for path in inputs if store_name(log.table, path) is not None]
-    if inside:
+    if engine.reads(source, log.table):
         what = f"writing rows to {log.table} that were read from it"
         raise NotBuilt(what=what, instead="Write them elsewhere first, or use update() and delete().")
 

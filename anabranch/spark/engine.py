@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
-from anabranch.spark import addresses, types, write
+from anabranch.spark import addresses, origins, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
@@ -57,9 +57,9 @@ class SparkEngine:
         """See `anabranch.spark.types.describe`."""
         return types.describe(self._frame(source))
 
-    def inputs(self, source: Any) -> frozenset[str]:
-        """The files that a DataFrame reads, as URIs; not those of scalar subqueries and cached frames."""
-        return frozenset(self._frame(source).inputFiles())
+    def reads(self, source: Any, root: str) -> bool:
+        """See `anabranch.spark.origins.reads`."""
+        return isinstance(source, DataFrame) and origins.reads(source, root)
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
@@ -74,10 +74,11 @@ class SparkEngine:
             InvalidCondition: the condition does not fit the columns.
         """
         if condition is None:
-            return scan(self.spark, files, columns)
+            return origins.marked(scan(self.spark, files, columns), files.root)
         with reported(condition.text, files.root):
             rows = scan(self.spark, files).filter(as_column(condition.expression))
-        return rows.select(*[types.column(files.schema.field(name).name) for name in columns or files.schema.names])
+        names = [files.schema.field(name).name for name in columns or files.schema.names]
+        return origins.marked(rows.select(*map(types.column, names)), files.root)
 
     def rows(self, table: pa.Table) -> DataFrame:
         """An Arrow table as a DataFrame."""

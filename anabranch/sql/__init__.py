@@ -12,7 +12,7 @@ from anabranch.errors import NotBuilt
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.sql.columns import check_assigned, column_condition
 from anabranch.sql.context import Context
-from anabranch.sql.tokens import DETERMINISTIC, asks_a_query, calls, has_window, tokens_of, with_fixed_clock
+from anabranch.sql.tokens import DETERMINISTIC, asks_a_query, calls, has_window, mentioned, tokens_of, with_fixed_clock
 from anabranch.sql.trees import columns_of, parsed, predicate_of
 
 __all__ = ["Context", "assignment", "check_assigned", "column_condition", "condition"]
@@ -35,6 +35,7 @@ def condition(text: str, context: Context) -> Condition:
     # a session setting could make Spark read a literal with these in another way
     is_sure = not ('"' in fixed or "\\" in fixed)
     predicate = predicate_of(tree, context) if is_sure else Unknown()
+    columns |= mentioned(tokens, context.schema)
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed, columns=columns)
 
 

@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import InvalidCondition
+from anabranch.protocol.schema import Struct
 from anabranch.sql.context import Context
 
 DIALECT = "databricks"
@@ -63,13 +64,13 @@ def tokens_of(text: str, context: Context) -> list[Token]:
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.
     """
-    if not text.strip():
-        raise InvalidCondition(expression=repr(text), table=context.table, reason="it is empty.")
     try:
         tokens = list(sqlglot.tokenize(text, read=DIALECT))
     except SqlglotError as error:
         reason = f"it does not parse ({next(iter(str(error).splitlines()), '')})."
         raise InvalidCondition(expression=text, table=context.table, reason=reason) from None
+    if not tokens:
+        raise InvalidCondition(expression=repr(text), table=context.table, reason="it is empty.")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise InvalidCondition(expression=text, table=context.table, reason="it holds a semicolon.")
     return tokens
@@ -89,6 +90,13 @@ def calls(tokens: list[Token]) -> frozenset[str]:
         elif name in CLOCKS or name in BARE_FUNCTIONS:
             found.add(name)
     return frozenset(found)
+
+
+def mentioned(tokens: list[Token], schema: Struct) -> frozenset[str]:
+    """The columns whose name stands there as a word, also where sqlglot takes it for a keyword or a function."""
+    words = [token.text for token in tokens if token.token_type != TokenType.STRING]
+    found = [schema.find(word) for word in words]
+    return frozenset(field.name for field in found if field is not None)
 
 
 def asks_a_query(tokens: list[Token]) -> bool:

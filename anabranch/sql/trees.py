@@ -151,7 +151,7 @@ def _literal(tree: exp.Expr, context: Context) -> tuple[Any] | None:
             return (str(tree.this),) if tree.is_string else _number(str(tree.this))
         case exp.Neg():
             inner = _literal(tree.this, context)
-            return (-inner[0],) if inner and isinstance(inner[0], int | float | Decimal) else None
+            return (-inner[0],) if inner and type(inner[0]) in (int, float, Decimal) else None
         case exp.Cast() if isinstance(tree.this, exp.Literal) and tree.this.is_string:
             return _moment_literal(str(tree.this.this), tree.to.this, context)
     return None

@@ -80,7 +80,23 @@ def test_no_key_of_a_later_dict_is_dropped() -> None:
     ]
 
 
-@pytest.mark.parametrize("rows", [None, 5, "text", b"bytes", [], [1, 2], [{"a": 1}, 5], [[1], [2]], {"a": 1}, {"a": [1], "b": [1, 2]}, [{"a": 1}, {"a": "x"}]])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        5,
+        "text",
+        b"bytes",
+        [],
+        [1, 2],
+        [{"a": 1}, 5],
+        [[1], [2]],
+        {"a": 1},
+        {"a": [1], "b": [1, 2]},
+        [{"a": 1}, {"a": "x"}],
+        pd.Series([1]),
+    ],
+)
 def test_what_is_no_rows_is_refused_and_nothing_is_created(world: World, rows: Any) -> None:
     with pytest.raises(errors.InvalidOption):
         Append(world.path).run(rows)
@@ -95,7 +111,9 @@ def test_an_empty_table_creates_a_table_without_files(world: World) -> None:
 
 
 def test_pandas_missing_values_become_null(world: World) -> None:
-    frame = pd.DataFrame({"i": pd.array([1, None], "Int64"), "t": [pd.Timestamp("2020-01-01"), pd.NaT], "s": ["x", None]})
+    frame = pd.DataFrame(
+        {"i": pd.array([1, None], "Int64"), "t": [pd.Timestamp("2020-01-01"), pd.NaT], "s": ["x", None]}
+    )
     Append(world.path).run(frame)
     assert world.rows()[1] == {"i": None, "t": None, "s": None}
 
@@ -149,9 +167,7 @@ def test_dictionaries_large_strings_and_views_are_plain_strings(wide: World) -> 
         ({"i": [1], "I": [2]}, "I"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(
-    wide: World, rows: dict[str, Any], named: str
-) -> None:
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(wide: World, rows: dict[str, Any], named: str) -> None:
     before = listing(wide.path)
     with pytest.raises(errors.SchemaMismatch) as refused:
         Append(wide.path).run(rows)
@@ -190,7 +206,9 @@ def test_nested_values_come_back(world: World) -> None:
     assert world.engine.rows(Read(world.path).run()) == [row, row]
 
 
-@pytest.mark.parametrize("kind", [pa.uint64(), pa.duration("s"), pa.time64("us"), pa.null(), pa.month_day_nano_interval()])
+@pytest.mark.parametrize(
+    "kind", [pa.uint64(), pa.duration("s"), pa.time64("us"), pa.null(), pa.month_day_nano_interval()]
+)
 def test_a_type_that_delta_cannot_hold_is_refused_by_name(world: World, kind: pa.DataType) -> None:
     with pytest.raises(errors.UnsupportedType) as refused:
         Append(world.path).run(pa.table({"c": pa.nulls(1, kind)}))
@@ -262,7 +280,9 @@ TYPED = {
     "double": pa.array([1.5, float("inf"), None]),
     "boolean": pa.array([True, False, None]),
     "date": pa.array([dt.date(2020, 1, 1), dt.date(1, 1, 1), None]),
-    "timestamp": pa.array([dt.datetime(2020, 1, 1, 1, 2, 3, 4, dt.timezone.utc), None, None], pa.timestamp("us", "UTC")),
+    "timestamp": pa.array(
+        [dt.datetime(2020, 1, 1, 1, 2, 3, 4, dt.timezone.utc), None, None], pa.timestamp("us", "UTC")
+    ),
     "timestamp_ntz": pa.array([dt.datetime(2020, 1, 1, 1, 2, 3, 4), None, None]),
     "decimal": pa.array([Decimal("1.20"), Decimal("-0.01"), None], pa.decimal128(5, 2)),
     "binary": pa.array([b"abc", None, None]),
@@ -344,11 +364,15 @@ def test_a_blind_append_reads_no_add(world: World) -> None:
     assert not world.log.snapshot().files_are_loaded
 
 
-def test_a_blind_append_that_passes_winners_reads_no_add_of_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blind_append_that_passes_winners_reads_no_add_of_theirs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.create([{"id": 1, "x": 1}])
     read: list[int] = []
     parse = commits._file_actions
-    monkeypatch.setattr(commits, "_file_actions", lambda table, raws, *rest: read.append(len(raws)) or parse(table, raws, *rest))
+    monkeypatch.setattr(
+        commits, "_file_actions", lambda table, raws, *rest: read.append(len(raws)) or parse(table, raws, *rest)
+    )
     with at_phase("staged", lambda: [world.append({"id": i, "x": i}) for i in range(3)]):
         world.append({"id": 9, "x": 9})
     assert read == []
@@ -393,7 +417,10 @@ def test_the_loser_of_a_creation_race_who_asked_for_another_partitioning_is_refu
 def test_at_the_file_dial_the_loser_of_a_creation_race_is_told(world: World) -> None:
     """The documented behaviour: several writers creating one table."""
     file_dial = Append(world.path, None, {"anabranch.conflictResolution": "file"})
-    with pytest.raises(errors.ProtocolChangedException) as refused, at_phase("staged", lambda: file_dial.run([{"id": 1}])):
+    with (
+        pytest.raises(errors.ProtocolChangedException) as refused,
+        at_phase("staged", lambda: file_dial.run([{"id": 1}])),
+    ):
         file_dial.run([{"id": 2}])
     assert refused.value.retryable
     assert refused.value.winner_version == 0
@@ -419,7 +446,11 @@ def test_an_append_stands_behind_anything_but_a_change_of_metadata(world: World,
 def test_an_append_to_an_append_only_table_is_allowed_and_nothing_else_is(world: World) -> None:
     world.create([{"id": 1, "x": 1}], **{"delta_appendOnly": "true"})
     world.append({"id": 2, "x": 2})
-    for command in (lambda: world.delete("id = 1"), lambda: world.update("id = 1", x=2), lambda: world.overwrite({"id": 3, "x": 3})):
+    for command in (
+        lambda: world.delete("id = 1"),
+        lambda: world.update("id = 1", x=2),
+        lambda: world.overwrite({"id": 3, "x": 3}),
+    ):
         with pytest.raises(errors.AppendOnlyTable):
             command()
     assert column(world, "id") == [1, 2]

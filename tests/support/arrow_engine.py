@@ -75,9 +75,9 @@ class ArrowEngine:
         """A table's columns."""
         return from_arrow(source.schema)
 
-    def inputs(self, source: pa.Table) -> frozenset[str]:
-        """Rows in memory read no file."""
-        return frozenset()
+    def reads(self, source: pa.Table, root: str) -> bool:
+        """Rows in memory read no table."""
+        return False
 
     def settings(self) -> Mapping[str, str]:
         """There is no session."""

@@ -216,9 +216,7 @@ class EveryRow:
 
 def placed(world: World, **parts: Any) -> Committed:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""
-    mine = Transaction(
-        world.log.snapshot(0), world.log.table, "mine", "WRITE", {}, "WriteSerializable", "row", **parts
-    )
+    mine = Transaction(world.log.snapshot(0), world.log.table, "mine", "WRITE", {}, "WriteSerializable", "row", **parts)
     return commit_transaction(mine, world.log, EveryRow(), Patience(attempts=3), instant())  # type: ignore[arg-type]
 
 

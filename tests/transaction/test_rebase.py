@@ -76,7 +76,9 @@ def test_a_carried_over_add_stays_wide_and_keeps_the_physical_number_of_rows(wor
 def test_a_lost_vector_file_is_not_left_behind(world: World) -> None:
     with at_phase("put", lambda: world.delete("id = 1")):
         world.delete("id = 2")
-    named = {body["deletionVector"]["pathOrInlineDv"] for v in (1, 2) for kind, body in actions_of(world, v) if kind == "add"}
+    named = {
+        body["deletionVector"]["pathOrInlineDv"] for v in (1, 2) for kind, body in actions_of(world, v) if kind == "add"
+    }
     assert len(named) == 2
     assert sum(name.startswith("deletion_vector") for name in os.listdir(world.path)) == 2
 
@@ -122,7 +124,11 @@ def restore(world: World) -> None:
     before = {name: value for name, value in present.items() if name != "deletionVector"}
     gone = {name: present[name] for name in ("partitionValues", "size", "deletionVector")}
     put_commit(
-        world.path, world.version + 1, info(operation="RESTORE"), remove(present["path"], **gone), {"add": {**before, "dataChange": True}}
+        world.path,
+        world.version + 1,
+        info(operation="RESTORE"),
+        remove(present["path"], **gone),
+        {"add": {**before, "dataChange": True}},
     )
 
 
@@ -148,7 +154,13 @@ def test_a_restore_stops_a_change_that_could_select_its_rows(world: World) -> No
         body = {name: value for name, value in marked.items() if value is not None} | {"partitionValues": {}}
         plain = {name: value for name, value in body.items() if name != "deletionVector"}
         gone = {name: body[name] for name in ("partitionValues", "size", "deletionVector")}
-        put_commit(world.path, 3, info(operation="RESTORE"), remove(body["path"], **gone), {"add": {**plain, "dataChange": True}})
+        put_commit(
+            world.path,
+            3,
+            info(operation="RESTORE"),
+            remove(body["path"], **gone),
+            {"add": {**plain, "dataChange": True}},
+        )
 
     with pytest.raises(errors.ConcurrentAppendException) as refused, at_phase("staged", restore_first):
         world.update("x = 1", x=11)
