@@ -13,6 +13,7 @@ from anabranch.commands.check import Report, check_table
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
+from anabranch.errors import InvalidCondition
 from anabranch.sql import Context, condition
 
 __all__ = ["append", "check", "files", "history"]
@@ -70,7 +71,11 @@ def files(
         return live_files(path, None, version, storage_options)
     snapshot = open_log(path, storage_options).snapshot(version)
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
-    return live_files(path, condition(where, context).predicate, version, storage_options)
+    understood = condition(where, context)
+    if understood.columns is None:
+        reason = f"it does not parse, or names something else than the columns {', '.join(snapshot.schema.names)}."
+        raise InvalidCondition(expression=where, table=snapshot.table, reason=reason)
+    return live_files(path, understood.predicate, version, storage_options)
 
 
 def history(

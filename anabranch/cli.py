@@ -67,7 +67,7 @@ def check(
         findings = [{"rule": f.rule, "file": f.file, "problem": f.problem} for f in report.findings]
         _print_json({"table": report.table, "version": report.version, "clean": report.is_clean, "findings": findings})
     else:
-        _console.print(str(report), highlight=False, markup=False)
+        _console.print(str(report), highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(0 if report.is_clean else 1)
 
 
@@ -76,7 +76,9 @@ def main() -> None:
     try:
         app()
     except AnabranchError as error:
-        Console(stderr=True).print(f"anabranch: {error.message}", style="red", highlight=False, markup=False)
+        Console(stderr=True).print(
+            f"anabranch: {error.message}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         raise SystemExit(2) from None
 
 

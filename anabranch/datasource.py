@@ -7,6 +7,7 @@ stays theirs and ours is ``anabranch``.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -151,13 +152,18 @@ class _Reader:
         return self._load(path if path is not None else self._options.take("path"))
 
     def _load(self, path: Location | None) -> DataFrame:
-        if path is None:
-            raise InvalidOption(option="path", value=None, reason="the path of the table is missing.")
+        path = _one_path(path)
         version = self._options.take("versionAsOf")
         self._options.take("path")
         self._options.refuse_rest(_LATER_READ, "reading")
         table, pinned = _pinned(path, version)
         return SparkEngine(self._spark).to_df(Read(table, pinned).run())
+
+
+def _one_path(path: Location | None) -> Location:
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
+    return path
 
 
 def _pinned(path: Location, version: str | None) -> tuple[Location, int | None]:
@@ -179,6 +185,7 @@ class _Writer:
         self._frame, self._plain, self._ours = frame, plain, False
         self._options, self._mode = _Options(), "error"
         self._partition_by: tuple[str, ...] | None = None
+        self._clusters = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -215,10 +222,11 @@ class _Writer:
         return self
 
     def clusterBy(self, *cols: Any) -> Any:
-        """Refused for our formats: clustering comes later."""
-        if self._ours:
-            raise NotBuilt(what="clusterBy", instead="Leave it out.")
-        return self._plain.clusterBy(*cols)
+        """Refused for our formats, when the rows are written: clustering comes later."""
+        self._clusters = True
+        if not self._ours:
+            self._plain = self._plain.clusterBy(*cols)
+        return self
 
     def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
         """Refused for our formats: tables with names come later."""
@@ -246,8 +254,9 @@ class _Writer:
         self._save(path if path is not None else self._options.take("path"))
 
     def _save(self, path: Location | None) -> None:
-        if path is None:
-            raise InvalidOption(option="path", value=None, reason="the path of the table is missing.")
+        path = _one_path(path)
+        if self._clusters:
+            raise NotBuilt(what="clusterBy", instead="Leave it out.")
         self._options.take("path")
         user_metadata, properties = self._options.take("userMetadata"), self._options.properties()
         self._options.refuse_rest(_LATER_WRITE, "writing")

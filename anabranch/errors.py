@@ -109,6 +109,9 @@ class AnabranchError(_Base):
     def __str__(self) -> str:
         return self.message
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r})"
+
     def __reduce__(self) -> Any:
         return partial(type(self), **self.facts), ()
 
@@ -402,6 +405,7 @@ class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurren
     def __init__(self, **facts: Any) -> None:
         facts.setdefault("sub_condition", "")
         facts.setdefault("suggestion", "Run the command again.")
+        facts.setdefault("explanation", "a concurrent commit stands in the way")
         super().__init__(**facts)
 
     def getCondition(self) -> str:
@@ -413,7 +417,7 @@ class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurren
 
 
 _CONFLICT = (
-    " Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version}."
+    " Reason: {explanation}. Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version}."
     " File: {file}. Rows: {rows}. {suggestion}"
 )
 

@@ -33,9 +33,10 @@ HISTORY = pa.schema(
         ("operationMetrics", _TEXT_MAP),
         ("userMetadata", pa.string()),
         ("engineInfo", pa.string()),
+        ("txnId", pa.string()),
     ]
 )
-"""The columns of DESCRIBE HISTORY, as Delta names them."""
+"""The columns of DESCRIBE HISTORY, as Delta names them, and the transaction's id, to look for after an unknown outcome."""
 
 DETAIL = pa.schema(
     [

@@ -19,8 +19,8 @@ from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 DELETION_VECTORS = "deletionVectors"
 TIMESTAMP_NTZ = "timestampNtz"
 
-READABLE = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping"})
-"""Reader features understood here; ``columnMapping`` as long as its mode is ``none``."""
+READABLE = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping", "variantType"})
+"""Reader features understood here: ``columnMapping`` while its mode is ``none``, ``variantType`` while no column has it."""
 
 WRITABLE = READABLE | {
     "appendOnly",

@@ -35,6 +35,11 @@ def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, 
     Example:
         >>> spark = build("demo", "local[2]", {"spark.sql.session.timeZone": "UTC"})
     """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        for name, value in (conf or {}).items():
+            running.conf.set(name, value)
+        return running
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever `python3` is, without pyarrow
     chosen = master or "local[*]"

@@ -64,10 +64,10 @@ def test_the_engine_knows_what_values_depend_on(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_inputs_are_the_files_that_a_frame_reads(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frame_that_reads_a_table_is_known_as_such(spark: SparkSession, tmp_path: Path) -> None:
     engine, files = SparkEngine(spark), numbered(tmp_path, {"a b.parquet": 1})
-    assert engine.inputs(engine.to_df(files)) == {f"file://{tmp_path}/a%20b.parquet"}
-    assert engine.inputs(spark.range(1)) == frozenset()
+    assert engine.reads(engine.to_df(files), files.root)
+    assert not engine.reads(spark.range(1), files.root)
 
 
 @pytest.mark.spark

@@ -264,7 +264,9 @@ def test_a_backslash_before_a_line_end_goes_on_with_a_comment_in_spark() -> None
     assert predicate("id = 1 -- and \\\n OR id = 2") == UNKNOWN
 
 
-@pytest.mark.parametrize(("zone", "hour"), [("UTC", 10), ("Asia/Kolkata", None), ("+02:00", 8), ("GMT-3", 13), ("UTC+1", 9)])
+@pytest.mark.parametrize(
+    ("zone", "hour"), [("UTC", 10), ("Asia/Kolkata", None), ("+02:00", 8), ("GMT-3", 13), ("UTC+1", 9)]
+)
 def test_a_timestamp_is_read_in_the_sessions_zone(zone: str, hour: int | None) -> None:
     found = predicate("ts > TIMESTAMP '2020-01-31 10:00:00'", zone)
     moment = dt.datetime(2020, 1, 31, 4, 30, tzinfo=UTC) if hour is None else dt.datetime(2020, 1, 31, hour, tzinfo=UTC)

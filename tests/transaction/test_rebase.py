@@ -17,7 +17,7 @@ from anabranch.commands.check import check
 from anabranch.log.names import commit_name
 from anabranch.log.vectors import vectors_of
 from anabranch.testing import at_phase
-from tests.support.raw_logs import Action, add, info, put_commit, put_rows, remove
+from tests.support.raw_logs import Action, info, put_commit, put_rows, remove
 from tests.support.worlds import World
 
 ROWS = [{"id": i, "x": i} for i in range(8)]
