@@ -253,7 +253,7 @@ def test_a_nondeterministic_condition_goes_by_file_rules(sql: SparkSession, path
 
 
 def test_a_function_is_trusted_only_while_it_is_sparks_own(sql: SparkSession, path: str) -> None:
-    """Up to Spark 4.2 a registered function goes before Spark's own of that name; then the condition is not row-local."""
+    """Up to Spark 4.2 a registered function goes before Spark's own of that name: then nothing is row-local."""
     table = make(sql, path)
     sql.udf.register("abs", lambda value: value, "long")
     try:
@@ -365,7 +365,7 @@ def test_a_table_that_another_engine_corrupted_is_refused_by_the_files_name(
     broken = tmp_path / "broken"
     shutil.copytree(path, broken)
     (broken / "_delta_log" / "00000000000000000001.json").write_text("")
-    with pytest.raises(errors.CorruptLog, match="00000000000000000001.json"):
+    with pytest.raises(errors.CorruptLog, match=r"00000000000000000001\.json"):
         DeltaTable.forPath(sql, str(broken))
     with pytest.raises(errors.CorruptLog):
         anabranch.append(sql, str(broken), [{"id": 1, "x": 1, "y": 1, "p": "a"}])

@@ -36,7 +36,7 @@ HISTORY = pa.schema(
         ("txnId", pa.string()),
     ]
 )
-"""The columns of DESCRIBE HISTORY, as Delta names them, and the transaction's id, to look for after an unknown outcome."""
+"""The columns of DESCRIBE HISTORY, as Delta names them, and ``txnId``, to look for after an unknown outcome."""
 
 DETAIL = pa.schema(
     [

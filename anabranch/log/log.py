@@ -148,7 +148,7 @@ class Log:
         return snapshot
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
-        """A checkpoint beyond the newest commit means that commits were cleaned up: a put there would go back in time."""
+        """A checkpoint beyond the newest commit: commits were cleaned up, and a put there would go back in time."""
         for entry in listing:
             version = checkpoint_version(entry.name)
             if version is not None and version > newest and self.store.head(commit_name(newest + 1)) is None:

@@ -20,7 +20,7 @@ DELETION_VECTORS = "deletionVectors"
 TIMESTAMP_NTZ = "timestampNtz"
 
 READABLE = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping", "variantType"})
-"""Reader features understood here: ``columnMapping`` while its mode is ``none``, ``variantType`` while no column has it."""
+"""Reader features understood here; ``columnMapping`` while its mode is ``none``, ``variantType`` while no column is."""
 
 WRITABLE = READABLE | {
     "appendOnly",

@@ -1,8 +1,9 @@
 """Origins: whether a DataFrame reads a table.
 
-Knows two signs, both public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached frames), and a
-name that every DataFrame of ours carries through all that is done to it, which stands in the analysed plan. What hides its
-origin on purpose (a checkpoint, an RDD, rows that were collected) counts as constants, as in delta-spark.
+Knows two signs, both public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached
+frames), and a name that every DataFrame of ours carries through all that is done to it, which stands in the analysed
+plan. What hides its origin on purpose (a checkpoint, an RDD, rows that were collected) counts as constants, as in
+delta-spark.
 """
 
 from __future__ import annotations

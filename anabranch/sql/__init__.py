@@ -1,9 +1,9 @@
 """SQL text: what can be known of an expression before any row is read.
 
 The one room that knows sqlglot. It never evaluates anything and never changes what Spark is asked, with one exception:
-``current_timestamp`` and its like are fixed to one value when a command starts. Guarantee: what it says of an expression holds
-whatever Spark makes of it; where a text could mean something else to Spark (another session setting, a function of that name
-registered by the user), it says that nothing is known.
+``current_timestamp`` and its like are fixed to one value when a command starts. Guarantee: what it says of an
+expression holds whatever Spark makes of it; where a text could mean something else to Spark (another session setting, a
+function of that name registered by the user), it says that nothing is known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PySpark Columns: what their printed form lets one know.
 
-Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator: so a word that
-could be a call counts as one wherever it stands, and for skipping only a print without any quote is read.
+Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator: so a word
+that could be a call counts as one wherever it stands, and for skipping only a print without any quote is read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from anabranch.sql.context import Context
 from anabranch.sql.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
-_QUERY = re.compile(r"\bselect\b|subquery|\bexists\b|\[.*\]|\(\s*(?:from|table|values)\b", re.IGNORECASE | re.DOTALL)
+_QUERY = re.compile(r"\bselect\b|subquery|\(\s*\[|\(\s*(?:from|table|values)\b", re.IGNORECASE)
+"""A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``."""
+_HIDDEN_CALL = re.compile(r"`\s*\(|--|/\*")
+_ODD_QUOTES = re.compile(r"[\"\\]|--|/\*|\w'")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?\d+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+_LITERAL_WORDS = frozenset({"true", "false", "null"})
 
 
 def column_condition(column: Any, context: Context) -> Condition:
@@ -30,7 +34,8 @@ def column_condition(column: Any, context: Context) -> Condition:
     """
     text, is_plain = _printed(column)
     _refuse_query(text)
-    row_local = is_plain and not _calls(text) and not _NOT_OF_THE_ROW.search(text)
+    is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
+    row_local = is_open and not _calls(text)
     predicate = _printed_predicate(text, context) if row_local else Unknown()
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
 
@@ -43,7 +48,7 @@ def check_assigned(column: Any) -> None:
     """
     text, _ = _printed(column)
     _refuse_query(text)
-    if _WINDOW.search(text):
+    if _WINDOW.search(_without_strings(text)):
         raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
 
 
@@ -53,8 +58,13 @@ def _printed(column: Any) -> tuple[str, bool]:
 
 
 def _refuse_query(text: str) -> None:
-    if _QUERY.search(text):
+    if _QUERY.search(_without_strings(text)):
         raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
+
+
+def _without_strings(text: str) -> str:
+    """The text with its quoted literals emptied, where it is certain what is one."""
+    return text if _ODD_QUOTES.search(text) else re.sub("'[^']*'", "''", text)
 
 
 def _calls(text: str) -> frozenset[str]:
@@ -86,8 +96,10 @@ def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
     first, rest = tokens[0], tokens[1:]
     if rest[:1] != ["("]:
         return first, rest
-    arguments = []
+    arguments: list[Any] = []
     while rest[0] != ")":
+        if rest[0] != ("," if arguments else "("):
+            raise IndexError("two arguments without a comma")
         argument, rest = _printed_tree(rest[1:])
         arguments.append(argument)
     return [first.lower(), *arguments], rest[1:]
@@ -108,9 +120,10 @@ def _printed_meaning(tree: Any, context: Context) -> Predicate:
 
 
 def _integer_column(word: str, context: Context) -> str | None:
-    found = context.schema.find(word)
+    is_name = re.fullmatch(r"[A-Za-z_]\w*", word) is not None and word.lower() not in _LITERAL_WORDS
+    found = context.schema.find(word) if is_name else None
     return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
 
 
 def _whole_number(word: str) -> int | None:
-    return int(word) if re.fullmatch(r"-?\d+", word) else None
+    return int(word) if re.fullmatch(r"-?[0-9]+", word) else None

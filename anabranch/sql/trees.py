@@ -1,7 +1,7 @@
 """Trees: what file skipping can use of a condition.
 
-Every part that is not known for certain is `Unknown`. A node with an argument that is not looked at here (a negation folded
-into it, an ESCAPE) is not known.
+Every part that is not known for certain is `Unknown`. A node with an argument that is not looked at here (a negation
+folded into it, an ESCAPE) is not known.
 """
 
 from __future__ import annotations

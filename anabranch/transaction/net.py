@@ -68,8 +68,8 @@ def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) ->
 
     Args:
         winners: the run, oldest first.
-        live: paths known to be live before it: an ``add`` of one of them, as when statistics are computed anew, brings no
-            new file, even where no ``remove`` comes with it.
+        live: paths known to be live before it: an ``add`` of one of them, as when statistics are computed anew, brings
+            no new file, even where no ``remove`` comes with it.
     """
     changed: dict[str, Change] = {}
     added: dict[str, _Arrival] = {}

@@ -18,11 +18,16 @@ GOOD = text_of(info(), add("a"), remove("b"))
 METADATA = metadata()["metaData"]
 
 
+def parsed_whole(raw: Raw) -> None:
+    commit = parse_commit("t", raw, ("p",))
+    assert commit.adds is not None
+    assert commit.removes is not None
+
+
 def refused(data: bytes | str, version: int = 3) -> errors.CorruptLog:
     raw = Raw(version, data.encode() if isinstance(data, str) else data)
     with pytest.raises(errors.CorruptLog) as refusal:
-        commit = parse_commit("t", raw, ("p",))
-        _ = commit.adds, commit.removes
+        parsed_whole(raw)
     assert refusal.value.file == commit_name(version)
     assert refusal.value.table == "t"
     return refusal.value

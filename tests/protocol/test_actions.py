@@ -176,7 +176,7 @@ def test_a_property_written_without_quotes_is_read_as_its_text(value: Any, text:
 
 @pytest.mark.parametrize("value", [["x"], {}])
 def test_a_property_that_is_no_text_is_refused(value: Any) -> None:
-    with pytest.raises(TypeError, match="delta.appendOnly"):
+    with pytest.raises(TypeError, match=r"delta\.appendOnly"):
         Metadata.from_json({"id": "x", "schemaString": SCHEMA, "configuration": {"delta.appendOnly": value}})
 
 

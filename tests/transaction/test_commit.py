@@ -249,7 +249,7 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
     """Unknown first, then a full disk: the first may stand."""
     first = once(is_commit, lost)
     store = Faulty(open_store(world.path), before=lambda call: first(call) or (full(call) if is_commit(call) else None))
-    with pytest.raises(errors.CommitOutcomeUnknown, match="full|space"):
+    with pytest.raises(errors.CommitOutcomeUnknown, match=r"full|space"):
         command.run(world, through(store), instant(), None)
 
 

@@ -280,8 +280,11 @@ def nested(world: World, schedule: list[tuple[tuple[str, int, int], str]]) -> No
                 apply(world, change)
         else:
             apply(world, change)
-    except (errors.DeltaConcurrentModificationException, AssertionError) as refused:
-        assert not isinstance(refused, AssertionError) or "no transaction in this block" in str(refused)
+    except errors.DeltaConcurrentModificationException:
+        pass  # refused: as good as committed, here
+    except AssertionError as unreached:
+        if "no transaction in this block" not in str(unreached):
+            raise
 
 
 @settings(deadline=None, max_examples=30)
