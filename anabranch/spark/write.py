@@ -28,6 +28,7 @@ from anabranch.spark.paths import spark_root
 from anabranch.spark.scan import scan
 from anabranch.spark.types import column, free_name
 
+_ONE_FILE_ROWS = 250_000
 _WRITE_OPTIONS = {
     "compression": "snappy",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -72,7 +73,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
     """
     opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
-    rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
+    rows = _gathered(opened.rows.filter(marked).select(*map(column, files.schema.names)), sum(map(len, marks.values())))
     images = new_images(rows, files, assignments)
     _write_rows(spark, files, rows.select(*[image.alias(name) for name, image in images.items()]), assignments, folder)
 
@@ -130,6 +131,11 @@ def _utc_text(value: Column) -> Column:
     text = (epoch + F.make_dt_interval(secs=seconds)).cast("string")  # no digits after the point where they are zero
     date, clock, fraction = F.substring(text, 1, 10), F.substring(text, 12, 8), F.substring(text, 21, 6)
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
+
+
+def _gathered(rows: DataFrame, count: int) -> DataFrame:
+    """Few rows in one file, not in one for each part of the table that was read."""
+    return rows.repartition(1) if count <= _ONE_FILE_ROWS else rows
 
 
 def _write_rows(

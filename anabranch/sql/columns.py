@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _QUERY = re.compile(r"\bselect\b|subquery|\(\s*\[|\(\s*(?:from|table|values)\b", re.IGNORECASE)
 """A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``."""
 _HIDDEN_CALL = re.compile(r"`\s*\(|--|/\*")
-_ODD_QUOTES = re.compile(r"[\"\\]|--|/\*|\w'")
+_ODD_QUOTES = re.compile(r"[\"\\]|--|/\*")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.schema import INTEGERS, Struct
 from anabranch.sql.context import Context
 from anabranch.sql.tokens import DIALECT
 
@@ -100,10 +100,30 @@ def predicate_of(tree: exp.Expr, context: Context) -> Predicate:
 
 def _compare(operator: str, left: exp.Expr, right: exp.Expr, context: Context) -> Predicate:
     if (name := _column_name(left, context)) is not None and (value := _literal(right, context)) is not None:
-        return Compare(name, operator, value[0])  # type: ignore[arg-type]
+        return _comparison(name, operator, value[0], context)
     if (name := _column_name(right, context)) is not None and (value := _literal(left, context)) is not None:
-        return Compare(name, _FLIPPED[operator], value[0])  # type: ignore[arg-type]
+        return _comparison(name, _FLIPPED[operator], value[0], context)
     return Unknown()
+
+
+def _comparison(name: str, operator: str, value: Any, context: Context) -> Predicate:
+    """A comparison; for ``<=>`` only with a literal of the column's own kind: a text that is no date becomes NULL
+    without ANSI rules, and then equals the NULLs of a date column.
+    """
+    column = context.schema.field(name).type
+    kinds = [kind for kind, columns in _KINDS.items() if column in columns]
+    if operator == "<=>" and value is not None and type(value) not in kinds:
+        return Unknown()
+    return Compare(name, operator, value)  # type: ignore[arg-type]
+
+
+_KINDS: Mapping[type, tuple[str, ...]] = {
+    int: INTEGERS,
+    str: ("string",),
+    bool: ("boolean",),
+    dt.date: ("date",),
+    dt.datetime: ("timestamp",),
+}
 
 
 def _is_null(tree: exp.Is, context: Context) -> Predicate:

@@ -74,6 +74,9 @@ UNDERSTOOD: list[tuple[str, Predicate]] = [
     ("(((id))) = ((1))", ID1),
     ("1 = id", ID1),
     ("id <=> 1", Compare("id", "<=>", 1)),
+    ("name <=> 'a'", Compare("name", "<=>", "a")),
+    ("day <=> NULL", Compare("day", "<=>", None)),
+    ("day <=> DATE '2020-01-31'", Compare("day", "<=>", dt.date(2020, 1, 31))),
     ("id IS NOT DISTINCT FROM 1", Compare("id", "<=>", 1)),
     ("id != 1", Compare("id", "!=", 1)),
     ("id <> 1", Compare("id", "!=", 1)),
@@ -177,6 +180,12 @@ NOT_SURE = [
     "id = CAST('1' AS INT)",
     "id = INTERVAL 1 DAY",
     "id = -true",
+    # without ANSI rules a text that is no date becomes NULL, and NULL <=> NULL
+    "day <=> 'no date'",
+    "id <=> 'one'",
+    "NOT day <=> '2020-01-01'",
+    "price <=> 1",
+    "amount <=> 1.5",
     "id = - '1'",
     # patterns with more than a prefix
     "name LIKE 'ab'",
