@@ -77,6 +77,7 @@ class SparkEngine:
             return origins.marked(scan(self.spark, files, columns), files.root)
         with reported(condition.text, files.root):
             rows = scan(self.spark, files).filter(as_column(condition.expression))
+            _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
         names = [files.schema.field(name).name for name in columns or files.schema.names]
         return origins.marked(rows.select(*map(types.column, names)), files.root)
 

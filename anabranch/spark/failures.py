@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, MissingDataFile
 
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 # Spark suggests our own columns too where a name is misspelled.
@@ -24,12 +24,20 @@ _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 @contextmanager
 def reported(expression: str, table: str) -> Iterator[None]:
-    """Turn what Spark says into `InvalidCondition` (the expression does not fit) or `ExecutionFailed` (on some row)."""
+    """Turn what Spark says into an error of ours.
+
+    Raises:
+        MissingDataFile: a file is not there.
+        InvalidCondition: the expression does not parse or does not fit the columns.
+        ExecutionFailed: it cannot be evaluated on some row.
+    """
     try:
         yield
     except AnabranchError:
         raise
     except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise MissingDataFile(table=table, file=_path_in(error), reason="is not there") from None
         raise InvalidCondition(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
         raise ExecutionFailed(what=expression, reason=reason_of(error)) from None
@@ -48,6 +56,11 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):
         lines = [line for line in lines if _CLASS.match(line)][-1:] or lines
     return _sentence(lines[0] if lines else type(error).__name__)
+
+
+def _path_in(error: AnalysisException) -> str:
+    path = (error.getMessageParameters() or {}).get("path", "")
+    return re.sub(r"\\(.)", r"\1", path)  # wildcards are escaped in there
 
 
 def _sentence(line: str) -> str:

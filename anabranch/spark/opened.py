@@ -9,22 +9,19 @@ PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serializat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.errors import MissingDataFile
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.partitions import map_column, partition_arrays
 from anabranch.protocol.schema import Struct
-from anabranch.spark.failures import reason_of
+from anabranch.spark.failures import reported
 from anabranch.spark.layout import folders_agree, names_no_instant
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.positions import is_marked, with_facts
@@ -78,7 +75,8 @@ def open_files(spark: SparkSession, files: FileSet) -> Opened:
     """All rows of these files, with their addresses.
 
     Raises:
-        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
+        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
+            file that is not there is missed only when rows are asked for.)
     """
     found, whole = places(spark, files.root, files.files["path"].to_pylist()), folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
@@ -103,20 +101,8 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
     if files.partition_columns and schema is files.schema:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
-    try:
+    with reported("the scan", files.root):
         return reader.parquet(*[literal(place.reader) for place in found])
-    except AnalysisException as error:
-        name, reason = _named_in(error, found), f"cannot be read: {reason_of(error)}"
-        raise MissingDataFile(table=files.root, file=name, reason=reason) from error
-
-
-def _named_in(error: AnalysisException, found: list[Place]) -> str:
-    text = str(error).replace("\\", "")  # wildcards are escaped in there
-    return next((place.log for place in found if _bare(place.reader) in text), "(unknown)")
-
-
-def _bare(reader: str) -> str:
-    return re.sub("^file:/+", "/", reader).replace("\\", "")
 
 
 # -- what only the log says --------------------------------------------------------------------------------------------

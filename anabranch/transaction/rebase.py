@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
 from anabranch.transaction.footprint import Source, Transaction
 
@@ -50,8 +52,16 @@ def _repointed(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction
         assert after is not None, "a touched file that is gone is a conflict"
         vector = hands.vector(after)
         assert not mine.sources[path].vector - vector, "a shrunken vector is a conflict"
-        moved[path] = Source(after, vector)
+        moved[path] = Source(_counted(after, mine.sources[path].row), vector)
     return replace(mine, sources=moved)
+
+
+def _counted(after: FileRow, before: FileRow) -> FileRow:
+    """The winner's row; where it does not say how many rows the file holds, which never changes, mine does."""
+    count = num_records(before.get("stats"))
+    if count is None or num_records(after.get("stats")) is not None:
+        return after
+    return {**after, "stats": with_num_records(after.get("stats"), count)}
 
 
 def _reading(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:

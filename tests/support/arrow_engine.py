@@ -103,7 +103,9 @@ class ArrowEngine:
         return found
 
     def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
-        table = pa.Table.from_pylist(rows, schema=to_arrow(files.schema))
+        # Spark writes what it is given, NULL in NOT NULL columns too: to refuse that is the commands' work
+        nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
+        table = pa.Table.from_pylist(rows, schema=nullable)
         self._write(table, files.schema, files.partition_columns, files.root, folder)
 
     def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], root: str, folder: str) -> None:

@@ -1,0 +1,79 @@
+"""DESCRIBE HISTORY and DESCRIBE DETAIL in Delta's own columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from anabranch import errors
+from anabranch.commands.describe import DETAIL, HISTORY, as_table, detail, history
+from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
+from tests.support.worlds import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(str(tmp_path / "t")).create([{"id": i, "p": "ab"[i % 2]} for i in range(4)], partition_by=("p",))
+    made.delete("id = 1")
+    return made
+
+
+def test_the_history_has_deltas_columns_newest_first(world: World) -> None:
+    rows = history(world.path)
+    assert [(row["version"], row["operation"]) for row in rows] == [(1, "DELETE"), (0, "WRITE")]
+    assert set(HISTORY.names) <= set(rows[0])
+    assert rows[0]["readVersion"] == 0
+    assert rows[0]["operationMetrics"]["numDeletedRows"] == "1"
+    assert rows[1]["isBlindAppend"] is False
+    assert rows[0]["timestamp"].tzinfo == dt.timezone.utc
+    assert rows[0]["timestamp"] >= rows[1]["timestamp"]
+
+
+def test_a_limit_keeps_the_newest(world: World) -> None:
+    assert [row["version"] for row in history(world.path, 1)] == [1]
+
+
+def test_parameters_and_metrics_of_others_become_texts(tmp_path: Path) -> None:
+    put_commit(
+        tmp_path,
+        0,
+        info(operationParameters={"mode": "x", "columns": ["a"], "n": 5}, operationMetrics={"numFiles": 3}),
+        PROTOCOL,
+        metadata(),
+    )
+    put_commit(tmp_path, 1, add("a"))
+    put_commit(tmp_path, 2, info(operationParameters=None, operationMetrics=None, readVersion=1))
+    newest, middle, oldest = history(tmp_path)
+    assert oldest["operationParameters"]["n"] == "5"
+    assert oldest["operationMetrics"] == {"numFiles": "3"}
+    assert middle["operation"] is None
+    assert newest["operationParameters"] == {}
+    assert as_table([newest, middle, oldest], HISTORY).schema == HISTORY
+
+
+def test_detail_says_what_the_table_is(world: World) -> None:
+    found = detail(world.path)
+    assert set(found) == set(DETAIL.names)
+    assert (found["format"], found["location"]) == ("delta", world.log.table)
+    assert (found["partitionColumns"], found["numFiles"]) == (["p"], 2)
+    assert found["sizeInBytes"] == sum(file.stat().st_size for file in Path(world.path).rglob("p=*/*.parquet"))
+    assert found["properties"]["delta.enableDeletionVectors"] == "true"
+    assert (found["minReaderVersion"], found["minWriterVersion"]) == (3, 7)
+    assert "deletionVectors" in found["tableFeatures"]
+    assert found["createdAt"] <= found["lastModified"]
+    assert as_table([found], DETAIL).schema == DETAIL
+
+
+def test_an_empty_table_has_no_size(tmp_path: Path) -> None:
+    put_commit(tmp_path, 0, PROTOCOL, metadata())
+    found = detail(tmp_path)
+    assert (found["numFiles"], found["sizeInBytes"], found["createdAt"]) == (0, 0, None)
+    assert as_table([found], DETAIL).num_rows == 1
+
+
+@pytest.mark.parametrize("ask", [history, detail])
+def test_no_table_is_refused(tmp_path: Path, ask: object) -> None:
+    with pytest.raises(errors.NotATable):
+        ask(tmp_path / "nothing")  # type: ignore[operator]
