@@ -405,7 +405,6 @@ class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurren
     def __init__(self, **facts: Any) -> None:
         facts.setdefault("sub_condition", "")
         facts.setdefault("suggestion", "Run the command again.")
-        facts.setdefault("explanation", "a concurrent commit stands in the way")
         super().__init__(**facts)
 
     def getCondition(self) -> str:

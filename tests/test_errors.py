@@ -104,7 +104,7 @@ def test_a_fact_may_hold_braces_and_percent_signs() -> None:
 
 @each_kind
 def test_it_comes_back_from_another_process(kind: type[AnabranchError]) -> None:
-    error = kind(**facts_of(kind), table="t", version=3)
+    error = kind(**{**facts_of(kind), "table": "t", "version": 3})
     for found in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(found) is kind
         assert found.facts == error.facts

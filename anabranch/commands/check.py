@@ -190,7 +190,7 @@ def _readable(
     if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
         yield from _stats(snapshot, file, _bounds_of_footer(footer))
     if deep and not wrong:
-        yield from _stats(snapshot, file, _bounds_of_rows(_live_rows(snapshot, file, name)))
+        yield from _rows(snapshot, file, name)
 
 
 def _counts(file: FileRow, rows: int) -> Iterator[Finding]:
@@ -215,6 +215,15 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
         yield Finding(
             "each vector lies in its file", file["path"], f"it deletes row {vector.max()} of a file with {rows} rows"
         )
+
+
+def _rows(snapshot: Snapshot, file: FileRow, name: str) -> Iterator[Finding]:
+    try:
+        rows = _live_rows(snapshot, file, name)
+    except (pa.ArrowException, OSError) as error:
+        yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
+        return
+    yield from _stats(snapshot, file, _bounds_of_rows(rows))
 
 
 def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:

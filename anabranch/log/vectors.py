@@ -21,7 +21,8 @@ from anabranch.protocol.paths import store_name
 from anabranch.protocol.vectors import Descriptor, inline, unframe
 from anabranch.storage.contract import Store
 
-_KEPT = 512
+KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
+"""How many vectors are kept, and up to which size."""
 _kept: OrderedDict[tuple[str, str, int, int], BitMap64] = OrderedDict()
 _guard = threading.Lock()
 
@@ -56,11 +57,16 @@ def load_vector(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
             _kept.move_to_end(key)
             return _kept[key]
     vector = _read(store, descriptor, path)
+    if descriptor.size <= KEPT_BYTES_EACH:
+        _keep(key, vector)
+    return vector
+
+
+def _keep(key: tuple[str, str, int, int], vector: BitMap64) -> None:
     with _guard:
         _kept[key] = vector
-        while len(_kept) > _KEPT:
+        while len(_kept) > KEPT:
             _kept.popitem(last=False)
-    return vector
 
 
 def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:

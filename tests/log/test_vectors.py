@@ -1,0 +1,137 @@
+"""Deletion vectors out of a store: whole, or an error that names the data file."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+
+from anabranch import errors
+from anabranch.log import vectors
+from anabranch.log.vectors import vector_of, vectors_of
+from anabranch.protocol.actions import files_table
+from anabranch.protocol.vectors import Descriptor, pack, payload, z85_encode
+from anabranch.storage import open_store
+from anabranch.storage.contract import Store
+
+ROWS = BitMap64([1, 5, 2**33])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path / "t")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept() -> Iterator[None]:
+    vectors._kept.clear()
+    yield
+    vectors._kept.clear()
+
+
+def put(store: Store, rows: BitMap64 = ROWS) -> Descriptor:
+    name, data, descriptors = pack({"a": rows}, uuid.uuid4())
+    store.put(name, data)
+    return descriptors["a"]
+
+
+def file(descriptor: Descriptor | None, **fields: Any) -> dict[str, Any]:
+    row = None if descriptor is None else {**descriptor.to_row(), **fields}
+    return {"path": "data.parquet", "deletionVector": row}
+
+
+def refused(store: Store, row: dict[str, Any]) -> str:
+    with pytest.raises(errors.CorruptVector) as refusal:
+        vector_of(store, row)
+    assert refusal.value.file == "data.parquet"
+    return str(refusal.value.reason)
+
+
+def test_a_file_without_a_vector_has_no_deleted_rows(store: Store) -> None:
+    assert vector_of(store, file(None)) == BitMap64()
+
+
+def test_a_vector_is_read_from_the_tables_folder(store: Store) -> None:
+    assert vector_of(store, file(put(store))) == ROWS
+
+
+def test_an_inline_vector_is_read_from_the_log(store: Store) -> None:
+    data = payload(ROWS)
+    descriptor = Descriptor("i", z85_encode(data + b"\0" * (-len(data) % 4)), len(data), len(ROWS))
+    assert vector_of(store, file(descriptor)) == ROWS
+
+
+def test_a_vector_at_an_absolute_path_inside_the_table_is_read(store: Store) -> None:
+    descriptor = put(store)
+    absolute = f"{store.url}/{descriptor.name}"
+    assert vector_of(store, file(descriptor, storageType="p", pathOrInlineDv=absolute)) == ROWS
+
+
+def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
+    files = files_table([{"path": "a", "deletionVector": put(store).to_row()}, {"path": "b"}])
+    assert vectors_of(store, files) == {"a": ROWS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"storageType": "z"}, "unknown"),
+        ({"storageType": None}, "storageType"),
+        ({"sizeInBytes": None}, "sizeInBytes"),
+        ({"cardinality": None}, "cardinality"),
+        ({"cardinality": 4}, "3 rows"),
+        ({"offset": 2}, r"\w"),
+        ({"offset": -40}, r"\w"),
+        ({"offset": None}, r"\w"),
+        ({"sizeInBytes": -20}, r"\w"),
+        ({"pathOrInlineDv": "short"}, r"\w"),
+        ({"pathOrInlineDv": "../x" + "0" * 20}, "leaves"),
+        ({"storageType": "p", "pathOrInlineDv": "../x.bin"}, "leaves"),
+        ({"storageType": "p", "pathOrInlineDv": "s3://elsewhere/x.bin"}, "outside"),
+        ({"storageType": "i"}, r"\w"),
+    ],
+)
+def test_a_descriptor_that_is_wrong_is_refused(store: Store, fields: dict[str, Any], reason: str) -> None:
+    import re
+
+    assert re.search(reason, refused(store, file(put(store), **fields)))
+
+
+def test_a_missing_file_is_refused(store: Store) -> None:
+    descriptor = put(store)
+    store.delete(descriptor.name)
+    assert "not there" in refused(store, file(descriptor))
+
+
+def test_a_damaged_vector_is_refused_each_time(store: Store) -> None:
+    descriptor = put(store)
+    data = store.get(descriptor.name)
+    store.put(descriptor.name, data[:-1] + bytes([data[-1] ^ 1]))
+    assert "checksum" in refused(store, file(descriptor))
+    assert "checksum" in refused(store, file(descriptor))
+    store.put(descriptor.name, data)
+    assert vector_of(store, file(descriptor)) == ROWS
+
+
+def test_a_small_vector_is_read_once_and_a_large_one_each_time(store: Store) -> None:
+    """Large ones would fill the memory."""
+    small, large = put(store), put(store, BitMap64(range(0, 4_000_000, 2)))
+    assert large.size > vectors.KEPT_BYTES_EACH
+    assert vector_of(store, file(small)) is vector_of(store, file(small))
+    assert vector_of(store, file(large)) is not vector_of(store, file(large))
+
+
+def test_no_more_than_so_many_are_kept(store: Store) -> None:
+    first = put(store)
+    vector_of(store, file(first))
+    for i in range(vectors.KEPT):
+        data = payload(BitMap64([i]))
+        text = z85_encode(data + b"\0" * (-len(data) % 4))
+        vector_of(store, file(Descriptor("i", text, len(data), 1)))
+    assert len(vectors._kept) == vectors.KEPT
+    store.delete(first.name)
+    assert "not there" in refused(store, file(first))
