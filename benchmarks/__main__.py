@@ -19,21 +19,27 @@ NAMES = ("appenders", "small_appends", "dml", "scan")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the chosen benchmarks; each one's figures are kept as soon as it is done."""
+    """Run the chosen benchmarks; each one's figures are kept as soon as it is done, if it ran at the full size."""
     chosen = _parsed(arguments)
     console = Console()
     for name in chosen.only or NAMES:
         with _Spinner(console, name) as tell, tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
             result = _benchmark(name)(Path(folder), chosen.rows, tell)
-        save(result)
-        PAGE.write_text(page(load_all()), encoding="utf-8")
+        if chosen.rows == ROWS:  # figures of another size must not stand where the next reader takes them for these
+            save(result)
+            PAGE.write_text(page(load_all()), encoding="utf-8")
         _show(console, result)
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare, in one run, by turns.")
     parser.add_argument("--only", action="append", choices=NAMES, help="run this one; may be given more than once")
-    parser.add_argument("--rows", type=int, default=ROWS, help="rows of the large tables (default: %(default)s)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=ROWS,
+        help="rows of the large tables (default: %(default)s; figures of another size are shown, not kept)",
+    )
     return parser.parse_args(arguments)
 
 

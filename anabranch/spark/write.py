@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from anabranch.protocol.filesets import FileSet, Marks
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.partitions import HIVE_NULL
+from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
@@ -73,9 +76,9 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
     """
     opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
-    rows = _gathered(opened.rows.filter(marked).select(*map(column, files.schema.names)), sum(map(len, marks.values())))
-    images = new_images(rows, files, assignments)
-    _write_rows(spark, files, rows.select(*[image.alias(name) for name, image in images.items()]), assignments, folder)
+    rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
+    rows = _gathered(rows, sum(map(len, marks.values())))
+    _write_rows(spark, files, changed(rows, files, assignments, F.lit(True)), assignments, folder)
 
 
 def rewrite(
@@ -93,35 +96,51 @@ def rewrite(
     opened, marked = opened.marked(marks)
     flag = free_name("__anabranch_marked", files.schema.names)
     rows = opened.rows.filter(~deleted).select(*map(column, files.schema.names), marked.alias(flag))
-    images = new_images(rows.drop(flag), files, assignments)
-    chosen = [F.when(column(flag), image).otherwise(column(name)).alias(name) for name, image in images.items()]
-    return _write_rows(spark, files, rows.select(*chosen), assignments, folder)
+    return _write_rows(spark, files, changed(rows, files, assignments, column(flag)), assignments, folder)
 
 
-def new_images(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any]) -> dict[str, Column]:
-    """For each column of the schema its new value, over the old rows.
+def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column) -> DataFrame:
+    """The rows with the assigned columns new where ``where`` is true, and the columns of the schema only.
 
     Raises:
         InvalidCondition, SchemaMismatch: as for `update`.
     """
-    values = {name: as_column(expression) for name, expression in assignments.items()}
+    new = {name: free_name(f"__anabranch_new_{i}", rows.columns) for i, name in enumerate(assignments)}
+    values = {new[name]: as_column(value) for name, value in assignments.items()}
     with reported(_text(assignments), files.root):
-        found = rows.select(*[value.alias(name) for name, value in values.items()]).schema
-    new = [assigned(files.schema.field(each.name), values[each.name], each.dataType, files.root) for each in found]
-    return {name: column(name) for name in files.schema.names} | dict(zip(values, new, strict=True))
+        # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
+        _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
+        valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
+        types = valued.schema
+    # A column of its own each: what is random must not be evaluated a second time when it is fitted.
+    return valued.select(*[_image(each, new, types, where, files.root).alias(each.name) for each in files.schema])
+
+
+def _image(field: Field, new: Mapping[str, str], types: T.StructType, where: Column, table: str) -> Column:
+    if field.name not in new:
+        return column(field.name)
+    value = assigned(field, column(new[field.name]), types[new[field.name]].dataType, table)
+    return F.when(where, value).otherwise(column(field.name))
 
 
 def partition_text(value: Column, data_type: str) -> Column:
     """A partition value as the log spells it, the same in every session.
 
-    A timestamp becomes ISO 8601 in UTC with microseconds; binary must be UTF-8.
+    A timestamp becomes ISO 8601 in UTC with microseconds. Binary must be UTF-8, and no text may be Hive's word for
+    NULL: such a row stops the query.
     """
     if data_type == "timestamp":
         return _utc_text(value)
+    text = value.cast("string")
     if data_type == "binary":
-        refused = F.raise_error(F.lit("a binary partition value must be UTF-8")).cast("string")
-        return F.when(F.is_valid_utf8(value.cast("string")), value.cast("string")).when(value.isNotNull(), refused)
-    return value.cast("string")
+        return F.when(~F.is_valid_utf8(text), _refused("a binary partition value must be UTF-8")).otherwise(text)
+    if data_type == "string":
+        return F.when(text == HIVE_NULL, _refused(f"{HIVE_NULL} stands for NULL in a partition")).otherwise(text)
+    return text
+
+
+def _refused(reason: str) -> Column:
+    return F.raise_error(F.lit(reason)).cast("string")
 
 
 def _utc_text(value: Column) -> Column:

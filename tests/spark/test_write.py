@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
-from anabranch.protocol.partitions import parse_hive_path, read_value
+from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch.protocol.schema import Field, Struct, from_arrow
 from anabranch.spark.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file
@@ -196,6 +196,12 @@ def test_a_binary_partition_value_that_is_no_text_is_refused(spark: SparkSession
         write(spark, spark.sql("select X'FF' p, 1L id"), schema, ("p",), f"file://{tmp_path}", "job")
 
 
+def test_a_partition_value_that_would_come_back_as_null_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Struct((Field("p", "string"), Field("id", "long")))
+    with pytest.raises(ExecutionFailed, match="stands for NULL"):
+        write(spark, spark.sql(f"select '{HIVE_NULL}' p, 1L id"), schema, ("p",), f"file://{tmp_path}", "job")
+
+
 def test_columns_with_odd_names_are_written_and_partitioned(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame([(1, "x", "y")], "`a.b` long, `c``d e` string, `p.q r` string")
     schema = Struct((Field("a.b", "long"), Field("c`d e", "string"), Field("p.q r", "string")))
@@ -250,6 +256,22 @@ def test_an_assignment_runs_on_marked_rows_only(spark: SparkSession, files: Any,
 def test_a_random_assignment_changes_exactly_the_marked_rows(spark: SparkSession, files: Any, tmp_path: Path) -> None:
     update(spark, files, {"c.parquet": BitMap64([0, 1])}, {"s": "cast(rand() as string)"}, "job")
     assert sorted(row["id"] for row in written(tmp_path / "job")) == [5, 6]
+
+
+def test_a_random_value_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array(range(2000), pa.int64()), "i": pa.array([0] * 2000, pa.int32())})
+    files = one_file(tmp_path, table)
+    halves = "if(rand(7) < 0.5, null, 5L)"  # needs a check that it fits: a second throw of the coin would fail it
+    update(spark, files, {"a.parquet": BitMap64(range(2000))}, {"i": halves}, "job")
+    rewrite(spark, files, {"a.parquet": BitMap64(range(1000))}, {"i": halves}, "job2")
+    assert {row["i"] for row in written(tmp_path / "job")} == {None, 5}
+    assert {row["i"] for row in written(tmp_path / "job2")} == {None, 5, 0}
+
+
+@pytest.mark.parametrize("expression", ["sum(id)", "explode(array(1L, 2L))", "count(*) over ()"])
+def test_an_assignment_is_about_one_row(spark: SparkSession, files: Any, expression: str) -> None:
+    with pytest.raises(InvalidCondition):
+        update(spark, files, {"c.parquet": BitMap64([0])}, {"id": expression}, "job")
 
 
 def test_an_update_may_move_rows_to_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
