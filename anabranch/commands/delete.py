@@ -9,6 +9,7 @@ from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log
 from anabranch.protocol.predicates import Always, Condition
+from anabranch.transaction.patience import Chance, Patience
 
 EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
 """The condition of a command without one."""
@@ -27,11 +28,12 @@ class Delete:
     table: Location
     where: Condition = EVERY_ROW
 
-    def run(self, engine: Engine) -> Outcome:
+    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Outcome:
         """Run it.
 
         Raises:
             DeltaConcurrentModificationException: a winner stands in the way.
         """
         parameters = {"predicate": json.dumps([self.where.text])}
-        return run_change(Change("DELETE", self.where, None, parameters), open_log(self.table), engine)
+        change = Change("DELETE", self.where, None, parameters)
+        return run_change(change, open_log(self.table), engine, patience=patience, chance=chance)

@@ -62,12 +62,17 @@ class Staging:
         inside = len(self.folder) + 1
         found = self.store.list_all(self.folder + "/")
         entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
-        with ThreadPoolExecutor(_READERS) as pool:
-            footers = list(pool.map(lambda e: read_footer(self.store, e), entries))
+        footers = self._footers(entries)
         full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         self.store.sync([entry.name for entry, _ in full])
         return files_table(rows)
+
+    def _footers(self, entries: list[Entry]) -> list[pq.FileMetaData]:
+        if len(entries) <= 1:  # most small changes: starting threads would cost more than the read
+            return [read_footer(self.store, entry) for entry in entries]
+        with ThreadPoolExecutor(_READERS) as pool:
+            return list(pool.map(lambda entry: read_footer(self.store, entry), entries))
 
     def _describe(self, metadata: Metadata, entry: Entry, footer: pq.FileMetaData) -> dict[str, Any]:
         columns = metadata.partition_columns

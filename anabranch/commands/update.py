@@ -13,6 +13,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.protocol.predicates import Condition
+from anabranch.transaction.patience import Chance, Patience
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Update:
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
 
-    def run(self, engine: Engine) -> Outcome:
+    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Outcome:
         """Run it.
 
         Raises:
@@ -38,7 +39,7 @@ class Update:
         """
         log = open_log(self.table)
         change = Change("UPDATE", self.where, self._spelled(log), {"predicate": self.where.text})
-        return run_change(change, log, engine)
+        return run_change(change, log, engine, patience=patience, chance=chance)
 
     def _spelled(self, log: Log) -> dict[str, Any]:
         """The assignments under the table's own spelling of its columns."""

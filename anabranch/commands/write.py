@@ -16,7 +16,7 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.schema import Array, DataType, Map, Struct
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.patience import Chance, Patience
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Write:
     properties: dict[str, str] = field(default_factory=dict)
     user_metadata: str | None = None
 
-    def run(self, engine: Engine, source: Any, *, chance: Chance | None = None) -> Committed | None:
+    def run(
+        self, engine: Engine, source: Any, *, patience: Patience | None = None, chance: Chance | None = None
+    ) -> Committed | None:
         """Run it; None where the mode is ``ignore`` and there is a table.
 
         Raises:
@@ -60,7 +62,7 @@ class Write:
             operation="WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT",
             user_metadata=self.user_metadata,
         )
-        return run_insert(insert, chance=chance)
+        return run_insert(insert, patience=patience, chance=chance)
 
 
 class _Jobs:

@@ -1,8 +1,9 @@
 """File actions of commit files as Arrow tables.
 
 Knows how ``add`` and ``remove`` lines look as JSON. Pure: bytes in, tables out. Never an object per file on the usual
-way: the lines go through Arrow's JSON reader as one buffer. Arrow cannot read JSON maps, so the keys of
-``partitionValues`` and ``tags`` are found first, read as struct fields and turned into maps by columns.
+way: the lines go through Arrow's JSON reader as one buffer (a few lines go by `few`, which is quicker). Arrow cannot
+read JSON maps, so the keys of ``partitionValues`` and ``tags`` are found first, read as struct fields and turned into
+maps by columns.
 """
 
 from __future__ import annotations
@@ -18,16 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from anabranch.protocol.actions import FILES, REMOVES
-
-ADDS = FILES.append(pa.field("dataChange", pa.bool_()))
-"""``add`` actions of commits."""
-
-DROPS = REMOVES.append(pa.field("dataChange", pa.bool_()))
-"""``remove`` actions of commits."""
+from anabranch.log.few import few_file_actions
+from anabranch.protocol.actions import ADDS, DROPS
 
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
+_FEW_BYTES = 16 * 1024
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
@@ -47,6 +44,8 @@ def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.T
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
         )
+    if len(lines) <= _FEW_BYTES and (few := few_file_actions(lines, partition_columns)) is not None:
+        return few
     keys = {"partitionValues": sorted(partition_columns), "tags": _tag_keys(lines)}
     table = _read(lines, keys)
     return _actions(table, "add"), _actions(table, "remove")

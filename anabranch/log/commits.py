@@ -89,12 +89,12 @@ class Commit:
 
     @property
     def adds(self) -> pa.Table:
-        """Its ``add`` actions (`anabranch.log.columnar.ADDS`)."""
+        """Its ``add`` actions (`anabranch.protocol.actions.ADDS`)."""
         return self._file_actions[0]
 
     @property
     def removes(self) -> pa.Table:
-        """Its ``remove`` actions (`anabranch.log.columnar.DROPS`)."""
+        """Its ``remove`` actions (`anabranch.protocol.actions.DROPS`)."""
         return self._file_actions[1]
 
     @cached_property

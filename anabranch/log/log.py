@@ -178,5 +178,11 @@ def forget(table: str | None = None) -> None:
             _newest.pop(table, None)
 
 
+def remember(snapshot: Snapshot) -> None:
+    """Let the next use of the snapshot's table follow the log from it, as if it had been read just now."""
+    with _guard:
+        _newest[snapshot.table] = snapshot
+
+
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in listing if commit_version(entry.name) is not None]

@@ -65,6 +65,12 @@ REMOVES = pa.schema(
 )
 """One tombstone."""
 
+ADDS = FILES.append(pa.field("dataChange", pa.bool_()))
+"""``add`` actions of commits."""
+
+DROPS = REMOVES.append(pa.field("dataChange", pa.bool_()))
+"""``remove`` actions of commits."""
+
 FileRow = Mapping[str, Any]
 """One row of a `FILES` table as a mapping, for the few files that a change touches."""
 

@@ -88,6 +88,7 @@ def _is_unicode(text: str) -> bool:
 _ROWS_AT_ONCE = 1 << 18
 _BYTES_AT_ONCE = 1 << 28
 _BLOCK = 1 << 20
+_FEW_ROWS = 8
 _ROWS_BY_HAND = 1 << 10
 _MAX_WIDENED_BY = timedelta(milliseconds=1)
 _MOMENT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
@@ -181,8 +182,10 @@ def _wire_type(field: Field) -> pa.DataType:
 
 
 def _parsed(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
-    """One row per text. What Arrow refuses is cut into smaller parts and in the end read text by text."""
-    table = _read_lines(texts, wanted)
+    """One row per text. What Arrow refuses is cut into smaller parts and in the end read text by text, as a few texts
+    always are: Arrow's reader would cost more before its first byte.
+    """
+    table = _read_lines(texts, wanted) if len(texts) > _FEW_ROWS else _read_by_hand(texts, wanted)
     if table is not None:
         return table
     if rows == _ROWS_BY_HAND:

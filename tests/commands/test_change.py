@@ -16,8 +16,7 @@ from anabranch.log.log import forget
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.predicates import Condition
-from anabranch.testing import at_phase
-from tests.support.arrow_engine import ArrowEngine
+from anabranch.testing import ArrowEngine, at_phase
 from tests.support.raw_logs import WITH_VECTORS, Action, info, listing, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World
 

@@ -14,8 +14,7 @@ from anabranch import errors
 from anabranch.commands.append import Append
 from anabranch.commands.write import Write
 from anabranch.log.log import forget
-from anabranch.testing import at_phase
-from tests.support.arrow_engine import ArrowEngine
+from anabranch.testing import ArrowEngine, at_phase
 from tests.support.raw_logs import PROTOCOL, info, listing, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World
 

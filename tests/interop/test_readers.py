@@ -16,10 +16,9 @@ import anabranch
 from anabranch.errors import ConcurrentAppendException, ConcurrentDeleteReadException
 from anabranch.log.log import forget
 from anabranch.log.names import LAST_CHECKPOINT
-from anabranch.testing import at_phase
-from tests.support.arrow_engine import Row, table_path
+from anabranch.testing import Row, at_phase
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
-from tests.support.worlds import World
+from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.interop
 

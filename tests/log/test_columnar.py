@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.log.columnar import ADDS, DROPS, file_actions
-from anabranch.protocol.actions import FILES, add_lines, files_table
+from anabranch.log.columnar import file_actions
+from anabranch.protocol.actions import ADDS, DROPS, FILES, add_lines, files_table
 from tests.log.histories import COLUMNS, texts
 from tests.support.raw_logs import add, remove, text_of
 

@@ -11,8 +11,7 @@ import pytest
 from anabranch.log import snapshot as snapshots
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
-from tests.support.arrow_engine import table_path
-from tests.support.worlds import World
+from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "x": i} for i in range(8)]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -20,8 +22,13 @@ from anabranch.commands.write import Write
 from anabranch.log.log import Log
 from anabranch.protocol.predicates import Condition
 from anabranch.sql import Context, condition
-from tests.support.arrow_engine import ArrowEngine, Row
+from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
+
+
+def table_path(folder: Path) -> str:
+    """A fresh table location below a folder."""
+    return str(folder / f"t{uuid4().hex[:8]}")
 
 
 @dataclass

@@ -21,8 +21,9 @@ from anabranch.log.log import Log, forget
 from anabranch.log.names import commit_name
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
+from anabranch.testing import Watched
+from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
 from anabranch.transaction.patience import Chance, Patience, patience_for
-from tests.support.faults import FAULTS, Call, Decision, Fault, Faulty, always, full, instant, lost, once
 from tests.support.raw_logs import listing
 from tests.support.worlds import World
 
@@ -158,14 +159,14 @@ def is_commit(call: Call) -> bool:
 def test_a_commit_that_landed_but_was_reported_lost_is_not_committed_twice(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Faulty(open_store(world.path), after=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), after=once(is_commit, lost)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
 
 
 def test_a_commit_that_never_arrived_is_put_again(world: World, through: Through, command: Command) -> None:
-    store = through(Faulty(open_store(world.path), before=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=once(is_commit, lost)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
@@ -175,7 +176,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
     world: World, through: Through, command: Command
 ) -> None:
     """The other was told that version 1 is taken, and went on to 2, before we asked again."""
-    store = through(Faulty(open_store(world.path), after=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), after=once(is_commit, lost)))
     chance = instant(on_sleep=lambda: put_other(world) if world.version < 2 else None)
     command.run(world, store, chance, None)
     assert rows(world) == command.after
@@ -186,7 +187,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
 def test_a_commit_that_never_arrived_and_whose_version_another_took_goes_behind(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Faulty(open_store(world.path), before=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=once(is_commit, lost)))
     chance = instant(on_sleep=lambda: put_other(world) if world.version < 1 else None)
     command.run(world, store, chance, None)
     assert rows(world) == command.after
@@ -205,10 +206,10 @@ def test_a_store_that_does_not_yet_show_what_it_holds_does_not_make_us_commit_tw
 ) -> None:
     """The put is refused as taken, but the winner cannot be seen at first: it is found, as ours, when looked for."""
     inner = open_store(world.path)
-    store = Faulty(inner, after=once(is_commit, lost))
+    store = Watched(inner, after=once(is_commit, lost))
     hidden = iter([True])
 
-    class Stale(Faulty):
+    class Stale(Watched):
         def head(self, name: str) -> Any:
             return None if name == commit_name(1) and next(hidden, False) else inner.head(name)
 
@@ -227,7 +228,7 @@ def test_a_store_that_never_answers_is_not_guessed_at(
 ) -> None:
     files = listing(world.path)
     never = always(is_commit, lost)
-    store = Faulty(open_store(world.path), after=never) if lands else Faulty(open_store(world.path), before=never)
+    store = Watched(open_store(world.path), after=never) if lands else Watched(open_store(world.path), before=never)
     if lands:  # it is taken, by whom cannot be read
         store.before = always(lambda call: call.method in ("head", "get") and call.about == commit_name(1), full)
     with pytest.raises(errors.CommitOutcomeUnknown) as unknown:
@@ -248,7 +249,9 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
 ) -> None:
     """Unknown first, then a full disk: the first may stand."""
     first = once(is_commit, lost)
-    store = Faulty(open_store(world.path), before=lambda call: first(call) or (full(call) if is_commit(call) else None))
+    store = Watched(
+        open_store(world.path), before=lambda call: first(call) or (full(call) if is_commit(call) else None)
+    )
     with pytest.raises(errors.CommitOutcomeUnknown, match=r"full|space"):
         command.run(world, through(store), instant(), None)
 
@@ -257,14 +260,14 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
 def test_an_error_that_no_store_should_show_leaves_the_outcome_unknown(
     world: World, through: Through, command: Command, kind: type[Exception]
 ) -> None:
-    store = Faulty(open_store(world.path), after=once(is_commit, lambda call: kind("odd")))
+    store = Watched(open_store(world.path), after=once(is_commit, lambda call: kind("odd")))
     with pytest.raises(errors.CommitOutcomeUnknown):
         command.run(world, through(store), instant(), None)
     assert rows(world) == command.after
 
 
 def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through, command: Command) -> None:
-    store = Faulty(open_store(world.path), after=once(is_commit, lambda call: KeyboardInterrupt()))  # type: ignore[arg-type, return-value]
+    store = Watched(open_store(world.path), after=once(is_commit, lambda call: KeyboardInterrupt()))  # type: ignore[arg-type, return-value]
     with pytest.raises(KeyboardInterrupt):
         command.run(world, through(store), instant(), None)
     assert rows(world) == command.after
@@ -272,7 +275,7 @@ def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through,
 
 def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: Through) -> None:
     chance = instant()
-    store = through(Faulty(open_store(world.path), before=always(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=always(is_commit, lost)))
     patience = Patience(attempts=5, unknown_seconds=7)
     with pytest.raises(errors.CommitOutcomeUnknown):
         Append(world.path).run([{"id": 9, "x": 9}], chance=chance, patience=patience)
@@ -285,7 +288,7 @@ def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: T
 
 def test_a_commit_that_was_refused_leaves_nothing(world: World, through: Through, command: Command) -> None:
     files = listing(world.path)
-    store = through(Faulty(open_store(world.path), before=always(is_commit, full)))
+    store = through(Watched(open_store(world.path), before=always(is_commit, full)))
     with pytest.raises(errors.StoreFull):
         command.run(world, store, instant(), None)
     assert listing(world.path) == files
@@ -305,7 +308,7 @@ def test_cleaning_up_that_fails_does_not_hide_why(world: World, through: Through
         return cannot_clean_up(call) if refused[0] else None
 
     with pytest.raises(errors.StorePermissionDenied):
-        command.run(world, through(Faulty(open_store(world.path), before=before)), instant(), None)
+        command.run(world, through(Watched(open_store(world.path), before=before)), instant(), None)
     assert rows(world) == {row["id"]: row["x"] for row in ROWS}
 
 
@@ -317,7 +320,7 @@ def test_staging_that_fails_says_why_even_if_cleaning_up_fails_too(world: World,
         return cannot_clean_up(call)
 
     with pytest.raises(errors.StorePermissionDenied):
-        COMMANDS[name].run(world, through(Faulty(open_store(world.path), before=before)), instant(), None)
+        COMMANDS[name].run(world, through(Watched(open_store(world.path), before=before)), instant(), None)
 
 
 def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(world: World) -> None:
@@ -329,7 +332,7 @@ def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(worl
             World(world.path).update("id = 2", x=222)
         return full(call) if call.method == "delete" else None
 
-    store = Faulty(open_store(world.path), before=before)
+    store = Watched(open_store(world.path), before=before)
     COMMANDS["delete"].run(world, store, instant(), None)
     assert any(call.method == "delete" and "deletion_vector" in call.about for call in store.calls)
     assert rows(world) == {0: 0, 2: 222, 3: 3}
@@ -337,7 +340,7 @@ def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(worl
 
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(world: World, through: Through) -> None:
     world.append({"id": 8, "x": 8})
-    store = through(Faulty(open_store(world.path), before=always(lambda call: "checkpoint" in str(call.about), full)))
+    store = through(Watched(open_store(world.path), before=always(lambda call: "checkpoint" in str(call.about), full)))
     assert Append(world.path).run([{"id": 9, "x": 9}]).version == 2
     assert any("checkpoint.parquet" in str(call.about) for call in store.calls)
     assert rows(world).keys() == {0, 1, 2, 3, 8, 9}
@@ -362,7 +365,7 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
     if command is COMMANDS["overwrite"]:
         pytest.skip("its patience is its own")
     files = listing(world.path)
-    store = through(Faulty(open_store(world.path), before=losing_to(world, 3)))
+    store = through(Watched(open_store(world.path), before=losing_to(world, 3)))
     with pytest.raises(errors.ConcurrentWriteException) as refused:
         command.run(world, store, instant(), Patience(attempts=3))
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
@@ -373,7 +376,7 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
 
 
 def test_time_is_bounded(world: World, through: Through) -> None:
-    through(Faulty(open_store(world.path), before=losing_to(world, 10**6)))
+    through(Watched(open_store(world.path), before=losing_to(world, 10**6)))
     chance = instant()
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path).run([{"id": 9, "x": 9}], chance=chance, patience=Patience(attempts=10**6, seconds=20))
@@ -396,7 +399,7 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
 
 
 def test_an_append_gets_through_many_winners(world: World, through: Through) -> None:
-    through(Faulty(open_store(world.path), before=losing_to(world, 30)))
+    through(Watched(open_store(world.path), before=losing_to(world, 30)))
     committed = Append(world.path).run([{"id": 9, "x": 9}], chance=instant())
     assert (committed.version, committed.attempts) == (31, 31)
     assert rows(world)[9] == 9

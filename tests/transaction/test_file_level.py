@@ -9,8 +9,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.testing import at_phase
-from tests.support.arrow_engine import table_path
-from tests.support.worlds import World
+from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "day": f"d{i % 2}", "x": i} for i in range(6)]
 WITHOUT_ROW_LEVEL = {

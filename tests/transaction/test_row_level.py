@@ -9,8 +9,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.testing import at_phase
-from tests.support.arrow_engine import table_path
-from tests.support.worlds import World
+from tests.support.worlds import World, table_path
 
 LEVELS = ("WriteSerializable", "Serializable")
 ROWS = [{"id": i, "x": i * 10, "y": i * 10} for i in range(6)]

@@ -1,67 +1,19 @@
-"""A store that fails when it is told to, and a clock that never waits."""
+"""Faults: stores that fail when they are told to, and a clock that never waits.
+
+Knows how a store may fail, by its contract. A reply that is lost comes after the effect, and of a put nobody then
+knows; a definite refusal comes before any effect.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from anabranch.errors import PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
 from anabranch.storage.contract import Store
+from anabranch.testing.stores import Call, Decision, Watched
 from anabranch.transaction.patience import Chance
-
-PUTS = ("put_if_absent", "put")
-CALLS = (*PUTS, "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
-
-Decision = Callable[["Call"], Exception | None]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call: its number from 1, its name, and the name or names it is about."""
-
-    number: int
-    method: str
-    about: Any
-
-    @property
-    def is_put(self) -> bool:
-        return self.method in PUTS
-
-    @property
-    def is_commit(self) -> bool:
-        return self.method == "put_if_absent" and str(self.about).endswith(".json")
-
-
-@dataclass
-class Faulty:
-    """A store over ``inner``: ``before`` and ``after`` each call say with which error it fails, if it does."""
-
-    inner: Store
-    before: Decision = lambda call: None
-    after: Decision = lambda call: None
-    calls: list[Call] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return self.inner.url
-
-    def __getattr__(self, method: str) -> Any:
-        if method not in CALLS:
-            raise AttributeError(method)
-
-        def run(about: Any, *rest: Any) -> Any:
-            call = Call(len(self.calls) + 1, method, about)
-            self.calls.append(call)
-            if (error := self.before(call)) is not None:
-                raise error
-            result = getattr(self.inner, method)(about, *rest)
-            if (error := self.after(call)) is not None:
-                raise error
-            return result
-
-        return run
 
 
 @dataclass(frozen=True)
@@ -72,13 +24,13 @@ class Fault:
     is_after: bool
     make: Callable[[Call], Exception | None]
 
-    def store(self, inner: Store, number: int) -> Faulty:
+    def store(self, inner: Store, number: int) -> Watched:
         """The store with this fault at its ``number``-th call."""
 
         def decide(call: Call) -> Exception | None:
             return self.make(call) if call.number == number else None
 
-        return Faulty(inner, after=decide) if self.is_after else Faulty(inner, before=decide)
+        return Watched(inner, after=decide) if self.is_after else Watched(inner, before=decide)
 
 
 def _failure(kind: type[StoreError]) -> Callable[[Call], Exception]:
@@ -95,7 +47,7 @@ FAULTS = (
     Fault("disk full", False, _failure(StoreFull)),
     Fault("permission denied", False, _failure(StorePermissionDenied)),
 )
-"""A reply that is lost comes after the effect; of a put nobody knows. A definite refusal comes before any effect."""
+"""All ways in which a call may fail."""
 
 
 def lost(call: Call) -> PutOutcomeUnknown:

@@ -16,7 +16,7 @@ from typing import Any
 from anabranch.errors import InvalidOption
 from anabranch.transaction.phases import PHASES, listen, undisturbed, unlisten
 
-__all__ = ["PHASES", "at_phase"]
+__all__ = ["at_phase"]
 
 
 @contextmanager

@@ -1,16 +1,15 @@
 """An engine of Arrow rows: the same commands and transactions as on Spark, without a JVM.
 
 Rows are read with pyarrow and judged by the reference evaluator of predicates; assignments are plain values or
-functions of the old row. Everything runs on this thread, so that a test can stop it anywhere.
+functions of the old row. Everything runs on this thread, so that a test can stop it anywhere. Meant for tests of
+concurrency and for small tables: rows are Python objects.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,16 +22,25 @@ from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.schema import Struct, from_arrow, schema_json, to_arrow
-from anabranch.storage import open_store
+from anabranch.storage import Store, open_store
 
 Row = dict[str, Any]
 
 
 class ArrowEngine:
-    """`anabranch.commands.engine.Engine` over pyarrow."""
+    """`anabranch.commands.engine.Engine` over pyarrow.
 
-    def __init__(self) -> None:
+    Args:
+        new_id: names the files that are written; a simulator passes its own.
+
+    Example:
+        >>> Delete("memory://shop/orders", where).run(ArrowEngine()).rows
+    """
+
+    def __init__(self, new_id: Callable[[], UUID] = uuid4) -> None:
         self.evaluated: list[str] = []
+        """The paths of all files whose rows were judged, in order: what a condition had to read."""
+        self._new_id = new_id
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition holds."""
@@ -69,7 +77,7 @@ class ArrowEngine:
         self, source: pa.Table, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str
     ) -> None:
         """A table's rows."""
-        self._write(fitted(root, source, schema), schema, partition_columns, root, folder)
+        self._write(fitted(root, source, schema), schema, partition_columns, open_store(root), folder)
 
     def describe(self, source: pa.Table) -> Struct:
         """A table's columns."""
@@ -89,39 +97,37 @@ class ArrowEngine:
 
     def _rows(self, files: FileSet) -> list[tuple[str, list[tuple[int, Row]]]]:
         store, found = open_store(files.root), []
-        for file in files.files.to_pylist():
-            table = pq.read_table(io.BytesIO(store.get(decode(file["path"]))))
-            values = {
-                n: read_value(v, str(files.schema.field(n).type)) for n, v in dict(file["partitionValues"]).items()
-            }
-            dead = files.vectors.get(file["path"], BitMap64())
-            rows = [
-                (i, {n: {**row, **values}.get(n) for n in files.schema.names})
-                for i, row in enumerate(table.to_pylist())
-            ]
-            found.append((file["path"], [(i, row) for i, row in rows if i not in dead]))
+        for path, partition in zip(
+            files.files["path"].to_pylist(), files.files["partitionValues"].to_pylist(), strict=True
+        ):
+            values = {n: read_value(v, str(files.schema.field(n).type)) for n, v in dict(partition).items()}
+            dead = files.vectors.get(path, ())
+            rows = parquet_rows(store, decode(path))
+            whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
+            found.append((path, [(i, row) for i, row in whole if i not in dead]))
         return found
 
     def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
         # Spark writes what it is given, NULL in NOT NULL columns too: to refuse that is the commands' work
         nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
         table = pa.Table.from_pylist(rows, schema=nullable)
-        self._write(table, files.schema, files.partition_columns, files.root, folder)
+        self._write(table, files.schema, files.partition_columns, open_store(files.root), folder)
 
-    def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], root: str, folder: str) -> None:
+    def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], store: Store, folder: str) -> None:
         metadata = Metadata(id="", schema_string=schema_json(schema), partition_columns=columns)
         for values, part in partitioned(rows, metadata):
-            name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{uuid4()}.parquet"])
-            open_store(root).put(name, parquet_bytes(part))
+            name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{self._new_id()}.parquet"])
+            store.put(name, parquet_bytes(part))
+
+
+def parquet_rows(store: Store, name: str) -> list[Row]:
+    """The rows of one small Parquet file, those that a vector deletes too."""
+    rows: list[Row] = pq.ParquetFile(pa.BufferReader(store.get(name))).read(use_threads=False).to_pylist()
+    return rows
 
 
 def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
     return {
         **row,
-        **{name: value(row) if isinstance(value, Callable) else value for name, value in assignments.items()},
+        **{name: value(row) if callable(value) else value for name, value in assignments.items()},
     }
-
-
-def table_path(folder: Path) -> str:
-    """A fresh table location below a folder."""
-    return str(folder / f"t{uuid4().hex[:8]}")

@@ -1,0 +1,279 @@
+"""Plans by chance: from one integer to a table, two to six statements, a schedule and perhaps some faults.
+
+Pure: dice in, plans out. The domains are tiny on purpose (a few rows, two or three values), so that statements meet.
+Half of all plans are random; the other half follow *seeds*: shapes of histories that are known to break naive rules,
+with random details, as a fuzzer starts from a corpus.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from anabranch.testing.plans import Dice, Failure, Plan, Script, Setup
+from anabranch.testing.runs import WAYS
+from anabranch.testing.statements import (
+    EVERYWHERE,
+    All,
+    Any,
+    Append,
+    Assignment,
+    Configure,
+    Copy,
+    Delete,
+    Missing,
+    Not,
+    Overwrite,
+    Plus,
+    Put,
+    Restore,
+    Row,
+    Rows,
+    Statement,
+    Test,
+    Update,
+    Upgrade,
+    Value,
+    Where,
+)
+
+_LAYOUTS: tuple[tuple[Rows, ...], ...] = (
+    (((1, 0, 0), (2, 1, 0)),),
+    (((1, 0, 0), (2, 1, 0), (3, 1, None), (4, 0, 2)),),
+    (((1, 0, 0), (2, 0, 1)), ((3, 1, 0), (4, 1, 2))),
+    (((1, 1, 0), (2, 1, 1)), ((3, 1, 1), (4, 0, None)), ((5, 2, 2),)),
+)
+_BEFORE: tuple[tuple[Statement, ...], ...] = (
+    (),
+    (),
+    (Delete(Test("k", "=", 2)),),
+    (Update((Plus("x"),), Test("k", "=", 3)),),
+)
+_HOW_MANY = (2, 2, 3, 3, 3, 3, 4, 4, 4, 5, 6)
+FAULTY = 0.08
+"""How many plans have faults."""
+
+
+def plan_for(seed: int) -> Plan:
+    """The plan of an integer."""
+    dice = Maker(random.Random(seed))
+    return dice.plan(seed)
+
+
+class Maker:
+    """Makes plans by the dice that it is given."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self._next_key = 10
+
+    def plan(self, seed: int) -> Plan:
+        """A whole plan."""
+        setup = self.setup()
+        if self._often(0.5):
+            statements = tuple(self.dice.choice(SHAPES)(self))
+        else:
+            statements = tuple(self.statement() for _ in range(self.dice.choice(_HOW_MANY)))
+        return Plan(setup, statements, self.schedule(seed), self.failures(len(statements)), seed)
+
+    def setup(self) -> Setup:
+        """A table."""
+        return Setup(
+            isolation=self.dice.choice(("WriteSerializable", "WriteSerializable", "Serializable")),
+            resolution=self.dice.choice(("row", "row", "row", "file")),
+            vectors=self._often(0.8),
+            partitioned=self._often(0.25),
+            checkpoints=3 if self._often(0.07) else 10,
+            files=self.dice.choice(_LAYOUTS),
+            before=self.dice.choice(_BEFORE),
+        )
+
+    def schedule(self, seed: int) -> Dice | Script:
+        """From nearly serial to a switch at every other moment."""
+        at_phase, at_call = self.dice.choice(((0.5, 0.0), (0.5, 0.02), (0.3, 0.05), (0.7, 0.1), (0.9, 0.3)))
+        return Dice(seed, at_phase, at_call)
+
+    def failures(self, writers: int) -> tuple[Failure, ...]:
+        """Mostly none."""
+        if not self._often(FAULTY):
+            return ()
+        names = tuple(WAYS)
+        return tuple(
+            Failure(self.dice.randrange(writers), self.dice.randrange(1, 24), self.dice.choice(names))
+            for _ in range(self.dice.choice((1, 1, 2)))
+        )
+
+    def statement(self) -> Statement:
+        """Any statement."""
+        roll = self.dice.random()
+        for bound, make in _VERBS:
+            if roll < bound:
+                return make(self)
+        return Upgrade()
+
+    def append(self, p: int | None = None, x: Value | str = "any") -> Append:
+        """A blind append of one to three rows."""
+        rows = tuple(self.row(p, x) for _ in range(self.dice.choice((1, 1, 1, 2, 3))))
+        return Append(rows, bulk=self._often(0.3))
+
+    def update(self) -> Update:
+        """An update of one or two columns; rows may move out of the condition or into another's."""
+        return Update(self.sets(), self.where())
+
+    def delete(self) -> Delete:
+        """A delete."""
+        return Delete(self.where())
+
+    def overwrite(self) -> Overwrite:
+        """Replaces all rows."""
+        return Overwrite(tuple(self.row() for _ in range(self.dice.choice((1, 2)))))
+
+    def copy(self) -> Copy:
+        """A self-reading insert."""
+        return Copy(self.sets(), self.where())
+
+    def row(self, p: int | None = None, x: Value | str = "any") -> Row:
+        """A new row."""
+        self._next_key += 1
+        value = self.value() if isinstance(x, str) else x
+        return (self._next_key, self.group() if p is None else p, value)
+
+    def group(self) -> int:
+        """A value of ``p``."""
+        return self.dice.choice((0, 0, 1, 1, 1, 2))
+
+    def value(self) -> Value:
+        """A value of ``x``."""
+        return self.dice.choice((0, 0, 1, 1, 2, 3, None))
+
+    def sets(self) -> tuple[Assignment, ...]:
+        """One or two assignments."""
+        choices: tuple[Callable[[], tuple[Assignment, ...]], ...] = (
+            lambda: (Plus("x"),),
+            lambda: (Plus("x"),),
+            lambda: (Put("x", self.value()),),
+            lambda: (Put("p", self.group()),),
+            lambda: (Put("p", self.group()), Plus("x")),
+        )
+        return self.dice.choice(choices)()
+
+    def where(self) -> Where:
+        """A condition, mostly of one column."""
+        roll = self.dice.random()
+        if roll < 0.80:
+            return self._simple()
+        if roll < 0.87:
+            return All((self._simple(), self._simple()))
+        if roll < 0.92:
+            return Any((self._simple(), self._simple()))
+        return Not(self._simple()) if roll < 0.96 else EVERYWHERE
+
+    def _simple(self) -> Where:
+        roll = self.dice.random()
+        if roll < 0.35:
+            return Test("p", "=", self.group())
+        if roll < 0.55:
+            return Test("k", self.dice.choice(("=", "=", "<", ">=")), self.dice.randrange(1, self._next_key + 1))
+        if roll < 0.95:
+            return Test("x", self.dice.choice(("=", "<>", "<", "<=", ">", ">=")), self.dice.randrange(0, 4))
+        return Missing("x")
+
+    def _often(self, share: float) -> bool:
+        return self.dice.random() < share
+
+
+_VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
+    (0.28, Maker.append),
+    (0.62, Maker.update),
+    (0.82, Maker.delete),
+    (0.87, Maker.overwrite),
+    (0.93, Maker.copy),
+    (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
+    (0.99, lambda maker: Configure()),
+)
+
+
+# -- seeds: shapes that break naive rules ------------------------------------------------------------------------------
+
+
+def _blind_then_reader(maker: Maker) -> Sequence[Statement]:
+    """Mine changes p=1; a blind append brings p=1; then somebody copies p=1: the append may not be skipped."""
+    return (
+        Update((Put("x", maker.dice.randrange(3, 6)),), Test("p", "=", 1)),
+        maker.append(p=1, x=0),
+        Copy((Put("p", 2),), Test("p", "=", 1)),
+    )
+
+
+def _blind_then_marker(maker: Maker) -> Sequence[Statement]:
+    """The same, where the second winner changes the appended row and reads what mine makes of others."""
+    low = maker.dice.randrange(1, 3)
+    return (
+        Update((Put("x", low + 1),), Test("p", "=", 1)),
+        maker.append(p=1, x=low),
+        Update((Plus("k", 100),), Test("x", ">=", low)),
+    )
+
+
+def _write_skew(maker: Maker) -> Sequence[Statement]:
+    """Each moves its rows into what the other reads."""
+    a, b = maker.dice.sample((0, 1, 2), 2)
+    return (Update((Put("p", b),), Test("p", "=", a)), Update((Put("p", a),), Test("p", "=", b)))
+
+
+def _predecessor_by_footprint(maker: Maker) -> Sequence[Statement]:
+    """U jumps before a blind append; T, older than U, may not go before U though U reads nothing of it."""
+    return (
+        maker.append(p=1, x=0),
+        Update((Put("x", 3),), Test("p", "=", 1)),
+        Copy((Put("p", 2),), Test("p", "=", 1)),
+        maker.update(),
+    )
+
+
+def _restored(maker: Maker) -> Sequence[Statement]:
+    """Rows that were deleted come back while others run over many files."""
+    wide = (EVERYWHERE, Test("k", "<", 10), Test("x", ">=", 0), maker.where())
+    return (
+        Delete(maker.where()),
+        Restore(maker.dice.choice((1, 1, 2))),
+        Update(maker.sets(), maker.dice.choice(wide)),
+        Delete(maker.dice.choice(wide)),
+    )
+
+
+def _same_row(maker: Maker) -> Sequence[Statement]:
+    """All want one row."""
+    where = Test("k", "=", maker.dice.randrange(1, 5))
+    return tuple(
+        maker.dice.choice((Delete(where), Update((Plus("x"),), where))) for _ in range(maker.dice.choice((2, 3)))
+    )
+
+
+def _appends(maker: Maker) -> Sequence[Statement]:
+    """Blind appends beside one that changes."""
+    return (maker.update(), *(maker.append() for _ in range(maker.dice.choice((2, 3)))), maker.statement())
+
+
+def _metadata(maker: Maker) -> Sequence[Statement]:
+    """The metadata changes under the writers' feet."""
+    return (maker.dice.choice((Configure(), Upgrade())), maker.update(), maker.append(), maker.delete())
+
+
+def _overwritten(maker: Maker) -> Sequence[Statement]:
+    """Overwrites among appends."""
+    return (maker.overwrite(), maker.append(), maker.update(), maker.dice.choice((maker.overwrite(), maker.append())))
+
+
+SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
+    _blind_then_reader,
+    _blind_then_marker,
+    _write_skew,
+    _predecessor_by_footprint,
+    _restored,
+    _same_row,
+    _appends,
+    _metadata,
+    _overwritten,
+)
+"""The corpus; docs/concepts/isolation.md tells the stories of the first four."""

@@ -1,0 +1,134 @@
+"""A second reader of Delta logs, for tests: plain, slow, and written apart from the product.
+
+Knows PROTOCOL.md: commit files, ``add``, ``remove``, deletion vectors (``u`` and ``i``), Parquet. Reads commit files
+only, in the order of their versions, and *checks* what a tolerant reader would pass over: a file that is live twice, a
+``remove`` of something that is not live, a vector whose cardinality or checksum is wrong, a row count that is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from anabranch.errors import NotFound
+from anabranch.storage import Store
+from anabranch.testing.statements import COLUMNS, Row, Rows
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_MAGIC = 1681511377
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version: its commit's actions by kind, the live files after it, and their rows."""
+
+    number: int
+    info: Mapping[str, Any]
+    kinds: frozenset[str]
+    rows: Rows
+
+
+@dataclass
+class Reader:
+    """Reads every version of the table in ``store``; ``faults`` are what it found wrong, in words."""
+
+    store: Store
+    faults: list[str] = field(default_factory=list)
+    _live: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _files: dict[str, list[Row]] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], Rows] = field(default_factory=dict)
+
+    def versions(self) -> list[Version]:
+        """All versions from 0 on."""
+        names = [e.name for e in self.store.list_from("_delta_log/") if e.name.endswith(".json")]
+        expected = [f"_delta_log/{number:020}.json" for number in range(len(names))]
+        if names != expected:
+            self.faults.append(f"the log has {names}")
+        return [self._version(number, name) for number, name in enumerate(names)]
+
+    def _version(self, number: int, name: str) -> Version:
+        actions = [json.loads(line) for line in self.store.get(name).decode().splitlines() if line.strip()]
+        bodies = [(kind, body) for action in actions for kind, body in action.items()]
+        for body in (body for kind, body in bodies if kind == "remove"):
+            self._remove(number, body)
+        for body in (body for kind, body in bodies if kind == "add"):
+            self._add(number, body)
+        rows = tuple(row for path in sorted(self._live) for row in self._of(number, self._live[path]))
+        info: Mapping[str, Any] = next((body for kind, body in bodies if kind == "commitInfo"), {})
+        return Version(number, info, frozenset(kind for kind, _ in bodies), rows)
+
+    def _remove(self, number: int, body: Mapping[str, Any]) -> None:
+        live = self._live.pop(body["path"], None)
+        if live is None or live.get("deletionVector") != body.get("deletionVector"):
+            self.faults.append(f"version {number} removes {body['path']} in a state that is not live")
+
+    def _add(self, number: int, body: dict[str, Any]) -> None:
+        if body["path"] in self._live:
+            self.faults.append(f"version {number} adds {body['path']}, which is live already")
+        self._live[body["path"]] = body
+
+    def _of(self, number: int, add: Mapping[str, Any]) -> Rows:
+        vector = add.get("deletionVector")
+        key = (add["path"], json.dumps(vector, sort_keys=True))
+        if key not in self._rows:
+            rows, dead = self._physical(add), self._dead(number, add["path"], vector) if vector else BitMap64()
+            stated = json.loads(add.get("stats") or "{}").get("numRecords")
+            if (vector and stated is None) or (stated is not None and stated != len(rows)):
+                self.faults.append(f"version {number} says {stated} rows of {add['path']}, which has {len(rows)}")
+            if dead and dead.max() >= len(rows):
+                self.faults.append(f"version {number} deletes row {dead.max()} of {add['path']}, of {len(rows)}")
+            self._rows[key] = tuple(row for i, row in enumerate(rows) if i not in dead)
+        return self._rows[key]
+
+    def _physical(self, add: Mapping[str, Any]) -> list[Row]:
+        path = add["path"]
+        if path not in self._files:
+            try:
+                data = self.store.get(unquote(path))
+            except NotFound:
+                self.faults.append(f"{path} is live, and its file is not there")
+                return []
+            table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+            values = {name: None if text is None else int(text) for name, text in add["partitionValues"].items()}
+            self._files[path] = [tuple({**row, **values}.get(name) for name in COLUMNS) for row in table.to_pylist()]
+        return self._files[path]
+
+    def _dead(self, number: int, path: str, vector: Mapping[str, Any]) -> BitMap64:
+        dead = _bitmap(self._vector_bytes(number, vector))
+        if len(dead) != vector["cardinality"]:
+            self.faults.append(f"version {number}: the vector of {path} has {len(dead)} rows, not as it says")
+        return dead
+
+    def _vector_bytes(self, number: int, vector: Mapping[str, Any]) -> bytes:
+        text = vector["pathOrInlineDv"]
+        if vector["storageType"] == "i":
+            return _z85(text)[: vector["sizeInBytes"]]
+        prefix, name = text[:-20], uuid.UUID(bytes=_z85(text[-20:]))
+        file = f"{prefix}/deletion_vector_{name}.bin" if prefix else f"deletion_vector_{name}.bin"
+        start, size = vector.get("offset") or 1, vector["sizeInBytes"]
+        data = self.store.get(file)[start : start + size + 8]
+        body = data[4:-4]
+        if struct.unpack(">I", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(body),):
+            self.faults.append(f"version {number}: the vector in {file} has a wrong size or checksum")
+        return body
+
+
+def _bitmap(data: bytes) -> BitMap64:
+    assert struct.unpack("<I", data[:4]) == (_MAGIC,), "not a portable 64-bit bitmap"
+    return BitMap64.deserialize(data[4:])
+
+
+def _z85(text: str) -> bytes:
+    words = [text[i : i + 5] for i in range(0, len(text), 5)]
+    numbers = [sum(_Z85.index(c) * 85 ** (4 - i) for i, c in enumerate(word)) for word in words]
+    return b"".join(struct.pack(">I", number) for number in numbers)

@@ -1,0 +1,335 @@
+"""Runs: a plan played on the product, and everything that was seen.
+
+Knows commands, stores and the scheduler. Judges nothing (`anabranch.testing.verdicts` does). Each run has a table of
+its own in memory, a clock of its own and names of its own, so that runs do not know of each other and repeat exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from anabranch.commands.append import Append as AppendCommand
+from anabranch.commands.opening import open_log
+from anabranch.errors import (
+    AnabranchError,
+    CommitOutcomeUnknown,
+    DeltaConcurrentModificationException,
+    PutOutcomeUnknown,
+    StoreError,
+    StoreFull,
+    StorePermissionDenied,
+)
+from anabranch.log.log import forget, remember
+from anabranch.log.snapshot import Snapshot
+from anabranch.storage.open import mounted
+from anabranch.testing.engine import ArrowEngine
+from anabranch.testing.plans import Failure, Plan, Setup, schedule_of
+from anabranch.testing.reading import Reader, Version
+from anabranch.testing.scheduling import Killed, NoProgress, Scheduler, current_task
+from anabranch.testing.statements import Statement
+from anabranch.testing.stores import Call, DictStore, Kept, Watched
+from anabranch.testing.verbs import Done, Session, play, table_of
+from anabranch.transaction.patience import Chance, Patience
+
+PATIENCE = Patience(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
+_HANGS_SECONDS = 300.0
+_EPOCH_MS = 1_800_000_000_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way for a call to fail: the error, or None for the death of the writer; ``after`` the effect or before it;
+    ``lasts`` where every later call of the writer fails too; ``hangs`` where time passes first.
+    """
+
+    error: type[StoreError] | None
+    after: bool = False
+    lasts: bool = False
+    hangs: bool = False
+
+
+WAYS: Mapping[str, Way] = {
+    "request lost": Way(PutOutcomeUnknown),
+    "reply lost": Way(PutOutcomeUnknown, after=True),
+    "disk full": Way(StoreFull),
+    "permission denied": Way(StorePermissionDenied),
+    "hangs, request lost": Way(PutOutcomeUnknown, hangs=True),
+    "hangs, reply lost": Way(PutOutcomeUnknown, after=True, hangs=True),
+    "cut off": Way(PutOutcomeUnknown, lasts=True),
+    "cut off, reply lost": Way(PutOutcomeUnknown, after=True, lasts=True),
+    "killed": Way(None),
+    "killed after": Way(None, after=True),
+}
+"""All ways, by name."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """What one writer did: when (in steps), between which versions of the table, and what it was told.
+
+    ``told`` is one of ``committed``, ``nothing`` (no row to change), ``refused`` (a conflict), ``failed`` (any other
+    documented error), ``unknown`` (`CommitOutcomeUnknown`), ``killed``, and ``broken`` (an error not documented).
+    """
+
+    who: int
+    statement: Statement
+    began: int
+    ended: int
+    first_version: int
+    last_version: int
+    told: str
+    version: int | None = None
+    changed: int | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A moment: who came where; ``step`` counts moments over all writers."""
+
+    step: int
+    who: int
+    moment: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Everything that was seen of one plan.
+
+    Attributes:
+        base: the version that the writers began with. calls: how many calls of the store each writer made. turns: the
+        switches between writers, for a `Script`. faults: what the reader found wrong in the log. stuck: why it did not
+        come to an end.
+    """
+
+    plan: Plan
+    base: int
+    acts: tuple[Act, ...]
+    versions: tuple[Version, ...]
+    events: tuple[Event, ...]
+    calls: Mapping[int, Sequence[Call]]
+    turns: tuple[tuple[int, int], ...]
+    faults: tuple[str, ...] = ()
+    stuck: str | None = None
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+
+
+def run(plan: Plan) -> History:
+    """Play a plan."""
+    return _Run(plan).play()
+
+
+@contextmanager
+def reopened(history: History) -> Iterator[str]:
+    """The table as a history left it, at the location that the block is given."""
+    store = DictStore(f"memory://laboratory/after-{next(_numbers)}", history.kept)
+    with mounted(store) as location:
+        try:
+            yield location
+        finally:
+            forget(location)
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._schedule, self._number = plan, schedule_of(plan), next(_numbers)
+        self._base = _base(plan.setup)
+        self._clock_ms = float(_EPOCH_MS)
+        self._store = DictStore(self._base.url, self._base.kept, self._now_ms)
+        self._scheduler = Scheduler(self._schedule)
+        self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
+        self._events: list[Event] = []
+        self._acts: dict[int, Act] = {}
+
+    def play(self) -> History:
+        remember(self._base.snapshot)
+        stuck = None
+        with mounted(self._stage):
+            try:
+                self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
+            except NoProgress as error:
+                stuck = str(error)
+            finally:
+                forget(self._base.url)
+        reader = Reader(self._store)
+        versions = reader.versions()
+        return History(
+            plan=self._plan,
+            base=self._base.snapshot.version,
+            acts=tuple(self._acts[who] for who in sorted(self._acts)),
+            versions=tuple(versions),
+            events=tuple(self._events),
+            calls=self._stage.of,
+            turns=tuple(self._schedule.turns),
+            faults=tuple(reader.faults),
+            stuck=stuck,
+            kept=self._store.kept,
+        )
+
+    def _task(self, who: int) -> Callable[[], None]:
+        return lambda: self._act(who, self._plan.statements[who])
+
+    def _act(self, who: int, statement: Statement) -> None:
+        began, first = self._scheduler.step, self._newest()
+        self._events.append(Event(began, who, "begins"))
+        told, done, error = _told(statement, self._session(who))
+        self._events.append(Event(self._scheduler.step, who, told))
+        self._acts[who] = Act(
+            who=who,
+            statement=done.statement if done else statement,
+            began=began,
+            ended=self._scheduler.step,
+            first_version=first,
+            last_version=self._newest(),
+            told=told,
+            version=done.version if done else None,
+            changed=done.changed if done else None,
+            error=error,
+        )
+
+    def _session(self, who: int) -> Session:
+        # the run's number too: vectors are kept by name, and no two runs may mean two things by one
+        ids = (UUID(int=((who + 1) << 96) | (self._number << 32) | n) for n in count(1))
+        chance = Chance(
+            now_ms=self._now_ms,
+            seconds=lambda: self._clock_ms / 1000,
+            sleep=self._sleep,
+            random=lambda: 1.0,
+            new_id=lambda: next(ids),
+            user=lambda: f"writer {who}",
+        )
+        engine = ArrowEngine(chance.new_id)
+        return Session(self._store.url, self._store, engine, PATIENCE, chance, name_of(who))
+
+    def _newest(self) -> int:
+        return sum(name.startswith("_delta_log/0") and name.endswith(".json") for name in self._store.kept) - 1
+
+    def _now_ms(self) -> int:
+        self._clock_ms += 1
+        return int(self._clock_ms)
+
+    def _sleep(self, seconds: float) -> None:
+        self._clock_ms += seconds * 1000
+        self._moment("sleep")
+
+    def _hang(self) -> None:
+        self._clock_ms += _HANGS_SECONDS * 1000
+
+    def _moment(self, moment: str) -> None:
+        who = current_task()
+        if who is not None:
+            self._scheduler.pause(moment)
+            self._events.append(Event(self._scheduler.step, who, moment))
+
+
+def _told(statement: Statement, session: Session) -> tuple[str, Done | None, BaseException | None]:
+    try:
+        done = play(statement, session)
+    except DeltaConcurrentModificationException as error:
+        return "refused", None, error
+    except CommitOutcomeUnknown as error:
+        return "unknown", None, error
+    except AnabranchError as error:
+        return "failed", None, error
+    except Killed as error:
+        return "killed", None, error
+    except Exception as error:  # an error that nothing documents is what the laboratory looks for
+        return "broken", None, error
+    return ("nothing" if done.version is None else "committed"), done, None
+
+
+def name_of(who: int) -> str:
+    """How the transactions of a writer begin, by which its commits are known again."""
+    return f"{who + 1:08x}"
+
+
+class _Stage(Watched):
+    """The store as the writers see it: each call is a moment, and some fail."""
+
+    def __init__(
+        self, inner: DictStore, moment: Callable[[str], None], hang: Callable[[], None], failures: Sequence[Failure]
+    ) -> None:
+        super().__init__(inner)
+        self.of: dict[int, list[Call]] = {}
+        self._moment, self._hang = moment, hang
+        self._failures = {(each.who, each.call): WAYS[each.how] for each in failures}
+        self._lasting: dict[int, Way] = {}
+
+    def _run(self, method: str, about: Any, *rest: Any) -> Any:
+        who = current_task()
+        if who is None:  # a thread of the product's own pools
+            return getattr(self.inner, method)(about, *rest)
+        self._moment(f"{method} {about}")
+        calls = self.of.setdefault(who, [])
+        call = Call(len(calls) + 1, method, about)
+        calls.append(call)
+        way = self._lasting.get(who) or self._failures.get((who, call.number))
+        if way is None:
+            return getattr(self.inner, method)(about, *rest)
+        return self._fail(way, who, call, rest)
+
+    def _fail(self, way: Way, who: int, call: Call, rest: Sequence[Any]) -> Any:
+        if way.after and who not in self._lasting:
+            getattr(self.inner, call.method)(call.about, *rest)
+        if way.hangs:
+            self._hang()
+        if way.lasts or way.error is None:
+            self._lasting[who] = way
+        if way.error is None:
+            raise Killed(f"writer {who} dies at {call.method} {call.about}")
+        kind = way.error if call.is_put or way.error is not PutOutcomeUnknown else StoreError
+        raise kind(name=str(call.about), root=self.url, reason="as the plan says.")
+
+
+@dataclass(frozen=True)
+class _Base:
+    """A table to start from, made once for many histories."""
+
+    url: str
+    kept: Mapping[str, Kept]
+    snapshot: Snapshot
+
+
+_bases: dict[Setup, _Base] = {}
+_numbers = count()
+
+
+def _base(setup: Setup) -> _Base:
+    if setup not in _bases:
+        _bases[setup] = _built(setup)
+    return _bases[setup]
+
+
+def _built(setup: Setup) -> _Base:
+    store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: _EPOCH_MS)
+    ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
+    chance = Chance(now_ms=lambda: _EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
+    with mounted(store) as location:
+        for rows in setup.files:
+            partition_by = ("p",) if setup.partitioned else None
+            AppendCommand(location, partition_by, _properties(setup)).run(table_of(rows), chance=chance)
+        for statement in setup.before:
+            play(statement, Session(location, store, ArrowEngine(chance.new_id), PATIENCE, chance, "before"))
+        snapshot = open_log(location).snapshot()
+        _ = snapshot.files
+        forget(location)
+    return _Base(store.url, dict(store.kept), snapshot)
+
+
+def _properties(setup: Setup) -> dict[str, str]:
+    return {
+        "delta.isolationLevel": setup.isolation,
+        "anabranch.conflictResolution": setup.resolution,
+        "delta.enableDeletionVectors": str(setup.vectors).lower(),
+        "delta.checkpointInterval": str(setup.checkpoints),
+    }
+
+
+__all__ = ["WAYS", "Act", "Event", "History", "Way", "name_of", "reopened", "run"]

@@ -1,0 +1,291 @@
+"""Statements as data, and as functions from rows to rows.
+
+This is what the laboratory believes, written apart from the product: own predicates, own three-valued logic, own
+arithmetic. Knows SQL's meaning of a few verbs; knows nothing of files, logs or versions. Pure.
+
+A row is a tuple in the order of `COLUMNS`: ``k`` tells rows apart where they came in, ``p`` may partition, ``x`` may
+be NULL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Union
+
+COLUMNS = ("k", "p", "x")
+Value = int | None
+Row = tuple[Value, ...]
+Rows = tuple[Row, ...]
+
+_OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Test:
+    """``column op value``; unknown where the column is NULL."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    column: str
+    op: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.op} {self.value}"
+
+    def truth(self, row: Row) -> bool | None:
+        """TRUE, FALSE or unknown (None)."""
+        found = row[COLUMNS.index(self.column)]
+        return None if found is None else _OPERATORS[self.op](found, self.value)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """``column IS NULL``; never unknown."""
+
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.column} IS NULL"
+
+    def truth(self, row: Row) -> bool | None:
+        """TRUE or FALSE."""
+        return row[COLUMNS.index(self.column)] is None
+
+
+@dataclass(frozen=True)
+class Not:
+    """``NOT (part)``; unknown stays unknown."""
+
+    part: Where
+
+    def __str__(self) -> str:
+        return f"NOT ({self.part})"
+
+    def truth(self, row: Row) -> bool | None:
+        """TRUE, FALSE or unknown."""
+        found = self.part.truth(row)
+        return None if found is None else not found
+
+
+@dataclass(frozen=True)
+class All:
+    """``a AND b …``; TRUE of nothing at all."""
+
+    parts: tuple[Where, ...] = ()
+
+    def __str__(self) -> str:
+        return " AND ".join(f"({part})" for part in self.parts) or "true"
+
+    def truth(self, row: Row) -> bool | None:
+        """FALSE if any part is, else unknown if any part is."""
+        found = [part.truth(row) for part in self.parts]
+        return False if False in found else None if None in found else True
+
+
+@dataclass(frozen=True)
+class Any:
+    """``a OR b …``."""
+
+    parts: tuple[Where, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(f"({part})" for part in self.parts)
+
+    def truth(self, row: Row) -> bool | None:
+        """TRUE if any part is, else unknown if any part is."""
+        found = [part.truth(row) for part in self.parts]
+        return True if True in found else None if None in found else False
+
+
+Where = Union[Test, Missing, Not, All, Any]  # noqa: UP007 (names that stand further down)
+EVERYWHERE = All()
+
+
+# -- new values --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Put:
+    """``column = value``."""
+
+    column: str
+    value: Value
+
+    def __str__(self) -> str:
+        return f"{self.column} = {'NULL' if self.value is None else self.value}"
+
+    def of(self, row: Row) -> Value:
+        """The new value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Plus:
+    """``column = column + step``; NULL stays NULL."""
+
+    column: str
+    step: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.column} + {self.step}"
+
+    def of(self, row: Row) -> Value:
+        """The new value."""
+        found = row[COLUMNS.index(self.column)]
+        return None if found is None else found + self.step
+
+
+Assignment = Put | Plus
+
+
+def assigned(row: Row, sets: Iterable[Assignment]) -> Row:
+    """The new image of a row; all assignments see the old one."""
+    new = list(row)
+    for each in sets:
+        new[COLUMNS.index(each.column)] = each.of(row)
+    return tuple(new)
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Append:
+    """INSERT of rows that are at hand: it reads nothing. ``bulk`` takes the engine's writer."""
+
+    rows: Rows
+    bulk: bool = False
+
+    def __str__(self) -> str:
+        return f"INSERT {_listed(self.rows)}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """The rows after it, and how many it says to have changed (None: it does not say)."""
+        return rows + self.rows, None
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """INSERT OVERWRITE: every row is replaced."""
+
+    rows: Rows
+
+    def __str__(self) -> str:
+        return f"INSERT OVERWRITE {_listed(self.rows)}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        return self.rows, None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE WHERE."""
+
+    where: Where
+
+    def __str__(self) -> str:
+        return f"DELETE WHERE {self.where}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        kept = tuple(row for row in rows if self.where.truth(row) is not True)
+        return kept, len(rows) - len(kept)
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE SET … WHERE."""
+
+    sets: tuple[Assignment, ...]
+    where: Where
+
+    def __str__(self) -> str:
+        return f"UPDATE SET {', '.join(map(str, self.sets))} WHERE {self.where}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        hit = [self.where.truth(row) is True for row in rows]
+        new = tuple(assigned(row, self.sets) if yes else row for row, yes in zip(rows, hit, strict=True))
+        return new, sum(hit)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """INSERT INTO t SELECT … FROM t WHERE: it reads the table, in one step, as another engine's commit."""
+
+    sets: tuple[Assignment, ...]
+    where: Where
+
+    def __str__(self) -> str:
+        return f"INSERT SELECT {', '.join(map(str, self.sets))} FROM t WHERE {self.where} (another engine)"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        return rows + tuple(assigned(row, self.sets) for row in rows if self.where.truth(row) is True), None
+
+
+@dataclass(frozen=True)
+class Restore:
+    """RESTORE to ``back`` versions ago, in one step, as another engine's commit; ``rows`` are set when it has run."""
+
+    back: int
+    rows: Rows | None = None
+
+    def __str__(self) -> str:
+        return f"RESTORE {self.back} versions back (another engine)"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """The rows of the old version: a constant, once it has run."""
+        assert self.rows is not None, "a restore is a function of rows once it has run"
+        return self.rows, None
+
+
+@dataclass(frozen=True)
+class Configure:
+    """ALTER TABLE SET TBLPROPERTIES of something that touches no row, as another engine's commit."""
+
+    def __str__(self) -> str:
+        return "SET TBLPROPERTIES (another engine)"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, None
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """A writer feature that nobody here knows, as another engine's commit; nothing of ours may land after it."""
+
+    def __str__(self) -> str:
+        return "ADD FEATURE unknownHere (another engine)"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, None
+
+
+Statement = Append | Overwrite | Delete | Update | Copy | Restore | Configure | Upgrade
+
+
+def bag(rows: Iterable[Row]) -> Counter[Row]:
+    """Rows without their order: two tables are equal if their bags are."""
+    return Counter(rows)
+
+
+def _listed(rows: Rows) -> str:
+    return ", ".join("(" + ", ".join("NULL" if v is None else str(v) for v in row) + ")" for row in rows)

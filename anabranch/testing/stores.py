@@ -1,0 +1,212 @@
+"""Stores for tests: one in a dictionary, and one that tells of every call.
+
+Knows the contract of stores and nothing of tables. Guarantee: `DictStore` keeps the whole contract
+(`anabranch.storage.contract`), so that what holds above it holds above any other store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from anabranch.errors import AlreadyExists, NotFound
+from anabranch.storage.contract import Entry, Store, checked, checked_folder
+
+
+class Kept(NamedTuple):
+    """The bytes under a name, when they came, and which put of this store it was."""
+
+    data: bytes
+    modified_ms: int
+    number: int
+
+
+class DictStore:
+    """A store in memory: fast, shared by the threads of one process, and copied in no time.
+
+    Args:
+        url: what it calls itself; `anabranch.testing.mounted` lets commands find it by that.
+        kept: what it holds at first, such as another store's `kept`.
+
+    Example:
+        >>> with mounted(DictStore("memory://shop/orders")) as location:
+        ...     Append(location).run([{"id": 1}])
+    """
+
+    def __init__(
+        self,
+        url: str,
+        kept: Mapping[str, Kept] | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.url = url
+        self._kept = dict(kept or {})
+        self._now_ms, self._lock = now_ms, threading.Lock()
+        self._puts = max((each.number for each in self._kept.values()), default=0)
+
+    @property
+    def kept(self) -> Mapping[str, Kept]:
+        """All that it holds."""
+        return self._kept
+
+    def get(self, name: str) -> bytes:
+        """All bytes of a name."""
+        found = self._kept.get(checked(name, self.url))
+        if found is None:
+            raise NotFound(name=name, root=self.url)
+        return found.data
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """Some bytes of a name."""
+        if length < 0:
+            raise ValueError(f"cannot read {length} bytes")
+        return self.get(name)[start:][:length]
+
+    def head(self, name: str) -> Entry | None:
+        """The entry of a name."""
+        found = self._kept.get(checked(name, self.url))
+        return None if found is None else _entry(name, found)
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """Create a name, if nobody has."""
+        with self._lock:
+            if checked(name, self.url) in self._kept:
+                raise AlreadyExists(name=name, root=self.url)
+            self._keep(name, data)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Create or replace a name."""
+        with self._lock:
+            self._keep(checked(name, self.url), data)
+
+    def list_from(self, start: str) -> list[Entry]:
+        """The entries of one folder from a name on."""
+        folder = start[: start.rfind("/") + 1]
+        checked_folder(folder, self.url)
+        inside = len(folder)
+        return self._entries(lambda name: name >= start and name.startswith(folder) and "/" not in name[inside:])
+
+    def list_all(self, prefix: str = "") -> list[Entry]:
+        """Every entry below a folder."""
+        folder = checked_folder(prefix, self.url)
+        return self._entries(lambda name: not folder or name.startswith(folder + "/"))
+
+    def delete(self, name: str) -> None:
+        """Remove a name."""
+        with self._lock:
+            self._kept.pop(checked(name, self.url), None)
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Nothing is more durable here than it is."""
+        for name in names:
+            checked(name, self.url)
+
+    def _keep(self, name: str, data: bytes) -> None:
+        self._puts += 1
+        self._kept[name] = Kept(bytes(data), self._now_ms(), self._puts)
+
+    def _entries(self, wanted: Callable[[str], bool]) -> list[Entry]:
+        with self._lock:
+            return [_entry(name, self._kept[name]) for name in sorted(filter(wanted, self._kept))]
+
+
+def _entry(name: str, kept: Kept) -> Entry:
+    return Entry(name, len(kept.data), kept.modified_ms, str(kept.number))
+
+
+PUTS = ("put_if_absent", "put")
+CALLS = (*PUTS, "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its number from 1, its name, and the name or names it is about."""
+
+    number: int
+    method: str
+    about: Any
+
+    @property
+    def is_put(self) -> bool:
+        """Whether it is one of the two puts."""
+        return self.method in PUTS
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether it tries to place a commit."""
+        return self.method == "put_if_absent" and str(self.about).endswith(".json")
+
+
+Decision = Callable[[Call], Exception | None]
+"""Says of a call with which error it fails, if it does; may also wait, count or start something."""
+
+
+class Watched:
+    """A store over ``inner``: each call is told to ``before`` and ``after``, which say whether it fails there.
+
+    An error of ``before`` comes instead of the call's effect; one of ``after`` hides that it took effect.
+
+    Attributes:
+        calls: all calls so far.
+
+    Example:
+        >>> store = Watched(open_store("/data/flights"), before=lambda call: print(call.method, call.about))
+    """
+
+    def __init__(self, inner: Store, before: Decision = lambda call: None, after: Decision = lambda call: None) -> None:
+        self.inner, self.before, self.after = inner, before, after
+        self.calls: list[Call] = []
+
+    @property
+    def url(self) -> str:
+        """The inner store's URL."""
+        return self.inner.url
+
+    def get(self, name: str) -> bytes:
+        """As the contract says."""
+        return self._run("get", name)
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """As the contract says."""
+        return self._run("read_range", name, start, length)
+
+    def head(self, name: str) -> Entry | None:
+        """As the contract says."""
+        return self._run("head", name)
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """As the contract says."""
+        self._run("put_if_absent", name, data)
+
+    def put(self, name: str, data: bytes) -> None:
+        """As the contract says."""
+        self._run("put", name, data)
+
+    def list_from(self, start: str) -> list[Entry]:
+        """As the contract says."""
+        return self._run("list_from", start)
+
+    def list_all(self, prefix: str = "") -> list[Entry]:
+        """As the contract says."""
+        return self._run("list_all", prefix)
+
+    def delete(self, name: str) -> None:
+        """As the contract says."""
+        self._run("delete", name)
+
+    def sync(self, names: Iterable[str]) -> None:
+        """As the contract says."""
+        self._run("sync", list(names))
+
+    def _run(self, method: str, about: Any, *rest: Any) -> Any:
+        call = Call(len(self.calls) + 1, method, about)
+        self.calls.append(call)
+        if (error := self.before(call)) is not None:
+            raise error
+        result = getattr(self.inner, method)(about, *rest)
+        if (error := self.after(call)) is not None:
+            raise error
+        return result

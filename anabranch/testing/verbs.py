@@ -1,0 +1,162 @@
+"""Verbs: how each statement of the laboratory is run on the product.
+
+Knows the commands; each later verb gets its line here. A `Session` is what one writer has: its location, its engine,
+its clock and its dice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.append import Append as AppendCommand
+from anabranch.commands.change import Outcome
+from anabranch.commands.delete import Delete as DeleteCommand
+from anabranch.commands.update import Update as UpdateCommand
+from anabranch.commands.write import Write as WriteCommand
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.schema import Field, Struct
+from anabranch.sql import Context, condition
+from anabranch.storage import Store
+from anabranch.testing.engine import ArrowEngine
+from anabranch.testing.foreign import OtherEngine
+from anabranch.testing.reading import Reader
+from anabranch.testing.statements import (
+    COLUMNS,
+    Append,
+    Assignment,
+    Configure,
+    Copy,
+    Delete,
+    Overwrite,
+    Plus,
+    Restore,
+    Row,
+    Rows,
+    Statement,
+    Update,
+    Upgrade,
+)
+from anabranch.transaction.patience import Chance, Patience
+
+SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
+ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
+_NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with."""
+
+    location: str
+    store: Store
+    engine: ArrowEngine
+    patience: Patience
+    chance: Chance
+    name: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a statement said: the version at which it stands (None: it had nothing to do) and the rows it changed."""
+
+    version: int | None
+    changed: int | None
+    statement: Statement
+
+
+def play(statement: Statement, session: Session) -> Done:
+    """Run a statement; its errors are the product's."""
+    return _VERBS[type(statement)](statement, session)
+
+
+def table_of(rows: Rows) -> pa.Table:
+    """Rows as Arrow."""
+    return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schema=ARROW)
+
+
+@lru_cache(maxsize=4096)
+def condition_of(text: str) -> Condition:
+    """A condition as the product understands its SQL."""
+    return condition(text, Context("lab", SCHEMA, _NOW, "UTC", lambda names: True))
+
+
+def _append(statement: Append, session: Session) -> Done:
+    if statement.bulk:
+        command = WriteCommand(session.location, "append")
+        done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    else:
+        rows = table_of(statement.rows)
+        done = AppendCommand(session.location).run(rows, patience=session.patience, chance=session.chance)
+    return Done(done.version if done else None, None, statement)
+
+
+def _overwrite(statement: Overwrite, session: Session) -> Done:
+    command = WriteCommand(session.location, "overwrite")
+    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    return Done(done.version if done else None, None, statement)
+
+
+def _delete(statement: Delete, session: Session) -> Done:
+    command = DeleteCommand(session.location, condition_of(str(statement.where)))
+    return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
+
+
+def _update(statement: Update, session: Session) -> Done:
+    sets = {each.column: _value(each) for each in statement.sets}
+    command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
+    return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
+
+
+def _value(assignment: Assignment) -> Any:
+    if not isinstance(assignment, Plus):
+        return assignment.value
+    column, step = assignment.column, assignment.step
+    return lambda row: None if row[column] is None else row[column] + step
+
+
+def _changed(statement: Statement, outcome: Outcome) -> Done:
+    return Done(outcome.committed.version if outcome.committed else None, outcome.rows, statement)
+
+
+def _copy(statement: Copy, session: Session) -> Done:
+    read = Reader(session.store).versions()[-1].rows
+    new, _ = statement.apply(read)
+    return Done(_other(session).insert(new[len(read) :], blind=False), None, statement)
+
+
+def _restore(statement: Restore, session: Session) -> Done:
+    versions = Reader(session.store).versions()
+    back = versions[max(len(versions) - 1 - statement.back, 0)]
+    return Done(_other(session).restore(back.number), None, replace(statement, rows=back.rows))
+
+
+def _configure(statement: Configure, session: Session) -> Done:
+    return Done(_other(session).configure(), None, statement)
+
+
+def _upgrade(statement: Upgrade, session: Session) -> Done:
+    return Done(_other(session).upgrade(), None, statement)
+
+
+def _other(session: Session) -> OtherEngine:
+    return OtherEngine(session.store, session.name)
+
+
+_VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
+    Append: _append,
+    Overwrite: _overwrite,
+    Delete: _delete,
+    Update: _update,
+    Copy: _copy,
+    Restore: _restore,
+    Configure: _configure,
+    Upgrade: _upgrade,
+}
+
+__all__ = ["ARROW", "SCHEMA", "Done", "Row", "Session", "condition_of", "play", "table_of"]

@@ -1,0 +1,200 @@
+"""Verdicts: what is wrong with a history, and which refusals were not needed.
+
+Knows what was seen and what the oracle says. Pure. Every rule here is a promise of the product:
+
+- every version has a serial order at the table's level, and every count that was reported fits it;
+- what was acknowledged is in the log once, at the version that was told; what was refused or failed is not in it;
+- a statement that said "nothing to change" ran on a version in which nothing matched;
+- no commit lands over a change of metadata or protocol that it has not read, and none after an unknown writer feature;
+- the log is whole: no file is live twice, no vector or row count is wrong;
+- every history ends, and every error is a documented one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anabranch.errors import DeltaConcurrentModificationException, UnsupportedFeature
+from anabranch.testing.oracle import Landed, first_unexplained, serial_order
+from anabranch.testing.runs import Act, History, name_of
+from anabranch.testing.statements import Configure, Copy, Restore, Rows, Statement, Upgrade, bag
+
+FOREIGN = (Copy, Restore, Configure, Upgrade)
+"""Statements that another engine runs in one step."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken promise: its ``kind`` is one word, for counting; ``text`` says what was seen."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+def violations(history: History) -> list[Violation]:
+    """Everything that is wrong."""
+    if history.stuck:
+        return [Violation("stuck", history.stuck)]
+    commits = _commits(history)
+    return [
+        *(Violation("log", fault) for fault in history.faults),
+        *_unexpected_errors(history),
+        *_outcomes(history, commits),
+        *_idle(history),
+        *_unread_heads(history, commits),
+        *_order(history, commits),
+    ]
+
+
+def landed(history: History) -> list[Landed]:
+    """The transactions that stand in the log."""
+    commits = _commits(history)
+    return [
+        Landed(
+            who=act.who,
+            statement=act.statement,
+            version=commits[act.who][0],
+            began=act.began,
+            ended=act.ended if act.told == "committed" else None,
+            reported=act.changed if act.told == "committed" else None,
+        )
+        for act in history.acts
+        if commits.get(act.who)
+    ]
+
+
+# -- promises ----------------------------------------------------------------------------------------------------------
+
+
+def _commits(history: History) -> Mapping[int, list[int]]:
+    """The versions of each writer."""
+    found: dict[int, list[int]] = {}
+    names = {name_of(act.who): act.who for act in history.acts}
+    for version in history.versions[history.base + 1 :]:
+        who = names.get(str(version.info.get("txnId", ""))[:8])
+        if who is not None:
+            found.setdefault(who, []).append(version.number)
+    return found
+
+
+def _unexpected_errors(history: History) -> Iterator[Violation]:
+    upgraded = any(isinstance(act.statement, Upgrade) for act in history.acts)
+    for act in history.acts:
+        expected = bool(history.plan.failures) or (upgraded and isinstance(act.error, UnsupportedFeature))
+        if act.told == "broken" or (act.told in ("failed", "unknown") and not expected):
+            yield Violation("error", f"writer {act.who} was told {type(act.error).__name__}: {act.error}")
+
+
+def _outcomes(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
+    for act in history.acts:
+        at = commits.get(act.who, [])
+        if len(at) > 1:
+            yield Violation("twice", f"writer {act.who} stands in the log at {at}")
+        if act.told == "committed" and act.version not in at:
+            yield Violation("lost", f"writer {act.who} was told version {act.version}, and the log has it at {at}")
+        if act.told in ("refused", "failed", "nothing", "broken") and at:
+            yield Violation("undead", f"writer {act.who} was told {act.told!r}, and stands in the log at {at}")
+
+
+def _idle(history: History) -> Iterator[Violation]:
+    for act in history.acts:
+        if act.told != "nothing":
+            continue
+        window = history.versions[act.first_version : act.last_version + 1]
+        if not any(act.statement.apply(version.rows)[1] == 0 for version in window):
+            yield Violation("idle", f"writer {act.who} found nothing to change, and there always was something")
+
+
+def _unread_heads(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
+    """Commits that landed over metadata or a protocol which they had not read."""
+    upgraded = False
+    for version in history.versions[history.base + 1 :]:
+        read = version.info.get("readVersion")
+        ours = "readVersion" in version.info
+        between = history.versions[(read if read is not None else version.number) + 1 : version.number]
+        if any(unread.kinds & {"metaData", "protocol"} for unread in between):
+            yield Violation("stale", f"version {version.number} read {read} and landed over a change of metadata")
+        if upgraded and ours:
+            yield Violation("feature", f"version {version.number} was written under a feature that nobody here knows")
+        upgraded = upgraded or "protocol" in version.kinds
+
+
+def _order(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
+    level, initial = history.plan.setup.isolation, history.versions[history.base].rows
+    if bag(initial) != bag(history.plan.setup.rows):
+        yield Violation("rows", f"the table began with {sorted(initial, key=str)}")
+    there, seen = landed(history), {version.number: version.rows for version in history.versions}
+    if serial_order(initial, there, seen, level=level) is None:
+        version = first_unexplained(initial, there, seen, level=level)
+        what = "the counts that were reported have" if version is None else f"version {version} has"
+        yield Violation("order", f"{what} no serial order at {level}")
+
+
+# -- precision ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal: between which verbs, and whether what was staged would have had a serial order after all."""
+
+    mine: str
+    winner: str
+    was_needed: bool
+
+
+def refusals(history: History) -> list[Refusal]:
+    """Every refusal of a history."""
+    by_version = {each.version: each.statement for each in landed(history)}
+    found = []
+    for act in history.acts:
+        if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
+            continue
+        winner = act.error.facts.get("winner_version")
+        verb = type(by_version[winner]).__name__ if winner in by_version else "none"
+        found.append(Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act)))
+    return found
+
+
+def _had_an_order(history: History, act: Act) -> bool:
+    """Whether exactly what the writer had staged, put behind the newest version it saw, would be explained."""
+    known = history.versions[: act.last_version + 1]
+    before = [each for each in landed(history) if each.version <= act.last_version]
+    seen = {version.number: version.rows for version in known}
+    for base in known[act.first_version :]:
+        after = _staged(act.statement, base.rows, known[-1].rows)
+        if after is None:
+            continue
+        mine = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
+        if serial_order(
+            history.versions[history.base].rows,
+            [*before, mine],
+            {**seen, mine.version: after},
+            level=history.plan.setup.isolation,
+        ):
+            return True
+    return False
+
+
+def _staged(statement: Statement, base: Rows, newest: Rows) -> Rows | None:
+    """The newest rows with what the statement takes from and adds to its base; None where a row it takes is gone."""
+    after = statement.apply(base)[0]
+    taken, brought = bag(base) - bag(after), bag(after) - bag(base)
+    if taken - bag(newest):
+        return None
+    return tuple((bag(newest) - taken + brought).elements())
+
+
+def counted(found: Sequence[Refusal]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Per pair of verbs (mine, winner): refusals in all, and those that had a serial order."""
+    table: dict[tuple[str, str], tuple[int, int]] = {}
+    for each in found:
+        total, needless = table.get((each.mine, each.winner), (0, 0))
+        table[each.mine, each.winner] = (total + 1, needless + (not each.was_needed))
+    return table
+
+
+__all__ = ["FOREIGN", "Refusal", "Violation", "counted", "landed", "refusals", "violations"]

@@ -1,0 +1,163 @@
+"""Mutants: the product with one rule broken, each of which the laboratory must catch.
+
+Knows the product's inside, on purpose. A laboratory that cannot fail proves nothing; a mutant that survives means that
+its histories never come near that rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.commands import change, insert
+from anabranch.errors import PutOutcomeUnknown, StoreError
+from anabranch.log.commits import Commit
+from anabranch.protocol import skipping
+from anabranch.transaction import commit, conflicts, net, place, rebase
+from anabranch.transaction.footprint import Transaction
+
+Patches = Sequence[tuple[Any, str, Any]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One broken rule: ``patches`` are (module, name, what stands there instead)."""
+
+    name: str
+    patches: Patches
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """Within the block the product is broken."""
+        with ExitStack() as stack:
+            for module, name, instead in self.patches:
+                stack.enter_context(patch.object(module, name, instead))
+            yield
+
+
+def _without(rules: str, *names: str) -> Patches:
+    kept = tuple(rule for rule in getattr(conflicts, rules) if rule.__name__ not in names)
+    assert len(kept) == len(getattr(conflicts, rules)) - len(names), "no such rule"
+    return ((conflicts, rules, kept),)
+
+
+def _clear(*anything: Any, **more: Any) -> conflicts.Clear:
+    return conflicts.Clear()
+
+
+def _nothing(*anything: Any, **more: Any) -> None:
+    return None
+
+
+# -- the cut -----------------------------------------------------------------------------------------------------------
+
+
+def _skipping_every_blind_winner(mine: Transaction, window: Sequence[Commit], hands: Any) -> conflicts.Verdict:
+    """ "Blind appends cannot conflict": all of them are skipped, wherever they stand."""
+    if mine.serializable or not window:
+        return _judge(mine, window, hands)
+    seeing = [winner for winner in window if not net.is_blind_append(winner)]
+    verdict = _judge(mine, seeing, hands)
+    return replace(verdict, behind=window) if verdict.behind else verdict
+
+
+def _blind_by_actions(winner: Commit) -> bool:
+    """Any winner that only adds counts as blind, whatever it read."""
+    return len(winner.removes) == 0 and not winner.head.kinds & {"metaData", "protocol"}
+
+
+def _before_everything(mine: Transaction, window: Sequence[Commit]) -> int:
+    return len(window) if mine.serializable else 0
+
+
+_judge = conflicts.judge
+_cut = conflicts._cut
+
+
+# -- carrying over -----------------------------------------------------------------------------------------------------
+
+
+def _union_of_anything(before: BitMap64, after: BitMap64) -> tuple[BitMap64, BitMap64]:
+    return after - before, BitMap64()
+
+
+def _not_repointed(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
+    return mine
+
+
+def _vectors_not_joined(mine: Transaction, path: str) -> BitMap64:
+    return BitMap64(mine.marks[path])
+
+
+def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: window(self)[-1:]
+
+
+def _all_but_the_first(window: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: window(self)[1:] or window(self)
+
+
+# -- the put -----------------------------------------------------------------------------------------------------------
+
+
+def _lost_is_failed(mine: Transaction, log: Any, version: int, data: bytes, *rest: Any) -> bool:
+    try:
+        return bool(log.put(version, data))
+    except PutOutcomeUnknown as error:
+        raise StoreError(name=str(version), root=mine.table, reason="the reply was lost.") from error
+
+
+class _AnotherName(commit.Attempt):
+    """A transaction that does not know its own commit again."""
+
+    def look(self) -> Sequence[Commit]:
+        """As ever, under another name."""
+        return [replace(w, head=replace(w.head, info={**w.head.info, "txnId": "?"})) for w in super().look()]
+
+
+# -- statistics --------------------------------------------------------------------------------------------------------
+
+
+def _missing_means_no_match(predicate: Any, files: pa.Table, *rest: Any) -> Any:
+    found = skipping.could_match(predicate, files, *rest)
+    stated = ["minValues" in (stats or "") for stats in files["stats"].to_pylist()]
+    return pa.array([bool(a) and b for a, b in zip(found.to_pylist(), stated, strict=True)], pa.bool_())
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant("C1 dropped", _without("_ROW_RULES", "_marked_rows_are_gone")),
+    Mutant("C2 dropped", _without("_ROW_RULES", "_new_rows_match")),
+    Mutant("C2 dropped for blind winners at Serializable", _without("_ROW_RULES", "_blind_rows_match")),
+    Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
+    Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
+    Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
+    Mutant("mine is put before every winner", ((conflicts, "_cut", _before_everything),)),
+    Mutant("blind winners' rows are not redone", ((conflicts, "_blind_rows", _clear),)),
+    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_i_read_are_changed")),
+    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_i_should_have_read")),
+    Mutant("file level: blind files may come in", _without("_FILE_RULES", "_blind_files_added")),
+    Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
+    Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),
+    Mutant("winner's vector not joined", ((place, "_joined", _vectors_not_joined),)),
+    Mutant("only the newest winner is judged", ((commit.Attempt, "look", _only_the_newest(commit.Attempt.look)),)),
+    Mutant("the oldest winner is skipped", ((commit.Attempt, "look", _all_but_the_first(commit.Attempt.look)),)),
+    Mutant("own commit not known again", ((commit, "Attempt", _AnotherName), (commit, "_is_mine", lambda *a: False))),
+    Mutant("lost reply reported as failure", ((commit, "_decided", _lost_is_failed),)),
+    Mutant("missing statistics mean no match", ((change, "could_match", _missing_means_no_match),)),
+    Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
+    Mutant(
+        "feature list ignored",
+        (
+            *_without("_HEAD_RULES", "_protocol_changed"),
+            (change, "check_writable", _nothing),
+            (insert, "check_writable", _nothing),
+        ),
+    ),
+)
+"""All of them. Each verb that is built brings its own."""
