@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast interop bench lint format check-types check clean distclean
+.PHONY: help setup demo test test-fast interop clouds bench lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv.
 unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR
@@ -17,8 +17,8 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Make .venv with everything that the other targets need, and find or install Java
-	@$(READY) --java spark demo dev
+setup: ## Make .venv with everything that the other targets need, and find or install Java and Azurite
+	@$(READY) --java --azurite spark demo dev
 
 demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo
@@ -36,11 +36,15 @@ test: setup ## Run all tests, those without a JVM first; ARGS go to pytest
 	esac; }
 
 test-fast: ## Run the tests that need no JVM; ARGS go to pytest
-	@$(READY) spark demo dev
+	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS)
 
 interop: setup ## Run the tests against other engines only; ARGS go to pytest
 	@$(WITH_JAVA) $(PYTEST) -m interop $(ARGS)
+
+clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to pytest
+	@$(READY) --azurite spark demo dev
+	@$(PYTEST) -m clouds -rs $(ARGS)
 
 bench: setup ## Run the benchmarks; ARGS are handed to them
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)

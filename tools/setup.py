@@ -1,12 +1,12 @@
-"""Make a clone ready to run: a virtual environment, the packages it needs, and a Java runtime for Spark.
+"""Make a clone ready to run: a virtual environment, the packages it needs, a Java runtime, an Azure for the tests.
 
-Knows: this repository's own files, venv and pip, and where a Java runtime is found or had. It may not know the
-library: it runs before anything is installed, so it uses the standard library only.
+Knows: this repository's own files, venv and pip, where a Java runtime is found or had, and npm where there is one. It
+may not know the library: it runs before anything is installed, so it uses the standard library only.
 
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [EXTRA ...]
+    python3 tools/setup.py [--java] [--azurite] [EXTRA ...]
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ VENV = ROOT / ".venv"
 STAMP = VENV / ".anabranch-stamp.json"
 ENVIRONMENT = VENV / ".anabranch-env"
 OWN_JDK = VENV / "jdk"
+AZURITE = VENV / "azurite"
 
 OLDEST_PYTHON = (3, 10)
 OLDEST_JAVA = 17
+AZURITE_VERSION = "3.35.0"  # the last that runs on Node.js 20 and older ones
 
 
 class SetupError(Exception):
@@ -346,10 +348,34 @@ def environment_file(python: Path, java_home: str) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
 
 
+# --- Azurite ----------------------------------------------------------------------------------------------------
+
+
+def has_azurite() -> bool:
+    """Whether the wanted version of Azurite is in .venv/azurite."""
+    try:
+        package = json.loads((AZURITE / "node_modules" / "azurite" / "package.json").read_text())
+        return bool(package["version"] == AZURITE_VERSION)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def obtain_azurite() -> None:
+    """Put Azurite into .venv/azurite where there is npm; without it the tests on Azure say so and are skipped."""
+    npm = shutil.which("npm")
+    if npm is None or has_azurite():
+        return
+    say("Installing Azurite, a local Azure for tests, into .venv/azurite ...")
+    quiet = ["--no-audit", "--no-fund", "--no-progress", "--ignore-scripts", "--loglevel=error"]
+    AZURITE.mkdir(exist_ok=True)
+    if not run([npm, "install", "--prefix", str(AZURITE), *quiet, f"azurite@{AZURITE_VERSION}"]):
+        say("npm could not install Azurite; its message is above. Going on: the tests on Azure will be skipped.")
+
+
 # --- all of it --------------------------------------------------------------------------------------------------
 
 
-def make_ready(extras: Sequence[str], java: bool) -> None:
+def make_ready(extras: Sequence[str], java: bool, azurite: bool) -> None:
     """Bring the clone to the state asked for, doing only what an earlier run has not done."""
     check_python()
     before = read_stamp(STAMP)
@@ -358,6 +384,8 @@ def make_ready(extras: Sequence[str], java: bool) -> None:
         stamp = with_java(stamp)
     if stamp != before or not ENVIRONMENT.exists():
         ENVIRONMENT.write_text(environment_file(venv_python(), stamp.java_home))
+    if azurite:
+        obtain_azurite()
 
 
 def with_packages(stamp: Stamp, extras: tuple[str, ...]) -> Stamp:
@@ -385,10 +413,11 @@ def with_java(stamp: Stamp) -> Stamp:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--java", action="store_true", help="find or install a Java runtime too")
+    parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help="extras of pyproject.toml to install")
     options = parser.parse_args(arguments)
     try:
-        make_ready(options.extras, options.java)
+        make_ready(options.extras, options.java, options.azurite)
     except SetupError as error:
         say(f"\n{error}")
         return 1

@@ -1,8 +1,9 @@
 """What every store promises, whatever keeps the bytes.
 
 A *name* is ``/``-separated and relative to the root: no empty part, no ``.`` or ``..``, no leading slash. Names are
-decoded: they may hold spaces, ``%``, ``#``, ``?``, ``=`` and any letter, and mean exactly those characters. Names come
-out of table logs, which may be hostile, so each call refuses a name that would leave the root (``StoreError``).
+decoded: they may hold spaces, ``%``, ``#``, ``?``, ``=`` and any letter, and mean exactly those characters; a name that
+the service would take for another one is refused (on Azure, any with a backslash). Names come out of table logs, which
+may be hostile, so each call refuses a name that would leave the root (``StoreError``).
 
 A *folder* is what stands before a name's last ``/``. Folders need no making and are never listed; an absent one is
 empty.
@@ -30,7 +31,8 @@ class Entry(NamedTuple):
         name: relative to the store's root.
         size: bytes.
         modified_ms: last write, milliseconds since 1970-01-01 UTC, by the store's clock.
-        etag: changes whenever the bytes are replaced; None where the store has none. Compare it for equality only.
+        etag: changes whenever the bytes are replaced, and is spelled alike by each call; None where the store has none.
+            Compare it for equality only.
     """
 
     name: str

@@ -58,12 +58,14 @@ class ObjectStore:
         prefix: what stands before each name in the bucket, without slashes at its ends.
         bucket: obstore's store for everything but commits.
         once: the same bucket, with no request repeated.
+        confused: letters that the service takes for others. A name with one would mean another name, and is refused.
     """
 
     url: str
     prefix: str
     bucket: Bucket = field(repr=False, compare=False)
     once: Bucket = field(repr=False, compare=False)
+    confused: str = ""
 
     def get(self, name: str) -> bytes:
         """See ``Store.get``."""
@@ -134,11 +136,16 @@ class ObjectStore:
         return f"{self.prefix}/{name}" if self.prefix and name else self.prefix or name
 
     def _key(self, name: str) -> str:
+        if any(letter in name for letter in self.confused):
+            raise StoreError(name=repr(name), root=self.url, reason="the service would take it for another name.")
         return self._at(checked(name, self.url))
 
     def _entry(self, meta: ObjectMeta) -> Entry:
         name = meta["path"][len(self.prefix) + 1 :] if self.prefix else meta["path"]
-        return Entry(name, meta["size"], round(meta["last_modified"].timestamp() * 1000), meta["e_tag"])
+        etag = meta["e_tag"]
+        # Azure quotes it in an answer's head, and not in a listing.
+        etag = etag and etag.strip('"')
+        return Entry(name, meta["size"], round(meta["last_modified"].timestamp() * 1000), etag)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import AlreadyExists, NotFound, StoreError
 from anabranch.storage import Entry, Store, open_store
-
-Result = TypeVar("Result")
-
-THREADS = 32
-LOG = "_delta_log/"
+from tests.storage.racing import LOG, Tally, author, processes_racing, threads_racing, version, wins
 
 ODD_NAMES = [
     "a b",
@@ -66,44 +60,27 @@ _shared = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 relaxed = settings(max_examples=40, deadline=None, suppress_health_check=_shared)
 
 
-def version(number: int) -> str:
-    return f"{LOG}{number:020}.json"
-
-
-def wins(store: Store, name: str, data: bytes) -> bool:
-    try:
-        store.put_if_absent(name, data)
-    except AlreadyExists:
-        return False
-    return True
-
-
-def versions_won(location: str, writer: int) -> list[int]:
-    """The versions, of 200 tried in order, that this writer could create."""
-    store = open_store(location)
-    return [number for number in range(200) if wins(store, version(number), b"%d" % writer)]
-
-
-def assert_each_version_has_one_winner(store: Store, won: Sequence[list[int]]) -> None:
-    assert sorted(number for numbers in won for number in numbers) == list(range(200))
-    for writer, numbers in enumerate(won):
-        assert {store.get(version(number)) for number in numbers} <= {b"%d" % writer}
-
-
-def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """What the calls return, each on a thread of its own, all let go at one moment."""
-    gate = threading.Barrier(len(calls))
-
-    def call(index: int) -> Result:
-        gate.wait()
-        return calls[index]()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(call, range(len(calls))))
+def assert_each_version_has_one_winner(store: Store, tallies: Sequence[Tally], versions: int) -> None:
+    """Each loser was told, and from then on saw the winner's bytes, which still stand."""
+    authors = [author(store.get(version(number)), number) for number in range(versions)]
+    assert [tally.authors for tally in tallies] == [authors] * len(tallies)
+    for writer, tally in enumerate(tallies):
+        assert tally.won == [number for number in range(versions) if authors[number] == writer]
+    assert [entry.name for entry in store.list_all()] == [version(number) for number in range(versions)]
 
 
 class StoreContract:
-    """Subclass it, name the class ``Test…``, and give a fixture ``location``."""
+    """Subclass it, name the class ``Test…``, and give a fixture ``location``.
+
+    Args:
+        versions_raced: how many versions all racing writers try to create.
+        bound_to_one_process: why other processes cannot take part, where they cannot.
+        confused: letters that the service takes for others, so that each name with one of them is refused.
+    """
+
+    versions_raced = 200
+    bound_to_one_process = ""
+    confused = ""
 
     @pytest.fixture
     def location(self) -> str:
@@ -115,18 +92,19 @@ class StoreContract:
 
     # -- put if absent -------------------------------------------------------------------------------------------------
 
-    def test_of_32_racing_writers_one_wins_and_the_others_are_told(self, location: str, store: Store) -> None:
-        name = version(0)
-        data = [b"writer %d" % writer for writer in range(THREADS)]
-        won = at_once([partial(wins, open_store(location), name, mine) for mine in data])
-        assert won.count(True) == 1
-        assert store.get(name) == data[won.index(True)]
-
-    def test_racing_writers_fill_200_versions_without_a_gap_or_a_second_winner(
+    def test_of_32_racing_threads_one_wins_each_version_and_the_others_see_it(
         self, location: str, store: Store
     ) -> None:
-        won = at_once([partial(versions_won, location, writer) for writer in range(8)])
-        assert_each_version_has_one_winner(store, won)
+        tallies = threads_racing(location, self.versions_raced)
+        assert_each_version_has_one_winner(store, tallies, self.versions_raced)
+
+    def test_of_8_racing_processes_one_wins_each_version_and_the_others_see_it(
+        self, location: str, store: Store
+    ) -> None:
+        if self.bound_to_one_process:
+            pytest.skip(self.bound_to_one_process)
+        tallies = processes_racing(location, self.versions_raced)
+        assert_each_version_has_one_winner(store, tallies, self.versions_raced)
 
     def test_a_loser_changes_nothing(self, store: Store) -> None:
         store.put_if_absent("name", b"first")
@@ -294,7 +272,10 @@ class StoreContract:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("name", ODD_NAMES)
-    def test_a_name_means_its_characters(self, store: Store, name: str) -> None:
+    def test_a_name_means_its_characters_or_is_refused(self, store: Store, name: str) -> None:
+        if set(name) & set(self.confused):
+            self.assert_is_refused(store, name)
+            return
         store.put_if_absent(name, name.encode())
         assert store.get(name) == name.encode()
         assert store.read_range(name, 0, 2) == name.encode()[:2]
@@ -303,9 +284,17 @@ class StoreContract:
         store.delete(name)
         assert store.list_all() == []
 
+    def assert_is_refused(self, store: Store, name: str) -> None:
+        for call in (store.get, store.head, store.delete, partial(store.put, data=b""), partial(wins, store, data=b"")):
+            with pytest.raises(StoreError, match="for another name") as told:
+                call(name)
+            assert type(told.value) is StoreError
+        assert store.list_all() == store.list_from(name) == []
+
     @relaxed
     @given(name=file_names.filter(lambda name: name not in (".", "..")))
     def test_any_printable_name_can_be_kept(self, store: Store, name: str) -> None:
+        assume(not set(name) & set(self.confused))
         store.put(name, b"x")
         assert [entry.name for entry in store.list_from(name)] == [name]
         store.delete(name)

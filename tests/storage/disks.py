@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
+from anabranch.storage import disk
 from anabranch.storage.local import LocalStore
 
 
@@ -20,3 +22,8 @@ def refusing(number: int) -> Callable[..., None]:
 def files_of(store: LocalStore) -> list[str]:
     """Whatever lies under the root, hidden or not."""
     return [name for _, _, names in os.walk(store.root) for name in names]
+
+
+def files_aside(folder: Path) -> list[Path]:
+    """What writers under way, or killed, have below a folder."""
+    return [path for path in folder.rglob("*") if disk.is_aside(path.name)]

@@ -1,6 +1,6 @@
 """A small S3 over HTTP that can be told how to fail: only what a put-if-absent and a read need.
 
-Real services (or moto, Azurite) run the whole contract; this one loses replies and answers with chosen statuses.
+moto and Azurite keep the whole contract; this one loses replies, answers with chosen statuses, and counts requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class FakeS3(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[], int | str | None] = lambda: None
-        self.lock = threading.Lock()
 
     @property
     def options(self) -> dict[str, str]:
@@ -57,10 +56,9 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.fault()
         if isinstance(fault, int):
             return self.answer(fault)
-        with self.server.lock:
-            if self.headers["if-none-match"] == "*" and self.path in self.server.objects:
-                return self.answer(412)
-            self.server.objects[self.path] = data
+        if self.headers["if-none-match"] == "*" and self.path in self.server.objects:
+            return self.answer(412)
+        self.server.objects[self.path] = data
         if fault == "lost":
             self.close_connection = True
             return None

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import pickle
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import obstore
@@ -24,54 +21,35 @@ from anabranch.errors import (
 )
 from anabranch.storage import local, open_store
 from anabranch.storage.local import LocalStore
-from tests.storage.contract import StoreContract, assert_each_version_has_one_winner, version, versions_won
-from tests.storage.disks import files_of, refusing
+from tests.storage.contract import StoreContract
+from tests.storage.disks import files_aside, files_of, refusing
+from tests.storage.racing import version
 
 NAME = version(0)
 
 
 class TestLocal(StoreContract):
     @pytest.fixture
-    def location(self, tmp_path: Path) -> str:
-        return str(tmp_path / "a folder#1" / "table")
+    def location(self, tmp_path: Path) -> Iterator[str]:
+        yield str(tmp_path / "a folder#1" / "table")
+        assert not files_aside(tmp_path), "racing and refused writers leave nothing behind"
 
 
 class TestLocalWithoutHardLinks(StoreContract):
     """As on exFAT: the name is claimed by a rename that does not replace."""
 
+    bound_to_one_process = "hard links are taken away from this process only"
+
     @pytest.fixture
-    def location(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    def location(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setattr(os, "link", refusing(errno.EPERM))
-        return str(tmp_path)
+        yield str(tmp_path)
+        assert not files_aside(tmp_path)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
     return LocalStore(str(tmp_path / "table"))
-
-
-# -- many processes ----------------------------------------------------------------------------------------------------
-
-
-_gate: list[Barrier] = []
-
-
-def stand_at(gate: Barrier) -> None:
-    _gate.append(gate)
-
-
-def race(location: str, writer: int) -> list[int]:
-    _gate[0].wait()
-    return versions_won(location, writer)
-
-
-def test_8_processes_fill_200_versions_without_a_gap_or_a_second_winner(store: LocalStore) -> None:
-    context = multiprocessing.get_context("forkserver")
-    gate = context.Barrier(8)
-    with ProcessPoolExecutor(8, mp_context=context, initializer=stand_at, initargs=(gate,)) as pool:
-        won = list(pool.map(partial(race, store.root), range(8)))
-    assert_each_version_has_one_winner(store, won)
-    assert len(files_of(store)) == 200
 
 
 def test_a_store_can_be_sent_to_another_process(store: LocalStore) -> None:

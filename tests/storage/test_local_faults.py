@@ -25,8 +25,8 @@ from anabranch.errors import (
 )
 from anabranch.storage import disk
 from anabranch.storage.local import LocalStore
-from tests.storage.contract import version, wins
 from tests.storage.disks import files_of, refusing
+from tests.storage.racing import version, wins
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = version(0)

@@ -10,16 +10,22 @@ import pytest
 from anabranch.storage import open_store
 from tests.storage.contract import StoreContract
 
+ONE_PROCESS = "a memory lives in one process, and no other can see it"
+
 fresh = itertools.count()
 
 
 class TestMemory(StoreContract):
+    bound_to_one_process = ONE_PROCESS
+
     @pytest.fixture
     def location(self) -> str:
         return f"memory://test-{next(fresh)}"
 
 
 class TestFolderInMemory(StoreContract):
+    bound_to_one_process = ONE_PROCESS
+
     @pytest.fixture
     def location(self) -> str:
         return f"memory://test-{next(fresh)}/a b/100%/table"

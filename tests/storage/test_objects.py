@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
 from anabranch.storage import Store, open_store
-from tests.storage.contract import at_once, relaxed, version, wins
+from tests.storage.contract import relaxed
 from tests.storage.fake_s3 import FakeS3, serving
+from tests.storage.racing import version
 
 NAME = version(0)
 
@@ -43,12 +44,6 @@ def store(s3: FakeS3) -> Store:
 
 
 # -- put if absent -----------------------------------------------------------------------------------------------------
-
-
-def test_of_32_racing_requests_one_wins(s3: FakeS3) -> None:
-    won = at_once([partial(wins, open_store("s3://bucket/t", s3.options), NAME, b"x") for _ in range(32)])
-    assert won.count(True) == 1
-    assert s3.puts() == 32
 
 
 @pytest.mark.parametrize("fault", ["lost", "slow"])

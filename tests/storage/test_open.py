@@ -89,6 +89,7 @@ def test_an_azure_container_finds_its_account_in_the_environment_or_the_options(
         "memory:///t",
         "s3://bucket/a/../t",
         "s3://bucket/./t",
+        "abfss://c@acc.dfs.core.windows.net/back\\slash",
         "nul\0byte",
     ],
 )

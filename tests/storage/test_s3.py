@@ -1,0 +1,81 @@
+"""S3 keeps the contract, as moto's server speaks it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from moto.s3.responses import S3Response
+
+from anabranch.errors import AlreadyExists, StoreError
+from anabranch.storage import open_store
+from tests.storage import moto_s3
+from tests.storage.contract import StoreContract
+from tests.storage.racing import wins
+
+pytestmark = pytest.mark.clouds
+
+fresh = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    with moto_s3.serving() as environment:
+        yield environment
+
+
+@pytest.fixture
+def environment(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in s3.items():
+        monkeypatch.setenv(key, value)
+
+
+class TestS3(StoreContract):
+    versions_raced = 12
+
+    @pytest.fixture
+    def location(self, environment: None) -> str:
+        return f"s3://bucket/test {next(fresh)}/100%/table"
+
+
+def test_a_whole_bucket_is_a_store(environment: None) -> None:
+    store = open_store("s3://bucket")
+    store.put_if_absent("whole/folder/name", b"x")
+    store.put_if_absent("whole top", b"x")
+    with pytest.raises(AlreadyExists):
+        store.put_if_absent("whole top", b"y")
+    assert [entry.name for entry in store.list_from("whole")] == ["whole top"]
+    assert store.list_from("whole/folder/") == [store.head("whole/folder/name")]
+
+
+def test_a_bucket_that_does_not_exist_is_a_definite_failure(environment: None) -> None:
+    store = open_store("s3://elsewhere/table")
+    for put in (store.put_if_absent, store.put):
+        with pytest.raises(StoreError, match="NoSuchBucket") as told:
+            put("name", b"x")
+        assert type(told.value) is StoreError
+
+
+def test_options_open_what_the_environment_opens(s3: dict[str, str]) -> None:
+    store = open_store("s3://bucket/by options", s3)
+    assert wins(store, "name", b"x")
+    assert not wins(store, "name", b"x")
+
+
+def test_moto_alone_gives_one_name_to_two_writers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, moto decides at once as S3 does, and the server here need no longer make each PUT wait."""
+    both_have_looked = threading.Barrier(2)
+    looked = S3Response._get_checksum
+
+    def wait_for_the_other(self: S3Response, headers: dict[str, object]) -> object:
+        both_have_looked.wait(20)
+        return looked(self, headers)
+
+    monkeypatch.setattr(S3Response, "_get_checksum", wait_for_the_other)
+    with moto_s3.serving(turn=contextlib.nullcontext()) as environment, ThreadPoolExecutor(2) as pool:
+        store = open_store("s3://bucket/moto alone", environment)
+        assert list(pool.map(lambda data: wins(store, "name", data), [b"one", b"two"])) == [True, True]
