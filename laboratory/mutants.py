@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 from anabranch.commands import change, insert
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
-from anabranch.protocol import skipping
+from anabranch.protocol.skipping import FileFacts
 from anabranch.transaction import commit, conflicts, net, place, rebase
 from anabranch.transaction.footprint import Transaction
 
@@ -95,6 +95,10 @@ def _vectors_not_joined(mine: Transaction, path: str) -> BitMap64:
     return BitMap64(mine.marks[path])
 
 
+def _still_reading(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
+    return mine
+
+
 def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: window(self)[-1:]
 
@@ -124,10 +128,13 @@ class _AnotherName(commit.Attempt):
 # -- statistics --------------------------------------------------------------------------------------------------------
 
 
-def _missing_means_no_match(predicate: Any, files: pa.Table, *rest: Any) -> Any:
-    found = skipping.could_match(predicate, files, *rest)
-    stated = ["minValues" in (stats or "") for stats in files["stats"].to_pylist()]
+def _missing_means_no_match(facts: FileFacts, predicate: Any) -> Any:
+    found = _could_match(facts, predicate)
+    stated = ["minValues" in (stats or "") for stats in facts.files["stats"].to_pylist()]
     return pa.array([bool(a) and b for a, b in zip(found.to_pylist(), stated, strict=True)], pa.bool_())
+
+
+_could_match = FileFacts.could_match
 
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -144,12 +151,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("file level: blind files may come in", _without("_FILE_RULES", "_blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
     Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),
+    Mutant("files that are gone count as known", ((rebase, "_reading", _still_reading),)),
     Mutant("winner's vector not joined", ((place, "_joined", _vectors_not_joined),)),
     Mutant("only the newest winner is judged", ((commit.Attempt, "look", _only_the_newest(commit.Attempt.look)),)),
     Mutant("the oldest winner is skipped", ((commit.Attempt, "look", _all_but_the_first(commit.Attempt.look)),)),
     Mutant("own commit not known again", ((commit, "Attempt", _AnotherName), (commit, "_is_mine", lambda *a: False))),
     Mutant("lost reply reported as failure", ((commit, "_decided", _lost_is_failed),)),
-    Mutant("missing statistics mean no match", ((change, "could_match", _missing_means_no_match),)),
+    Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
     Mutant(
         "feature list ignored",

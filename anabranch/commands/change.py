@@ -27,7 +27,7 @@ from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.skipping import could_match, must_match
+from anabranch.protocol.skipping import FileFacts
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.footprint import Reads, Source, Transaction
@@ -108,8 +108,7 @@ class ChangeHands:
     def stage(self, chance: Chance) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot, change = chance.now_ms(), self._snapshot, self._change
-        candidates = self.could_match(snapshot.files)
-        whole, rest = self._whole_files(candidates)
+        candidates, whole, rest = self._candidates()
         marks = self._engine.find(file_set(snapshot, rest), change.where) if len(rest) else {}
         scanned = chance.now_ms()
         part = self._staged_part(rest, marks, whole)
@@ -124,9 +123,8 @@ class ChangeHands:
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that statistics and partition values cannot rule out."""
         snapshot = self._snapshot
-        return only(
-            files, could_match(self._change.where.predicate, files, snapshot.schema, snapshot.partition_columns)
-        )
+        facts = FileFacts(files, snapshot.schema, snapshot.partition_columns)
+        return only(files, facts.could_match(self._change.where.predicate))
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""
@@ -149,22 +147,24 @@ class ChangeHands:
         if self._started:
             self._staging.finish()
 
-    def _whole_files(self, candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Files whose every row is deleted for certain, found without reading them, and the others."""
-        snapshot, change = self._snapshot, self._change
-        if change.assignments is not None:
-            return candidates.slice(0, 0), candidates
-        certain = pa.array(
-            must_match(change.where.predicate, candidates, snapshot.schema, snapshot.partition_columns), pa.bool_()
-        )
-        return candidates.filter(certain), candidates.filter(pc.invert(certain))
+    def _candidates(self) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The files that may hold selected rows; those of them whose every row is deleted for certain, found without
+        reading them; and the others.
+        """
+        files, facts, predicate = self._snapshot.files, self._snapshot.facts, self._change.where.predicate
+        could = facts.could_match(predicate)
+        candidates = only(files, could)
+        if self._change.assignments is not None:
+            return candidates, files.slice(0, 0), candidates
+        must = facts.must_match(predicate)
+        return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
 
     def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
         selected = sum(len(rows) for rows in marks.values()) + _rows_in(whole)
-        empty_after = {path for path in marks if _is_emptied(chosen, path, marks[path])}
+        empty_after = _emptied(chosen, marks)
         keeps = snapshot.properties.vectors
         adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
@@ -235,11 +235,11 @@ def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
     return {**row, "stats": with_num_records(row["stats"], read_footer(snapshot.store, entry).num_rows)}
 
 
-def _is_emptied(chosen: FileSet, path: str, rows: BitMap64) -> bool:
-    """Whether no live row is left in a file."""
-    (stats,) = chosen.files.filter(pc.equal(chosen.files["path"], path))["stats"].to_pylist()
-    records = num_records(stats)
-    return records is not None and len(rows | chosen.vectors.get(path, BitMap64())) == records
+def _emptied(chosen: FileSet, marks: Marks) -> set[str]:
+    """The files in which no live row is left."""
+    counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
+    none = BitMap64()
+    return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, none))}
 
 
 def _rows_in(files: pa.Table) -> int:

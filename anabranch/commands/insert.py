@@ -272,5 +272,6 @@ class InsertHands:
 
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))
-        everything = BitMap64(range(records)) if records is not None else BitMap64([0])  # unknown: at least one
-        return everything - self.vector(row)
+        if records is None:
+            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
+        return BitMap64(range(records)) - self.vector(row)

@@ -39,9 +39,9 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
     )
 
 
-def only(files: pa.Table, mask: object) -> pa.Table:
+def only(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:
     """The files under a mask."""
-    return files.filter(pa.array(mask, pa.bool_()))
+    return files if mask.true_count == len(files) else files.filter(mask)
 
 
 def live_rows(files: pa.Table) -> int | None:

@@ -11,7 +11,6 @@ from anabranch.commands.opening import Location, file_set, only, open_log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.predicates import Predicate
-from anabranch.protocol.skipping import could_match
 from anabranch.protocol.stats import num_records
 
 
@@ -46,7 +45,7 @@ def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
     """The live files that may hold rows which satisfy the predicate."""
     if where is None:
         return snapshot.files
-    return only(snapshot.files, could_match(where, snapshot.files, snapshot.schema, snapshot.partition_columns))
+    return only(snapshot.files, snapshot.facts.could_match(where))
 
 
 FILE_COLUMNS = ("path", "size", "rows", "partition_values", "vector")

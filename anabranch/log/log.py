@@ -19,6 +19,7 @@ from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.names import checkpoint_version, commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version, filled, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
+from anabranch.log.vectors import forget_vectors
 from anabranch.storage.contract import Entry, Store
 
 _newest: dict[str, Snapshot] = {}
@@ -170,7 +171,8 @@ class Log:
 
 
 def forget(table: str | None = None) -> None:
-    """Drop shared snapshots, of one table or of all, so that the next use reads the log anew."""
+    """Drop what is kept of one table or of all, snapshots and vectors, so that the next use reads them anew."""
+    forget_vectors(table)
     with _guard:
         if table is None:
             _newest.clear()

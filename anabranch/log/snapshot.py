@@ -23,6 +23,7 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata,
 from anabranch.protocol.features import DELETION_VECTORS, check_readable, writer_features
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Struct
+from anabranch.protocol.skipping import FileFacts
 from anabranch.storage.contract import Entry, Store
 
 _REMEMBERED_COMMITS = 1000
@@ -137,6 +138,11 @@ class Snapshot:
         return pa.concat_tables([without(base, touched), live])
 
     @cached_property
+    def facts(self) -> FileFacts:
+        """What statistics and partition values say of `files`; each column is read once, when first asked for."""
+        return FileFacts(self.files, self.schema, self.partition_columns)
+
+    @cached_property
     def tombstones(self) -> pa.Table:
         """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
         checkpoint = self._checkpoint
@@ -172,7 +178,12 @@ class Snapshot:
 
     def through(self, store: Store) -> Snapshot:
         """The same snapshot; what it has not read yet it reads through this store of the same root."""
-        return self if store is self.store else Snapshot(store, self.segment, self.state, self._as_ancestor())
+        if store is self.store:
+            return self
+        same = Snapshot(store, self.segment, self.state, self._as_ancestor())
+        if self.files_are_loaded:
+            same.files, same.facts = self.files, self.facts
+        return same
 
     def _check_is_still_there(self) -> None:
         """What was read just now may be another table's, made under the same path since this snapshot was taken."""

@@ -45,6 +45,8 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
 
 def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
     """The vectors of those files of a `FILES` table that have one."""
+    if files["deletionVector"].null_count == len(files):
+        return {}
     marked = files.select(["path", "deletionVector"]).filter(pc.is_valid(files["deletionVector"]))
     return {row["path"]: vector_of(store, row) for row in marked.to_pylist()}
 
@@ -60,6 +62,13 @@ def load_vector(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
     if descriptor.size <= KEPT_BYTES_EACH:
         _keep(key, vector)
     return vector
+
+
+def forget_vectors(table: str | None = None) -> None:
+    """Drop the vectors that are kept of one table, or of all."""
+    with _guard:
+        for key in [key for key in _kept if table in (None, key[0])]:
+            del _kept[key]
 
 
 def _keep(key: tuple[str, str, int, int], vector: BitMap64) -> None:

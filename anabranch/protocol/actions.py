@@ -224,7 +224,10 @@ def add_lines(files: pa.Table, *, data_change: bool) -> Iterator[str]:
 
 def empty_files() -> pa.Table:
     """No files."""
-    return FILES.empty_table()
+    return _NO_FILES
+
+
+_NO_FILES = FILES.empty_table()
 
 
 def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:

@@ -89,9 +89,8 @@ def active(metadata: Metadata) -> frozenset[str]:
     """The features that this metadata really uses."""
     configuration = metadata.configuration
     names = {feature for feature, key in _BY_FLAG.items() if configuration.get(key, "").lower() == "true"}
-    names |= {
-        feature for feature, key in _BY_COLUMN.items() if any(key in f.metadata for f in _fields(metadata.schema))
-    }
+    in_columns = {key for field in _fields(metadata.schema) for key in field.metadata}
+    names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
     if any(key.startswith("delta.constraints.") for key in configuration):
         names.add("checkConstraints")
     if configuration.get("delta.columnMapping.mode", "none").lower() != "none":

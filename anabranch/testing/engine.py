@@ -8,6 +8,7 @@ concurrency and for small tables: rows are Python objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -122,7 +123,13 @@ class ArrowEngine:
 
 def parquet_rows(store: Store, name: str) -> list[Row]:
     """The rows of one small Parquet file, those that a vector deletes too."""
-    rows: list[Row] = pq.ParquetFile(pa.BufferReader(store.get(name))).read(use_threads=False).to_pylist()
+    return _decoded(store.get(name))
+
+
+@lru_cache(maxsize=512)
+def _decoded(data: bytes) -> list[Row]:
+    """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
+    rows: list[Row] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
     return rows
 
 

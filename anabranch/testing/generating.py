@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from anabranch.testing.plans import Dice, Failure, Plan, Script, Setup
 from anabranch.testing.runs import WAYS
@@ -49,7 +50,7 @@ _BEFORE: tuple[tuple[Statement, ...], ...] = (
     (Delete(Test("k", "=", 2)),),
     (Update((Plus("x"),), Test("k", "=", 3)),),
 )
-_HOW_MANY = (2, 2, 3, 3, 3, 3, 4, 4, 4, 5, 6)
+_HOW_MANY = (2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6)
 FAULTY = 0.08
 """How many plans have faults."""
 
@@ -65,6 +66,8 @@ class Maker:
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
+        self.layout: tuple[tuple[Rows, ...], tuple[Statement, ...]] | None = None
+        """Files and what ran before, where a seed needs its own."""
         self._next_key = 10
 
     def plan(self, seed: int) -> Plan:
@@ -74,6 +77,8 @@ class Maker:
             statements = tuple(self.dice.choice(SHAPES)(self))
         else:
             statements = tuple(self.statement() for _ in range(self.dice.choice(_HOW_MANY)))
+        if self.layout is not None:
+            setup = replace(setup, files=self.layout[0], before=self.layout[1])
         return Plan(setup, statements, self.schedule(seed), self.failures(len(statements)), seed)
 
     def setup(self) -> Setup:
@@ -242,6 +247,12 @@ def _restored(maker: Maker) -> Sequence[Statement]:
     )
 
 
+def _gone_and_back(maker: Maker) -> Sequence[Statement]:
+    """A file that mine read is emptied by one winner and brought back by the next, with a lost put between them."""
+    maker.layout = ((((1, 1, 0), (2, 0, 0)), ((3, 1, 0), (4, 2, 1))), (Delete(Test("k", "=", 1)),))
+    return (Update((Plus("x"),), Test("p", "=", 1)), Delete(Test("p", "=", 0)), Restore(maker.dice.choice((1, 2, 2))))
+
+
 def _same_row(maker: Maker) -> Sequence[Statement]:
     """All want one row."""
     where = Test("k", "=", maker.dice.randrange(1, 5))
@@ -271,6 +282,7 @@ SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _write_skew,
     _predecessor_by_footprint,
     _restored,
+    _gone_and_back,
     _same_row,
     _appends,
     _metadata,

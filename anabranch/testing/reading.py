@@ -13,6 +13,7 @@ import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -98,9 +99,8 @@ class Reader:
             except NotFound:
                 self.faults.append(f"{path} is live, and its file is not there")
                 return []
-            table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
             values = {name: None if text is None else int(text) for name, text in add["partitionValues"].items()}
-            self._files[path] = [tuple({**row, **values}.get(name) for name in COLUMNS) for row in table.to_pylist()]
+            self._files[path] = [tuple({**row, **values}.get(name) for name in COLUMNS) for row in _rows_in(data)]
         return self._files[path]
 
     def _dead(self, number: int, path: str, vector: Mapping[str, Any]) -> BitMap64:
@@ -121,6 +121,13 @@ class Reader:
         if struct.unpack(">I", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(body),):
             self.faults.append(f"version {number}: the vector in {file} has a wrong size or checksum")
         return body
+
+
+@lru_cache(maxsize=512)
+def _rows_in(data: bytes) -> list[dict[str, Any]]:
+    """A file's rows; kept, since many histories begin with the same files."""
+    rows: list[dict[str, Any]] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
+    return rows
 
 
 def _bitmap(data: bytes) -> BitMap64:

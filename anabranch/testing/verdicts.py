@@ -155,28 +155,22 @@ def refusals(history: History) -> list[Refusal]:
             continue
         winner = act.error.facts.get("winner_version")
         verb = type(by_version[winner]).__name__ if winner in by_version else "none"
-        found.append(Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act)))
+        base = int(act.error.facts["base_version"])
+        found.append(Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act, base)))
     return found
 
 
-def _had_an_order(history: History, act: Act) -> bool:
+def _had_an_order(history: History, act: Act, base: int) -> bool:
     """Whether exactly what the writer had staged, put behind the newest version it saw, would be explained."""
     known = history.versions[: act.last_version + 1]
     before = [each for each in landed(history) if each.version <= act.last_version]
     seen = {version.number: version.rows for version in known}
-    for base in known[act.first_version :]:
-        after = _staged(act.statement, base.rows, known[-1].rows)
-        if after is None:
-            continue
-        mine = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
-        if serial_order(
-            history.versions[history.base].rows,
-            [*before, mine],
-            {**seen, mine.version: after},
-            level=history.plan.setup.isolation,
-        ):
-            return True
-    return False
+    after = _staged(act.statement, history.versions[base].rows, known[-1].rows)
+    if after is None:
+        return False
+    mine = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
+    initial, level = history.versions[history.base].rows, history.plan.setup.isolation
+    return serial_order(initial, [*before, mine], {**seen, mine.version: after}, level=level) is not None
 
 
 def _staged(statement: Statement, base: Rows, newest: Rows) -> Rows | None:

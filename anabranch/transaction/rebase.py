@@ -65,9 +65,12 @@ def _counted(after: FileRow, before: FileRow) -> FileRow:
 
 
 def _reading(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
-    """File-level rules must watch the blind winners' files too, once mine stands behind them."""
-    blind = verdict.net.blind.files
-    if mine.reads is None or len(blind) == 0:
+    """The files that mine has to watch from now on: those of blind winners too, once mine stands behind them, and no
+    more those that a winner took away, which bring new rows if they ever come back.
+    """
+    if mine.reads is None:
         return mine
-    seen = frozenset(hands.could_match(blind)["path"].to_pylist())
-    return replace(mine, reads=replace(mine.reads, files=mine.reads.files | seen))
+    blind = verdict.net.blind.files
+    seen = frozenset(hands.could_match(blind)["path"].to_pylist()) if len(blind) else frozenset()
+    gone = {path for path, change in verdict.net.changed.items() if change.after is None}
+    return replace(mine, reads=replace(mine.reads, files=(mine.reads.files - gone) | seen))
