@@ -143,7 +143,7 @@ class _Run:
         self._base = _base(plan.setup)
         self._clock_ms = float(_EPOCH_MS)
         self._store = DictStore(self._base.url, self._base.kept, self._now_ms)
-        self._scheduler = Scheduler(self._schedule)
+        self._scheduler = Scheduler(self._schedule, self._note)
         self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
         self._events: list[Event] = []
         self._acts: dict[int, Act] = {}
@@ -223,10 +223,10 @@ class _Run:
         self._clock_ms += _HANGS_SECONDS * 1000
 
     def _moment(self, moment: str) -> None:
-        who = current_task()
-        if who is not None:
-            self._scheduler.pause(moment)
-            self._events.append(Event(self._scheduler.step, who, moment))
+        self._scheduler.pause(moment)
+
+    def _note(self, step: int, who: int, moment: str) -> None:
+        self._events.append(Event(step, who, moment))
 
 
 def _told(statement: Statement, session: Session) -> tuple[str, Done | None, BaseException | None]:

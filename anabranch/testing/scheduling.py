@@ -36,14 +36,14 @@ class Schedule(Protocol):
 
 
 class Scheduler:
-    """Runs tasks by a schedule.
+    """Runs tasks by a schedule; ``note`` is told of each moment, (step, task, moment), when its task goes on.
 
     Attributes:
         step: how many moments have been, over all tasks: the clock of the history.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
-        self._schedule = schedule
+    def __init__(self, schedule: Schedule, note: Callable[[int, int, str], None] = lambda *moment: None) -> None:
+        self._schedule, self._note = schedule, note
         self._batons: list[threading.Lock] = []
         self._ready: list[int] = []
         self._over = threading.Event()
@@ -78,6 +78,7 @@ class Scheduler:
         if chosen != number:
             self._batons[chosen].release()
             self._batons[number].acquire()
+        self._note(self.step, number, moment)
 
     def _choose(self, current: int | None, moment: str) -> int:
         if len(self._ready) == 1:
