@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.log.columnar import file_actions
+from anabranch.log.lazy import lazy
 from anabranch.log.names import commit_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 
@@ -97,7 +97,7 @@ class Commit:
         """Its ``remove`` actions (`anabranch.protocol.actions.DROPS`)."""
         return self._file_actions[1]
 
-    @cached_property
+    @lazy
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
         adds, removes = _file_actions(self.table, [self.raw], self.lines, self.columns)
         return adds.drop_columns(["line"]), removes.drop_columns(["line"])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.log.checkpoint import CheckpointFile, CheckpointHead
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
+from anabranch.log.lazy import lazy
 from anabranch.log.names import checkpoint_version, commit_name, commit_version
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
@@ -114,7 +114,7 @@ class Snapshot:
         """The partition columns, in their order."""
         return self.metadata.partition_columns
 
-    @cached_property
+    @lazy
     def properties(self) -> Properties:
         """The table's properties with their defaults; vectors are off where the protocol does not allow them."""
         allowed = DELETION_VECTORS in writer_features(self.protocol)
@@ -126,7 +126,7 @@ class Snapshot:
         """When this version was committed, in milliseconds since 1970."""
         return self.state.timestamp
 
-    @cached_property
+    @lazy
     def files(self) -> pa.Table:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self._ancestor is not None:
@@ -137,12 +137,12 @@ class Snapshot:
         self._check_is_still_there()
         return pa.concat_tables([without(base, touched), live])
 
-    @cached_property
+    @lazy
     def facts(self) -> FileFacts:
         """What statistics and partition values say of `files`; each column is read once, when first asked for."""
         return FileFacts(self.files, self.schema, self.partition_columns)
 
-    @cached_property
+    @lazy
     def tombstones(self) -> pa.Table:
         """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
         checkpoint = self._checkpoint
@@ -182,7 +182,7 @@ class Snapshot:
             return self
         same = Snapshot(store, self.segment, self.state, self._as_ancestor())
         if self.files_are_loaded:
-            same.files, same.facts = self.files, self.facts
+            same.__dict__.update(files=self.files, facts=self.facts)  # what was read stays read
         return same
 
     def _check_is_still_there(self) -> None:
@@ -202,7 +202,7 @@ class Snapshot:
     def _checkpoint(self) -> CheckpointFile | None:
         return open_checkpoint(self.store, self.segment)
 
-    @cached_property
+    @lazy
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
         raws = [read_commit(self.store, entry) for entry in self.segment.commits]
         return parse_files(self.table, raws, self.partition_columns)

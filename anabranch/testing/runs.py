@@ -13,8 +13,6 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from anabranch.commands.append import Append as AppendCommand
-from anabranch.commands.opening import open_log
 from anabranch.errors import (
     AnabranchError,
     CommitOutcomeUnknown,
@@ -25,20 +23,20 @@ from anabranch.errors import (
     StorePermissionDenied,
 )
 from anabranch.log.log import forget, remember
-from anabranch.log.snapshot import Snapshot
+from anabranch.storage import Store
 from anabranch.storage.open import mounted
-from anabranch.testing.engine import ArrowEngine
-from anabranch.testing.plans import Failure, Plan, Setup, schedule_of
+from anabranch.testing.places import EPOCH_MS, PATIENCE, InMemory, Place
+from anabranch.testing.plans import Failure, Plan, schedule_of
 from anabranch.testing.reading import Reader, Version
 from anabranch.testing.scheduling import Killed, NoProgress, Scheduler, current_task
 from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
-from anabranch.testing.verbs import Done, Session, play, table_of
-from anabranch.transaction.patience import Chance, Patience
+from anabranch.testing.verbs import Done, Session, play
+from anabranch.transaction.patience import Chance
 
-PATIENCE = Patience(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
 _HANGS_SECONDS = 300.0
-_EPOCH_MS = 1_800_000_000_000
+_IN_MEMORY = InMemory()
+_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -119,9 +117,14 @@ class History:
     kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
-def run(plan: Plan) -> History:
-    """Play a plan."""
-    return _Run(plan).play()
+def run(plan: Plan, place: Place = _IN_MEMORY) -> History:
+    """Play a plan, in memory unless another place is given.
+
+    Example:
+        >>> violations(run(plan_for(42)))
+        []
+    """
+    return _Run(plan, place).play()
 
 
 @contextmanager
@@ -138,18 +141,19 @@ def reopened(history: History) -> Iterator[str]:
 class _Run:
     """One run."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, self._schedule, self._number = plan, schedule_of(plan), next(_numbers)
-        self._base = _base(plan.setup)
-        self._clock_ms = float(_EPOCH_MS)
-        self._store = DictStore(self._base.url, self._base.kept, self._now_ms)
+    def __init__(self, plan: Plan, place: Place) -> None:
+        self._plan, self._place, self._schedule, self._number = plan, place, schedule_of(plan), next(_numbers)
+        self._clock_ms = float(EPOCH_MS)
+        self._base = place.base(plan.setup, self._now_ms)
+        self._store = self._base.store
         self._scheduler = Scheduler(self._schedule, self._note)
         self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
         self._events: list[Event] = []
         self._acts: dict[int, Act] = {}
 
     def play(self) -> History:
-        remember(self._base.snapshot)
+        if self._base.snapshot is not None:
+            remember(self._base.snapshot)
         stuck = None
         with mounted(self._stage):
             try:
@@ -157,12 +161,12 @@ class _Run:
             except NoProgress as error:
                 stuck = str(error)
             finally:
-                forget(self._base.url)
+                forget(self._store.url)
         reader = Reader(self._store)
         versions = reader.versions()
         return History(
             plan=self._plan,
-            base=self._base.snapshot.version,
+            base=self._base.version,
             acts=tuple(self._acts[who] for who in sorted(self._acts)),
             versions=tuple(versions),
             events=tuple(self._events),
@@ -170,7 +174,7 @@ class _Run:
             turns=tuple(self._schedule.turns),
             faults=tuple(reader.faults),
             stuck=stuck,
-            kept=self._store.kept,
+            kept=self._store.kept if isinstance(self._store, DictStore) else {},
         )
 
     def _task(self, who: int) -> Callable[[], None]:
@@ -205,11 +209,12 @@ class _Run:
             new_id=lambda: next(ids),
             user=lambda: f"writer {who}",
         )
-        engine = ArrowEngine(chance.new_id)
-        return Session(self._store.url, self._store, engine, PATIENCE, chance, name_of(who))
+        engine, value = self._place.engine(chance.new_id), self._place.value
+        return Session(self._store.url, self._store, engine, value, PATIENCE, chance, name_of(who))
 
     def _newest(self) -> int:
-        return sum(name.startswith("_delta_log/0") and name.endswith(".json") for name in self._store.kept) - 1
+        entries = self._store.list_from(f"_delta_log/{0:020}")
+        return sum(entry.name.endswith(".json") for entry in entries) - 1
 
     def _now_ms(self) -> int:
         self._clock_ms += 1
@@ -254,7 +259,7 @@ class _Stage(Watched):
     """The store as the writers see it: each call is a moment, and some fail."""
 
     def __init__(
-        self, inner: DictStore, moment: Callable[[str], None], hang: Callable[[], None], failures: Sequence[Failure]
+        self, inner: Store, moment: Callable[[str], None], hang: Callable[[], None], failures: Sequence[Failure]
     ) -> None:
         super().__init__(inner)
         self.of: dict[int, list[Call]] = {}
@@ -286,50 +291,6 @@ class _Stage(Watched):
             raise Killed(f"writer {who} dies at {call.method} {call.about}")
         kind = way.error if call.is_put or way.error is not PutOutcomeUnknown else StoreError
         raise kind(name=str(call.about), root=self.url, reason="as the plan says.")
-
-
-@dataclass(frozen=True)
-class _Base:
-    """A table to start from, made once for many histories."""
-
-    url: str
-    kept: Mapping[str, Kept]
-    snapshot: Snapshot
-
-
-_bases: dict[Setup, _Base] = {}
-_numbers = count()
-
-
-def _base(setup: Setup) -> _Base:
-    if setup not in _bases:
-        _bases[setup] = _built(setup)
-    return _bases[setup]
-
-
-def _built(setup: Setup) -> _Base:
-    store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: _EPOCH_MS)
-    ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
-    chance = Chance(now_ms=lambda: _EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
-    with mounted(store) as location:
-        for rows in setup.files:
-            partition_by = ("p",) if setup.partitioned else None
-            AppendCommand(location, partition_by, _properties(setup)).run(table_of(rows), chance=chance)
-        for statement in setup.before:
-            play(statement, Session(location, store, ArrowEngine(chance.new_id), PATIENCE, chance, "before"))
-        snapshot = open_log(location).snapshot()
-        _ = snapshot.files
-        forget(location)
-    return _Base(store.url, dict(store.kept), snapshot)
-
-
-def _properties(setup: Setup) -> dict[str, str]:
-    return {
-        "delta.isolationLevel": setup.isolation,
-        "anabranch.conflictResolution": setup.resolution,
-        "delta.enableDeletionVectors": str(setup.vectors).lower(),
-        "delta.checkpointInterval": str(setup.checkpoints),
-    }
 
 
 __all__ = ["WAYS", "Act", "Event", "History", "Way", "name_of", "reopened", "run"]

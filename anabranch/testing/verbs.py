@@ -17,13 +17,13 @@ import pyarrow as pa
 from anabranch.commands.append import Append as AppendCommand
 from anabranch.commands.change import Outcome
 from anabranch.commands.delete import Delete as DeleteCommand
+from anabranch.commands.engine import Engine
 from anabranch.commands.update import Update as UpdateCommand
 from anabranch.commands.write import Write as WriteCommand
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Field, Struct
 from anabranch.sql import Context, condition
 from anabranch.storage import Store
-from anabranch.testing.engine import ArrowEngine
 from anabranch.testing.foreign import OtherEngine
 from anabranch.testing.reading import Reader
 from anabranch.testing.statements import (
@@ -34,7 +34,6 @@ from anabranch.testing.statements import (
     Copy,
     Delete,
     Overwrite,
-    Plus,
     Restore,
     Row,
     Rows,
@@ -51,11 +50,14 @@ _NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True)
 class Session:
-    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with."""
+    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with; ``value`` says
+    an assignment in the engine's own words.
+    """
 
     location: str
     store: Store
-    engine: ArrowEngine
+    engine: Engine
+    value: Callable[[Assignment], Any]
     patience: Patience
     chance: Chance
     name: str
@@ -108,16 +110,9 @@ def _delete(statement: Delete, session: Session) -> Done:
 
 
 def _update(statement: Update, session: Session) -> Done:
-    sets = {each.column: _value(each) for each in statement.sets}
+    sets = {each.column: session.value(each) for each in statement.sets}
     command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
-
-
-def _value(assignment: Assignment) -> Any:
-    if not isinstance(assignment, Plus):
-        return assignment.value
-    column, step = assignment.column, assignment.step
-    return lambda row: None if row[column] is None else row[column] + step
 
 
 def _changed(statement: Statement, outcome: Outcome) -> Done:

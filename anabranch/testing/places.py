@@ -1,0 +1,111 @@
+"""Places: where the table of a run stands, and which engine works on it.
+
+Knows stores and engines. A place makes the table of a `Setup` once and gives every run a copy of its own. In memory by
+default; the laboratory has one on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Protocol
+from uuid import UUID
+
+from anabranch.commands.append import Append as AppendCommand
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import open_log
+from anabranch.log.log import forget
+from anabranch.log.snapshot import Snapshot
+from anabranch.storage import Store
+from anabranch.storage.open import mounted
+from anabranch.testing.engine import ArrowEngine
+from anabranch.testing.plans import Setup
+from anabranch.testing.statements import Assignment, Plus
+from anabranch.testing.stores import DictStore, Kept
+from anabranch.testing.verbs import Session, play, table_of
+from anabranch.transaction.patience import Chance, Patience
+
+PATIENCE = Patience(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
+EPOCH_MS = 1_800_000_000_000
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Base:
+    """A table to start from: its store, and its snapshot where the place keeps one."""
+
+    store: Store
+    version: int
+    snapshot: Snapshot | None = None
+
+
+class Place(Protocol):
+    """Where runs take place."""
+
+    def base(self, setup: Setup, now_ms: Callable[[], int]) -> Base:
+        """A fresh copy of the setup's table, by the clock of the run."""
+        ...
+
+    def engine(self, new_id: Callable[[], UUID]) -> Engine:
+        """The engine of one writer."""
+        ...
+
+    def value(self, assignment: Assignment) -> Any:
+        """What the engine takes for an assignment's value."""
+        ...
+
+
+class InMemory:
+    """Tables in dictionaries, rows by Arrow: thousands of runs a minute."""
+
+    def __init__(self) -> None:
+        self._made: dict[Setup, tuple[Mapping[str, Kept], Snapshot]] = {}
+
+    def base(self, setup: Setup, now_ms: Callable[[], int]) -> Base:
+        """A copy of the table, which is made once."""
+        if setup not in self._made:
+            self._made[setup] = self._make(setup)
+        kept, snapshot = self._made[setup]
+        return Base(DictStore(snapshot.table, kept, now_ms), snapshot.version, snapshot)
+
+    def engine(self, new_id: Callable[[], UUID]) -> Engine:
+        """An engine of Arrow rows."""
+        return ArrowEngine(new_id)
+
+    def value(self, assignment: Assignment) -> Any:
+        """A plain value, or a function of the old row."""
+        if not isinstance(assignment, Plus):
+            return assignment.value
+        column, step = assignment.column, assignment.step
+        return lambda row: None if row[column] is None else row[column] + step
+
+    def _make(self, setup: Setup) -> tuple[Mapping[str, Kept], Snapshot]:
+        store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: EPOCH_MS)
+        with mounted(store) as location:
+            make(setup, location, store, self)
+            snapshot = open_log(location).snapshot()
+            _ = snapshot.files
+            forget(location)
+        return dict(store.kept), snapshot
+
+
+def make(setup: Setup, location: str, store: Store, place: Place) -> None:
+    """Create the table of a setup at a location."""
+    ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
+    chance = Chance(now_ms=lambda: EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
+    for rows in setup.files:
+        partition_by = ("p",) if setup.partitioned else None
+        AppendCommand(location, partition_by, _properties(setup)).run(table_of(rows), chance=chance)
+    session = Session(location, store, place.engine(chance.new_id), place.value, PATIENCE, chance, "before")
+    for statement in setup.before:
+        play(statement, session)
+
+
+def _properties(setup: Setup) -> dict[str, str]:
+    return {
+        "delta.isolationLevel": setup.isolation,
+        "anabranch.conflictResolution": setup.resolution,
+        "delta.enableDeletionVectors": str(setup.vectors).lower(),
+        "delta.checkpointInterval": str(setup.checkpoints),
+    }

@@ -1,0 +1,97 @@
+"""The laboratory on real Spark: the same plans, scheduler and oracle, on local disk, with Spark's engine.
+
+A history takes seconds here, so there are hundreds and not hundreds of thousands: what they prove is that the engine
+behind the commands does what the quick one does. `python -m laboratory.on_spark --histories 300`
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from pyspark.sql import SparkSession
+from rich.progress import track
+
+from anabranch.commands.opening import open_log
+from anabranch.log.log import forget
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import build
+from anabranch.storage import open_store
+from anabranch.testing.generating import plan_for
+from anabranch.testing.places import Base, InMemory, make
+from anabranch.testing.plans import Plan, Setup
+from anabranch.testing.runs import run
+from anabranch.testing.statements import Assignment, Plus
+from anabranch.testing.stories import story
+from anabranch.testing.verdicts import violations
+
+
+class OnSpark:
+    """Tables in a local folder, rows by Spark (`anabranch.testing.places.Place`)."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self._folder, self._numbers = spark, folder, count()
+        self._made: dict[Setup, Path] = {}
+
+    def base(self, setup: Setup, now_ms: Callable[[], int]) -> Base:
+        """A copy of the table's folder; the table is made without Spark, which is quicker."""
+        if setup not in self._made:
+            self._made[setup] = self._folder / f"base-{next(self._numbers)}"
+            location = str(self._made[setup])
+            make(setup, location, open_store(location), InMemory())
+        copy = self._folder / f"run-{next(self._numbers)}"
+        shutil.copytree(self._made[setup], copy)
+        version = open_log(str(copy)).snapshot().version
+        forget(open_store(str(copy)).url)
+        return Base(open_store(str(copy)), version)
+
+    def engine(self, new_id: Callable[[], UUID]) -> SparkEngine:
+        """Spark's engine; its files name themselves."""
+        return SparkEngine(self._spark)
+
+    def value(self, assignment: Assignment) -> Any:
+        """The assignment's right side as SQL."""
+        if isinstance(assignment, Plus):
+            return f"{assignment.column} + {assignment.step}"
+        return "NULL" if assignment.value is None else str(assignment.value)
+
+
+def wrong_on_spark(spark: SparkSession, folder: Path, seeds: range) -> list[tuple[int, str]]:
+    """Run these seeds on Spark: each violation with its seed."""
+    place, found = OnSpark(spark, folder), []
+    for seed in track(seeds, description="on Spark"):
+        found += [(seed, str(each)) for each in violations(run(plan_without_faults(seed), place))]
+    return found
+
+
+def plan_without_faults(seed: int) -> Plan:
+    """The seed's plan, with no call failing: Spark's own calls of the disk are not ours to fail."""
+    return replace(plan_for(seed), failures=())
+
+
+def main(
+    histories: Annotated[int, typer.Option(help="How many histories to run.")] = 300,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+) -> None:
+    """Run the laboratory on Spark; the exit code is 1 where anything is wrong."""
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "3g", "spark.ui.enabled": "false"}
+    spark = build("laboratory", "local[2]", conf)
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = wrong_on_spark(spark, Path(folder), range(first, first + histories))
+        for seed, what in wrong[:5]:
+            print(seed, what)
+            print(story(run(plan_without_faults(seed), OnSpark(spark, Path(folder)))))
+    spark.stop()
+    print(f"{histories} histories on Spark, {len(wrong)} violations")
+    raise typer.Exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

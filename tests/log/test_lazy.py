@@ -1,0 +1,53 @@
+"""Lazy properties: once per instance, and no instance waits for another."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from anabranch.log.lazy import lazy
+from anabranch.log.log import Log
+from anabranch.storage import open_store
+from anabranch.testing import Watched
+from tests.support.worlds import World, table_path
+
+
+class Counted:
+    """Counts its computations."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    @lazy
+    def value(self) -> int:
+        """What it is."""
+        self.times += 1
+        return 7
+
+
+def test_a_lazy_property_is_computed_once_and_keeps_its_docstring() -> None:
+    counted = Counted()
+    assert (counted.value, counted.value, counted.times) == (7, 7, 1)
+    assert Counted.value.__doc__ == "What it is."
+
+
+def test_a_slow_read_of_one_table_does_not_stop_another_table(tmp_path: Path) -> None:
+    """functools.cached_property would, before Python 3.12: its lock is shared by all instances."""
+    slow, quick = (World(table_path(tmp_path)).create([{"id": 1}]) for _ in range(2))
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait(call: object) -> None:
+        reading.set()
+        assert go_on.wait(30)
+
+    store = Watched(open_store(slow.path))
+    snapshot = Log(store).snapshot()
+    store.before = wait
+    thread = threading.Thread(target=lambda: snapshot.files)
+    thread.start()
+    try:
+        assert reading.wait(30)
+        assert len(quick.log.snapshot().files) == 1
+    finally:
+        go_on.set()
+        thread.join()
