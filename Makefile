@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast interop clouds bench lint format check-types check clean distclean
+.PHONY: help setup demo test test-fast interop clouds lab bench lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv.
 unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR
@@ -45,6 +45,12 @@ interop: setup ## Run the tests against other engines only; ARGS go to pytest
 clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to pytest
 	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m clouds -rs $(ARGS)
+
+# About half an hour on two cores: 200,000 histories, the mutants, 300 kills, 300 histories on Spark.
+lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
+	$(BIN)/python -m laboratory $(ARGS)
+	$(BIN)/python -m laboratory.kills --kills 300
+	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
 
 bench: setup ## Run the benchmarks; ARGS are handed to them
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)
