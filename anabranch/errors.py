@@ -29,6 +29,8 @@
     │   ├── NotNullViolated
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
+    │   ├── ReplaceWhereMismatch
+    │   ├── AmbiguousMerge
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -344,6 +346,28 @@ class TableAlreadyExists(InputError):
     condition = "DELTA_TABLE_ALREADY_EXISTS"
     sql_state = "42P07"
     template = "There is a Delta table at {table} already. Use mode append or overwrite, or another path."
+
+
+class ReplaceWhereMismatch(InputError):
+    """Rows to be written do not satisfy the condition of the rows that they replace."""
+
+    condition = "DELTA_REPLACE_WHERE_MISMATCH"
+    sql_state = "44000"
+    template = (
+        "{count} of the {rows} rows to write to the table at {table} do not satisfy the condition of replaceWhere, "
+        "{predicate}. Nothing was committed. Filter them, or widen the condition."
+    )
+
+
+class AmbiguousMerge(InputError):
+    """Several source rows would change one row of the table in a MERGE."""
+
+    condition = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    sql_state = "21506"
+    template = (
+        "MERGE into the table at {table} is ambiguous: {count} of its rows would be changed by several source rows "
+        "each. Make the source unique in what ON compares, for instance by dropDuplicates()."
+    )
 
 
 class NotBuilt(InputError):

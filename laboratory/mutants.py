@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands import change, insert
+from anabranch.commands.merge import MergeHands
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.protocol.skipping import FileFacts
@@ -99,6 +100,15 @@ def _still_reading(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
     return mine
 
 
+def _changed_rows_only(hands: MergeHands, files: pa.Table) -> Any:
+    _matches(hands, files)
+    assert hands._looked is not None
+    return hands._looked.marks
+
+
+_matches = MergeHands.matches
+
+
 def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: window(self)[-1:]
 
@@ -141,6 +151,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("C1 dropped", _without("_ROW_RULES", "_marked_rows_are_gone")),
     Mutant("C2 dropped", _without("_ROW_RULES", "_new_rows_match")),
     Mutant("C2 dropped for blind winners at Serializable", _without("_ROW_RULES", "_blind_rows_match")),
+    Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
+    Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
+    Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
     Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
     Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),

@@ -6,10 +6,11 @@ and commits nothing. ``anabranch.spark.engine.SparkEngine`` is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
 
@@ -42,6 +43,43 @@ class Engine(Protocol):
         Raises:
             SchemaMismatch: a column does not fit.
         """
+        ...
+
+    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> Any:
+        """Evaluate a MERGE's source once, and keep its rows for as long as the transaction runs.
+
+        What is written for that lies in hidden folders (their names begin with ``_``) below ``root/folder``. Whatever
+        is asked of the result later, the source itself is never evaluated again.
+        """
+        ...
+
+    def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
+        """Match the live rows of these files with the source's, once, and find what each clause does.
+
+        Everything is evaluated here, once, new images too; they are written by `write_images`.
+
+        Raises:
+            InvalidCondition, SchemaMismatch: an expression does not fit the columns.
+            AmbiguousMerge: several source rows would change one row.
+            ExecutionFailed: something cannot be evaluated on some row.
+        """
+        ...
+
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+        """Write the new images of the rows that `join` found to be updated as Parquet files below ``folder``."""
+        ...
+
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
+    ) -> None:
+        """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
+
+        ``files`` says how the table looks (root, schema, partition columns); its files do not matter.
+        """
+        ...
+
+    def alias(self, source: Any) -> str | None:
+        """The name under which a source's columns are spoken of, if it was given one."""
         ...
 
     def describe(self, source: Any) -> Struct:

@@ -87,6 +87,16 @@ class Staging:
             footer=footer,
         )
 
+    def sweep(self) -> None:
+        """Remove the hidden folders in which an engine kept what it worked with; what cannot be removed is left."""
+        inside = len(self.folder) + 1
+        try:
+            hidden = [e.name for e in self.store.list_all(self.folder + "/") if _is_scratch(e.name[inside:])]
+        except StoreError as error:
+            _logger.warning("what lies hidden in %s of %s was left there: %s", self.folder, self.store.url, error)
+            return
+        remove(self.store, hidden)
+
     def finish(self) -> None:
         """Say that the folder's files are committed. They are, whatever happens to the markers."""
         try:
@@ -126,6 +136,12 @@ def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
     if length + 8 > len(tail):
         tail = store.read_range(entry.name, -(length + 8), length + 8)
     return pq.read_metadata(io.BytesIO(tail))
+
+
+def _is_scratch(name: str) -> bool:
+    """Whether this lies in a folder that an engine hid: its name begins with ``_`` and is no partition's."""
+    first, slash, _ = name.partition("/")
+    return bool(slash) and first.startswith("_") and "=" not in first
 
 
 def _is_data(name: str) -> bool:

@@ -7,7 +7,9 @@ concurrency and for small tables: rows are Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,8 +19,10 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from anabranch.commands.append import fitted, parquet_bytes, partitioned
+from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
@@ -80,6 +84,39 @@ class ArrowEngine:
         """A table's rows."""
         self._write(fitted(root, source, schema), schema, partition_columns, open_store(root), folder)
 
+    def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
+        """Rows in memory are kept as they are."""
+        return Held(tuple(source.to_pylist()))
+
+    def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
+        """Each live row with each source row; conditions and values are functions of both rows."""
+        found = _Join(matching, held.records)
+        for path, rows in self._rows(files):
+            self.evaluated.append(path)
+            for i, row in rows:
+                found.add(path, i, row)
+        if found.ambiguous:
+            raise AmbiguousMerge(table=files.root, count=found.ambiguous)
+        return found.result()
+
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+        """What `join` computed."""
+        self._put(files, joined.handle.images, folder)
+
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
+    ) -> None:
+        """The source rows that no join matched."""
+        matched = {number for each in joined for number in each.handle.sources}
+        rows = [row for number, row in enumerate(held.records) if number not in matched]
+        new = [image for row in rows if (image := _inserted(matching, row, files.schema)) is not None]
+        if new:
+            self._put(files, new, folder)
+
+    def alias(self, source: pa.Table) -> None:
+        """Functions need no names."""
+        return None
+
     def describe(self, source: pa.Table) -> Struct:
         """A table's columns."""
         return from_arrow(source.schema)
@@ -119,6 +156,83 @@ class ArrowEngine:
         for values, part in partitioned(rows, metadata):
             name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{self._new_id()}.parquet"])
             store.put(name, parquet_bytes(part))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A source's rows."""
+
+    records: tuple[Row, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.records)
+
+
+@dataclass
+class _Join:
+    """A join as it goes on, row by row of the table."""
+
+    matching: Matching
+    records: tuple[Row, ...]
+    ambiguous: int = 0
+    images: list[Row] = field(default_factory=list)
+    sources: set[int] = field(default_factory=set)
+    _marks: dict[str, BitMap64] = field(default_factory=dict)
+    _matched: dict[str, BitMap64] = field(default_factory=dict)
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, path: str, position: int, row: Row) -> None:
+        pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
+        self.sources.update(number for number, _ in pairs)
+        if pairs:
+            self._matched.setdefault(path, BitMap64()).add(position)
+        sides: list[Row] = [source for _, source in pairs] or [{}]
+        acting = [(clause, side) for side in sides if (clause := self._clause(bool(pairs), row, side)) is not None]
+        if len(acting) > 1 and not self.matching.may_match_twice:
+            self.ambiguous += 1
+        elif acting:
+            self._act(path, position, row, *acting[0])
+
+    def result(self) -> Joined:
+        counts = self._counts
+        return Joined(
+            marks=self._marks,
+            matched=self._matched,
+            updated=counts["matched", "update"],
+            deleted=counts["matched", "delete"],
+            updated_alone=counts["not matched by source", "update"],
+            deleted_alone=counts["not matched by source", "delete"],
+            handle=self,
+        )
+
+    def _clause(self, matches: bool, row: Row, source: Row) -> Clause | None:
+        clauses = self.matching.of("matched" if matches else "not matched by source")
+        return next((c for c in clauses if c.condition is None or c.condition(row, source) is True), None)
+
+    def _act(self, path: str, position: int, row: Row, clause: Clause, source: Row) -> None:
+        self._marks.setdefault(path, BitMap64()).add(position)
+        self._counts[clause.when, clause.action] += 1
+        if clause.action == "update":
+            self.images.append({**row, **_values(clause, row, source)})
+
+
+def _inserted(matching: Matching, source: Row, schema: Struct) -> Row | None:
+    clauses = matching.of("not matched")
+    clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
+    return None if clause is None else {**dict.fromkeys(schema.names), **_values(clause, {}, source)}
+
+
+def _values(clause: Clause, row: Row, source: Row) -> Row:
+    return {
+        name: source[value.name]
+        if isinstance(value, SourceColumn)
+        else value(row, source)
+        if callable(value)
+        else value
+        for name, value in clause.values.items()
+    }
 
 
 def parquet_rows(store: Store, name: str) -> list[Row]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.storage import Store
+from anabranch.testing.reading import actions_in
 from anabranch.testing.statements import COLUMNS, Row, Rows
 
 _Body = dict[str, Any]
@@ -48,7 +49,7 @@ class OtherEngine:
 
     def configure(self) -> int:
         """Change a property that no row depends on."""
-        metadata = self._metadata()
+        metadata = dict(self._metadata())
         metadata["configuration"] = {**metadata["configuration"], f"lab.{self._name}": "1"}
         return self._commit("SET TBLPROPERTIES", [{"metaData": metadata}], {})
 
@@ -84,8 +85,7 @@ class OtherEngine:
 
     def _actions(self, newest: int | None = None) -> list[tuple[str, _Body]]:
         names = self._names()[: None if newest is None else newest + 1]
-        lines = [line for name in names for line in self._store.get(name).splitlines() if line.strip()]
-        return [(kind, body) for line in lines for kind, body in json.loads(line).items()]
+        return [action for name in names for action in actions_in(self._store.get(name))]
 
     def _newest(self, wanted: str) -> _Body:
         return [body for kind, body in self._actions() if kind == wanted][-1]
@@ -104,8 +104,7 @@ class OtherEngine:
         return live
 
     def _of(self, version: int) -> list[tuple[str, _Body]]:
-        lines = self._store.get(f"_delta_log/{version:020}.json").splitlines()
-        return [(kind, body) for line in lines if line.strip() for kind, body in json.loads(line).items()]
+        return actions_in(self._store.get(f"_delta_log/{version:020}.json"))
 
 
 def _removed(add: Mapping[str, Any]) -> _Body:

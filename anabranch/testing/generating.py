@@ -14,6 +14,7 @@ from dataclasses import replace
 from anabranch.testing.plans import Dice, Failure, Plan, Script, Setup
 from anabranch.testing.runs import WAYS
 from anabranch.testing.statements import (
+    COLUMNS,
     EVERYWHERE,
     All,
     Any,
@@ -22,6 +23,7 @@ from anabranch.testing.statements import (
     Configure,
     Copy,
     Delete,
+    Merge,
     Missing,
     Not,
     Overwrite,
@@ -31,10 +33,12 @@ from anabranch.testing.statements import (
     Row,
     Rows,
     Statement,
+    Take,
     Test,
     Update,
     Upgrade,
     Value,
+    When,
     Where,
 )
 
@@ -137,11 +141,25 @@ class Maker:
         """A self-reading insert."""
         return Copy(self.sets(), self.where())
 
+    def merge(self) -> Merge:
+        """An upsert by key, by group or by value, or some other MERGE."""
+        by = self.dice.choice(("k", "k", "k", "p", "x"))
+        keys = self.dice.sample(range(1, self._next_key + 2), 2) if by == "k" else self.dice.sample((0, 1, 2, 3), 2)
+        place = COLUMNS.index(by)
+        rows = [self.row() for _ in keys[: self.dice.choice((1, 1, 2))]]
+        source = tuple((*row[:place], key, *row[place + 1 :]) for row, key in zip(rows, keys, strict=False))
+        also = self._simple() if self._often(0.2) else EVERYWHERE
+        return Merge(source, (by,), self.dice.choice(_CLAUSES)(self), also)
+
     def row(self, p: int | None = None, x: Value | str = "any") -> Row:
         """A new row."""
         self._next_key += 1
         value = self.value() if isinstance(x, str) else x
         return (self._next_key, self.group() if p is None else p, value)
+
+    def row_of(self, key: int) -> Row:
+        """A row with this ``k``."""
+        return (key, self.group(), self.value())
 
     def group(self) -> int:
         """A value of ``p``."""
@@ -187,10 +205,27 @@ class Maker:
         return self.dice.random() < share
 
 
+_UPSERT = (When("matched", sets=(Take("x"),)), When("not matched"))
+_CLAUSES: tuple[Callable[[Maker], tuple[When, ...]], ...] = (
+    lambda maker: _UPSERT,
+    lambda maker: _UPSERT,
+    lambda maker: (When("matched", sets=(Take("p"), Plus("x"))), When("not matched")),
+    lambda maker: (When("not matched"),),
+    lambda maker: (When("matched"),),
+    lambda maker: (
+        When("matched", maker.where()),
+        When("matched", sets=(Take("x"),)),
+        When("not matched", maker.where()),
+    ),
+    lambda maker: (When("matched", maker.where(), (Plus("x"),)), When("not matched")),
+    lambda maker: (*_UPSERT, When("not matched by source", maker.where())),
+    lambda maker: (When("not matched by source", maker.where(), (Plus("x"),)),),
+)
 _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
-    (0.28, Maker.append),
-    (0.62, Maker.update),
-    (0.82, Maker.delete),
+    (0.26, Maker.append),
+    (0.50, Maker.update),
+    (0.64, Maker.delete),
+    (0.82, Maker.merge),
     (0.87, Maker.overwrite),
     (0.93, Maker.copy),
     (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
@@ -261,6 +296,29 @@ def _same_row(maker: Maker) -> Sequence[Statement]:
     )
 
 
+def _upserts(maker: Maker) -> Sequence[Statement]:
+    """Merges by key: of one new key, of different ones, and beside blind appends of the same keys."""
+    key = maker.dice.choice((1, 2, 20, 21))
+    return (
+        *(Merge((maker.row_of(k),), ("k",), _UPSERT) for k in (key, maker.dice.choice((key, 22)))),
+        maker.dice.choice((maker.merge(), Append((maker.row_of(key),)), Delete(Test("k", "=", key)))),
+        maker.dice.choice((maker.statement(), Update((Plus("x"),), Test("k", ">=", 20)))),
+    )
+
+
+def _untouched_match(maker: Maker) -> Sequence[Statement]:
+    """A row that mine matched, and no clause touched, goes: then its source row ought to have been inserted."""
+    key = maker.dice.randrange(1, 5)
+    never = Test("x", "=", 99)
+    return (
+        Merge(
+            (maker.row_of(key), maker.row_of(30)), ("k",), (When("matched", never, (Take("x"),)), When("not matched"))
+        ),
+        Delete(Test("k", "=", key)),
+        maker.dice.choice((Delete(Test("k", "=", 30)), maker.update())),
+    )
+
+
 def _appends(maker: Maker) -> Sequence[Statement]:
     """Blind appends beside one that changes."""
     return (maker.update(), *(maker.append() for _ in range(maker.dice.choice((2, 3)))), maker.statement())
@@ -284,6 +342,8 @@ SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _restored,
     _gone_and_back,
     _same_row,
+    _upserts,
+    _untouched_match,
     _appends,
     _metadata,
     _overwritten,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from anabranch.commands.append import Append as AppendCommand
@@ -17,11 +17,13 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.merges import Action, Clause, Matching, SourceColumn
+from anabranch.protocol.merges import When as When_
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.engine import ArrowEngine
 from anabranch.testing.plans import Setup
-from anabranch.testing.statements import Assignment, Plus
+from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Take, When
 from anabranch.testing.stores import DictStore, Kept
 from anabranch.testing.verbs import Session, play, table_of
 from anabranch.transaction.patience import Chance, Patience
@@ -55,6 +57,10 @@ class Place(Protocol):
         """What the engine takes for an assignment's value."""
         ...
 
+    def matching(self, merge: Merge) -> Matching:
+        """A MERGE's condition and clauses, in the engine's words."""
+        ...
+
 
 class InMemory:
     """Tables in dictionaries, rows by Arrow: thousands of runs a minute."""
@@ -80,6 +86,11 @@ class InMemory:
         column, step = assignment.column, assignment.step
         return lambda row: None if row[column] is None else row[column] + step
 
+    def matching(self, merge: Merge) -> Matching:
+        """Functions of both rows."""
+        clauses = tuple(_clause(when) for when in merge.clauses)
+        return Matching(lambda row, source: merge.matches(_plain(row), _plain(source)), clauses)
+
     def _make(self, setup: Setup) -> tuple[Mapping[str, Kept], Snapshot]:
         store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: EPOCH_MS)
         with mounted(store) as location:
@@ -90,6 +101,27 @@ class InMemory:
         return dict(store.kept), snapshot
 
 
+def _plain(row: Mapping[str, Any]) -> Row:
+    return tuple(row[name] for name in COLUMNS)
+
+
+def _clause(when: When) -> Clause:
+    inserts = when.kind == "not matched"
+    action: Action = "insert" if inserts else "delete" if when.sets is None else "update"
+
+    def holds(row: Mapping[str, Any], source: Mapping[str, Any]) -> bool | None:
+        return when.where.truth(_plain(source if inserts else row))
+
+    columns = [Take(name) for name in COLUMNS] if inserts else when.sets or ()
+    return Clause(cast(When_, when.kind), action, holds, {each.column: _merged(each) for each in columns})
+
+
+def _merged(assignment: Assignment | Take) -> Any:
+    if isinstance(assignment, Take):
+        return SourceColumn(assignment.column)
+    return lambda row, source: assignment.of(_plain(row))
+
+
 def make(setup: Setup, location: str, store: Store, place: Place) -> None:
     """Create the table of a setup at a location."""
     ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
@@ -97,7 +129,7 @@ def make(setup: Setup, location: str, store: Store, place: Place) -> None:
     for rows in setup.files:
         partition_by = ("p",) if setup.partitioned else None
         AppendCommand(location, partition_by, _properties(setup)).run(table_of(rows), chance=chance)
-    session = Session(location, store, place.engine(chance.new_id), place.value, PATIENCE, chance, "before")
+    session = Session(location, store, place.engine(chance.new_id), place, PATIENCE, chance, "before")
     for statement in setup.before:
         play(statement, session)
 

@@ -58,8 +58,7 @@ class Reader:
         return [self._version(number, name) for number, name in enumerate(names)]
 
     def _version(self, number: int, name: str) -> Version:
-        actions = [json.loads(line) for line in self.store.get(name).decode().splitlines() if line.strip()]
-        bodies = [(kind, body) for action in actions for kind, body in action.items()]
+        bodies = actions_in(self.store.get(name))
         for body in (body for kind, body in bodies if kind == "remove"):
             self._remove(number, body)
         for body in (body for kind, body in bodies if kind == "add"):
@@ -121,6 +120,13 @@ class Reader:
         if struct.unpack(">I", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(body),):
             self.faults.append(f"version {number}: the vector in {file} has a wrong size or checksum")
         return body
+
+
+@lru_cache(maxsize=512)
+def actions_in(data: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """The actions of a commit file, by kind; kept, since many histories begin alike. Do not change them in place."""
+    lines = (line for line in data.splitlines() if line.strip())
+    return [(kind, body) for line in lines for kind, body in json.loads(line).items()]
 
 
 @lru_cache(maxsize=512)

@@ -209,8 +209,8 @@ class _Run:
             new_id=lambda: next(ids),
             user=lambda: f"writer {who}",
         )
-        engine, value = self._place.engine(chance.new_id), self._place.value
-        return Session(self._store.url, self._store, engine, value, PATIENCE, chance, name_of(who))
+        engine = self._place.engine(chance.new_id)
+        return Session(self._store.url, self._store, engine, self._place, PATIENCE, chance, name_of(who))
 
     def _newest(self) -> int:
         entries = self._store.list_from(f"_delta_log/{0:020}")

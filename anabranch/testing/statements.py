@@ -225,6 +225,92 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Take:
+    """``column = source.column``."""
+
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.column} = s.{self.column}"
+
+
+@dataclass(frozen=True)
+class When:
+    """One clause of a MERGE.
+
+    Attributes:
+        kind: ``matched``, ``not matched`` or ``not matched by source``. where: of the table's row, or of the source's
+        where there is no other. sets: of an update; None deletes, and inserts the source's row.
+    """
+
+    kind: str
+    where: Where = EVERYWHERE
+    sets: tuple[Assignment | Take, ...] | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "not matched":
+            return f"WHEN NOT MATCHED AND {self.where} THEN INSERT *"
+        act = "DELETE" if self.sets is None else f"UPDATE SET {', '.join(map(str, self.sets))}"
+        return f"WHEN {self.kind.upper()} AND {self.where} THEN {act}"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """MERGE of source rows that are at hand, ON equality of some columns and a condition on the table alone.
+
+    No two source rows may be equal in these columns: then no row is matched twice.
+    """
+
+    source: Rows
+    by: tuple[str, ...]
+    clauses: tuple[When, ...]
+    also: Where = EVERYWHERE
+
+    def __str__(self) -> str:
+        on = " AND ".join([*(f"t.{name} = s.{name}" for name in self.by), str(self.also)])
+        return f"MERGE USING {_listed(self.source)} ON {on} {' '.join(map(str, self.clauses))}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        kept: list[Row] = []
+        used: set[Row] = set()
+        changed = 0
+        for row in rows:
+            source = next((s for s in self.source if self.matches(row, s) is True), None)
+            used |= {source} if source else set()
+            clause = self.acting("matched" if source else "not matched by source", row)
+            changed += clause is not None
+            if clause is None:
+                kept.append(row)
+            elif clause.sets is not None:
+                kept.append(_merged(row, source, clause.sets))
+        new = [s for s in self.source if s not in used and self.acting("not matched", s) is not None]
+        return (*kept, *new), changed + len(new)
+
+    def matches(self, row: Row, source: Row) -> bool | None:
+        """ON, three-valued."""
+        cells = [(row[COLUMNS.index(name)], source[COLUMNS.index(name)]) for name in self.by]
+        truths = [None if None in pair else pair[0] == pair[1] for pair in cells] + [self.also.truth(row)]
+        return False if False in truths else None if None in truths else True
+
+    def acting(self, kind: str, row: Row) -> When | None:
+        """The first clause of a kind whose condition is TRUE for a row."""
+        return next((c for c in self.clauses if c.kind == kind and c.where.truth(row) is True), None)
+
+
+def _merged(row: Row, source: Row | None, sets: tuple[Assignment | Take, ...]) -> Row:
+    new = list(row)
+    for each in sets:
+        place = COLUMNS.index(each.column)
+        if isinstance(each, Take):
+            assert source is not None, "only what is matched has a source"
+            new[place] = source[place]
+        else:
+            new[place] = each.of(row)
+    return tuple(new)
+
+
+@dataclass(frozen=True)
 class Copy:
     """INSERT INTO t SELECT … FROM t WHERE: it reads the table, in one step, as another engine's commit."""
 
@@ -279,7 +365,7 @@ class Upgrade:
         return rows, None
 
 
-Statement = Append | Overwrite | Delete | Update | Copy | Restore | Configure | Upgrade
+Statement = Append | Overwrite | Delete | Update | Merge | Copy | Restore | Configure | Upgrade
 
 
 def bag(rows: Iterable[Row]) -> Counter[Row]:

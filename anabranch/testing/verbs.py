@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -18,8 +18,10 @@ from anabranch.commands.append import Append as AppendCommand
 from anabranch.commands.change import Outcome
 from anabranch.commands.delete import Delete as DeleteCommand
 from anabranch.commands.engine import Engine
+from anabranch.commands.merge import Merge as MergeCommand
 from anabranch.commands.update import Update as UpdateCommand
 from anabranch.commands.write import Write as WriteCommand
+from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Field, Struct
 from anabranch.sql import Context, condition
@@ -33,6 +35,7 @@ from anabranch.testing.statements import (
     Configure,
     Copy,
     Delete,
+    Merge,
     Overwrite,
     Restore,
     Row,
@@ -48,16 +51,28 @@ ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
 _NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 
 
+class Words(Protocol):
+    """Expressions in an engine's own words."""
+
+    def value(self, assignment: Assignment) -> Any:
+        """An assignment's value."""
+        ...
+
+    def matching(self, merge: Merge) -> Matching:
+        """A MERGE's condition and clauses."""
+        ...
+
+
 @dataclass(frozen=True)
 class Session:
-    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with; ``value`` says
-    an assignment in the engine's own words.
+    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with; ``words`` says
+    expressions as its engine takes them.
     """
 
     location: str
     store: Store
     engine: Engine
-    value: Callable[[Assignment], Any]
+    words: Words
     patience: Patience
     chance: Chance
     name: str
@@ -110,13 +125,20 @@ def _delete(statement: Delete, session: Session) -> Done:
 
 
 def _update(statement: Update, session: Session) -> Done:
-    sets = {each.column: session.value(each) for each in statement.sets}
+    sets = {each.column: session.words.value(each) for each in statement.sets}
     command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
 
 
 def _changed(statement: Statement, outcome: Outcome) -> Done:
     return Done(outcome.committed.version if outcome.committed else None, outcome.rows, statement)
+
+
+def _merge(statement: Merge, session: Session) -> Done:
+    where = replace(condition_of(str(statement.also)), text=str(statement))
+    command = MergeCommand(session.location, table_of(statement.source), session.words.matching(statement), where)
+    merged = command.run(session.engine, patience=session.patience, chance=session.chance)
+    return Done(merged.committed.version if merged.committed else None, merged.rows, statement)
 
 
 def _copy(statement: Copy, session: Session) -> Done:
@@ -148,6 +170,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Overwrite: _overwrite,
     Delete: _delete,
     Update: _update,
+    Merge: _merge,
     Copy: _copy,
     Restore: _restore,
     Configure: _configure,

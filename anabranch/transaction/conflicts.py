@@ -194,7 +194,7 @@ _HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
 )
 
 
-# -- the row level: mine last (C1, C2) ---------------------------------------------------------------------------------
+# -- the row level: mine last (C1, C2, C3) -----------------------------------------------------------------------------
 
 
 def _marked_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
@@ -233,6 +233,19 @@ def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, hands: Han
         if not again or rows & hands.vector(again[0]):
             return winner
     return winners[-1]
+
+
+def _matched_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+    """C3: where mine inserts what it did not match, every row that it matched must still be there."""
+    matched = mine.reads.matched if mine.reads else {}
+    for path in sorted(matched.keys() & net.changed.keys()):
+        change = net.changed[path]
+        if change.after is None:
+            return _row_conflict(mine, change.winners[-1], path, matched[path])
+        grown, _ = growth(hands.vector(change.before), hands.vector(change.after))
+        if both := grown & matched[path]:
+            return _row_conflict(mine, _who_marked(change.winners, path, both, hands), path, both)
+    return None
 
 
 def _restored_rows(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
@@ -275,7 +288,7 @@ def _rows_that_match(added: Added, hands: Hands) -> Marks:
     return hands.matches(candidates) if len(candidates) else {}
 
 
-_ROW_RULES = (_marked_rows_are_gone, _restored_rows, _new_rows_match, _blind_rows_match)
+_ROW_RULES = (_marked_rows_are_gone, _matched_rows_are_gone, _restored_rows, _new_rows_match, _blind_rows_match)
 
 
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------

@@ -27,10 +27,13 @@ class Reads:
     """What a transaction read: the rows that satisfy ``condition``, found in ``files``.
 
     ``files`` holds the paths that statistics and partition values could not rule out; file-level rules go by them.
+    ``matched`` holds rows on whose *presence* the outcome depends, though they need not be touched: what a MERGE
+    matched, where it inserts what it does not match.
     """
 
     condition: Condition
     files: frozenset[str]
+    matched: Marks = field(default_factory=dict)
 
     @property
     def row_local(self) -> bool:
@@ -55,7 +58,8 @@ class Transaction:
         again. reads: None when nothing of the table was read, as by a blind append. marks: the positions that it
         deletes in files that stay (path -> positions); never any that ``sources`` deleted already. removes: the paths
         of files that it removes whole. sources: the present state of every path in ``marks`` and ``removes``. adds:
-        new files (`FILES`), already staged and durable. settled: the newest version that mine stands behind; ``base``
+        new files (`FILES`), already staged and durable. withdraws: of what a redo gives, the paths among the earlier
+        ``adds`` that it replaces. settled: the newest version that mine stands behind; ``base``
         at first, moved on by each carry-over. resolution: ``file`` or ``row``.
     """
 
@@ -71,6 +75,7 @@ class Transaction:
     removes: frozenset[str] = frozenset()
     sources: Mapping[str, Source] = field(default_factory=dict)
     adds: pa.Table = field(default_factory=empty_files)
+    withdraws: frozenset[str] = frozenset()
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     app_transactions: tuple[AppTransaction, ...] = ()

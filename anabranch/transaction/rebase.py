@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
-from anabranch.transaction.footprint import Source, Transaction
+from anabranch.transaction.footprint import Reads, Source, Transaction
 
 
 def carried_over(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
@@ -38,9 +39,23 @@ def joined(mine: Transaction, extra: Transaction) -> Transaction:
         marks={**mine.marks, **extra.marks},
         removes=mine.removes | extra.removes,
         sources={**mine.sources, **extra.sources},
-        adds=pa.concat_tables([mine.adds, extra.adds]),
+        adds=pa.concat_tables([_kept(mine.adds, extra.withdraws), extra.adds]),
+        reads=_both(mine.reads, extra.reads),
     )
     return together.with_counts(**extra.metrics)
+
+
+def _kept(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:
+    if not withdrawn:
+        return adds
+    return adds.filter(pc.invert(pc.is_in(adds["path"], value_set=pa.array(sorted(withdrawn), pa.string()))))
+
+
+def _both(mine: Reads | None, extra: Reads | None) -> Reads | None:
+    """What mine read, and the rows that the redo matched besides."""
+    if mine is None or extra is None:
+        return mine
+    return replace(mine, matched={**mine.matched, **extra.matched})
 
 
 def _repointed(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:

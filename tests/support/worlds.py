@@ -15,11 +15,13 @@ from anabranch.commands.append import Append
 from anabranch.commands.change import Outcome
 from anabranch.commands.check import check
 from anabranch.commands.delete import EVERY_ROW, Delete
+from anabranch.commands.merge import Merge, Merged
 from anabranch.commands.opening import open_log
 from anabranch.commands.read import Read
 from anabranch.commands.update import Update
 from anabranch.commands.write import Write
 from anabranch.log.log import Log
+from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import Condition
 from anabranch.sql import Context, condition
 from anabranch.testing import ArrowEngine, Row
@@ -65,6 +67,13 @@ class World:
         """DELETE."""
         return Delete(self.path, self.condition(where)).run(self.engine)
 
+    def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> Merged:
+        """MERGE these rows ON equality of one column; without clauses an upsert."""
+        table = pa.Table.from_pylist(rows)
+        chosen = clauses or (update_all(*table.column_names), insert_all(*table.column_names))
+        matching = Matching(lambda row, source: equal(row[by], source[by]), chosen)
+        return Merge(self.path, table, matching, self.condition(also)).run(self.engine)
+
     def condition(self, where: str | None) -> Condition:
         """A condition in SQL."""
         if where is None:
@@ -94,6 +103,21 @@ class World:
             report = check(self.log.snapshot(version), deep=True)
             assert report.is_clean, str(report)
         assert_others_agree(self.path)
+
+
+def equal(left: Any, right: Any) -> bool | None:
+    """SQL's ``=``."""
+    return None if left is None or right is None else left == right
+
+
+def update_all(*columns: str) -> Clause:
+    """WHEN MATCHED THEN UPDATE SET *."""
+    return Clause("matched", "update", None, {name: SourceColumn(name) for name in columns})
+
+
+def insert_all(*columns: str) -> Clause:
+    """WHEN NOT MATCHED THEN INSERT *."""
+    return Clause("not matched", "insert", None, {name: SourceColumn(name) for name in columns})
 
 
 def assert_others_agree(path: str) -> None:

@@ -1,0 +1,275 @@
+"""MERGE: change, delete and insert rows by what a source holds.
+
+Knows which files a condition may touch, asks the engine to join them with the source, and stages marks and new files.
+The source is evaluated once and kept: whether a winner's new rows matter, and any redo, go by what was kept. Guarantee:
+behind its winners a MERGE has acted on every row that its source matches there, and has inserted only what matches
+none there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.commands.change import with_counts
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.commands.staging import Staging, remove
+from anabranch.errors import AppendOnlyTable, ExecutionFailed, NotBuilt
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.features import check_writable
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.paths import store_name
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.skipping import FileFacts
+from anabranch.protocol.stats import num_records
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.patience import Chance, Patience, patience_for
+from anabranch.transaction.phases import reach
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Merge ``source`` into ``table``.
+
+    Attributes:
+        matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
+        of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
+        it is row-local if everything in the command is decided row by row. parameters: what the history shows.
+
+    Example:
+        >>> Merge("/data/flights", updates, matching, where).run(engine).metrics["numTargetRowsUpdated"]
+    """
+
+    table: Location
+    source: Any
+    matching: Matching
+    where: Condition
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Merged:
+        """Run it.
+
+        Raises:
+            AmbiguousMerge: several source rows would change one row.
+            InvalidCondition, SchemaMismatch: an expression does not fit.
+            DeltaConcurrentModificationException: a winner stands in the way.
+            NotBuilt: the source reads the table.
+        """
+        chance, log = chance or Chance(), open_log(self.table)
+        snapshot = log.snapshot()
+        _check_allowed(self, snapshot, engine)
+        reach("read")
+        hands = MergeHands(self, snapshot, engine, Staging(log.store, str(chance.new_id())))
+        try:
+            mine = hands.stage(chance)
+            reach("staged")
+        except Exception:
+            hands.discard()
+            raise
+        if not mine.touched and len(mine.adds) == 0:
+            hands.discard()
+            return Merged(None, mine.metrics)
+        return _committed(mine, log, hands, patience, chance)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a MERGE did, in Delta's metrics; ``committed`` is None where it had nothing to do."""
+
+    committed: Committed | None
+    metrics: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """The rows updated, deleted and inserted."""
+        return sum(self.metrics[f"numTargetRows{what}"] for what in ("Updated", "Deleted", "Inserted"))
+
+
+def _committed(mine: Transaction, log: Log, hands: MergeHands, patience: Patience | None, chance: Chance) -> Merged:
+    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    hands.finish()
+    return Merged(committed, committed.metrics)
+
+
+def _check_allowed(merge: Merge, snapshot: Snapshot, engine: Engine) -> None:
+    changes = any(clause.action != "insert" for clause in merge.matching.clauses)
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=changes)
+    if changes and snapshot.properties.append_only:
+        raise AppendOnlyTable(table=snapshot.table, operation="MERGE")
+    if engine.reads(merge.source, snapshot.table):
+        what = f"a MERGE into {snapshot.table} whose source reads it"
+        raise NotBuilt(what=what, instead="Write the source elsewhere first.")
+
+
+class MergeHands:
+    """The hands of one running MERGE (`anabranch.transaction.conflicts.Hands`)."""
+
+    def __init__(self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        self._merge, self._snapshot, self._engine, self._staging = merge, snapshot, engine, staging
+        self._settings = dict(engine.settings())
+        self._held: Any = None
+        self._joins: list[Joined] = []
+        self._looked: Joined | None = None
+        self._staged: list[str] = []
+        self._inserted: frozenset[str] = frozenset()
+        self._insert_count = 0
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        began, snapshot = chance.now_ms(), self._snapshot
+        self._staging.start()
+        self._held = self._engine.hold(self._merge.source, snapshot.schema, snapshot.table, self._staging.folder)
+        candidates = self._candidates()
+        joined = self._join(candidates)
+        scanned = chance.now_ms()
+        mine = self._part(candidates, joined)
+        mine = mine.with_counts(numSourceRows=self._held.rows)
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
+        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
+        if self._merge.matching.acts_without_match:
+            return files
+        snapshot = self._snapshot
+        facts = FileFacts(files, snapshot.schema, snapshot.partition_columns)
+        return only(files, facts.could_match(self._merge.where.predicate))
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows of these files on which the outcome would depend: those that match, and those that are changed
+        because they do not.
+        """
+        if dict(self._engine.settings()) != self._settings:
+            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
+            raise ExecutionFailed(what=f"the condition {self._merge.where.text}", reason=reason)
+        self._looked = self._join(files)
+        return _union(self._looked.matched, self._looked.marks)
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
+        assert self._looked is not None, "a redo follows a look"
+        withdrawn, before = self._inserted, self._insert_count
+        part = self._part(files, self._looked)
+        remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
+        counts = {**part.metrics, "numTargetRowsInserted": self._insert_count - before}
+        return replace(part, withdraws=withdrawn, metrics=counts)
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        self._staging.discard()
+
+    def finish(self) -> None:
+        """Remove what was only kept to work with, and close the job folder's markers."""
+        self._staging.sweep()
+        self._staging.finish()
+
+    def _candidates(self) -> pa.Table:
+        if self._merge.matching.acts_without_match:
+            return self._snapshot.files
+        return only(self._snapshot.files, self._snapshot.facts.could_match(self._merge.where.predicate))
+
+    def _join(self, files: pa.Table) -> Joined:
+        return self._engine.join(
+            file_set(self._snapshot, files), self._merge.matching, self._held, self._staging.folder
+        )
+
+    def _part(self, files: pa.Table, joined: Joined) -> Transaction:
+        """Marks, removals and new files of one join, with all inserts as they are after it."""
+        snapshot, matching = self._snapshot, self._merge.matching
+        self._joins.append(joined)
+        chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(joined.marks)))
+        keeps = snapshot.properties.vectors
+        removed = self._emptied(chosen, joined.marks) if keeps else set(joined.marks)
+        adds, copied = self._new_files(chosen, joined, keeps=keeps)
+        inserts = self._inserts(chosen)
+        matched = joined.matched if matching.inserts else {}
+        return Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation="MERGE",
+            parameters=self._merge.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            reads=Reads(self._merge.where, frozenset(files["path"].to_pylist()), matched),
+            marks={path: rows for path, rows in joined.marks.items() if path not in removed},
+            removes=frozenset(removed),
+            sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
+            adds=pa.concat_tables([adds, inserts]),
+            metrics=_counts(joined, inserted=self._insert_count, copied=copied),
+        )
+
+    def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, int]:
+        """New images, and without vectors the rows that stay of the files that go; with the number of the latter."""
+        if joined.updated or joined.updated_alone:
+            self._engine.write_images(chosen, joined, self._staging.folder)
+        images = self._collected()
+        wanted = joined.updated + joined.updated_alone
+        if (written := _rows_of(images)) != wanted:
+            raise ExecutionFailed(
+                what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
+            )
+        if keeps or not len(chosen.files):
+            return images, 0
+        self._engine.rewrite(chosen, joined.marks, None, self._staging.folder)
+        copies = self._collected()
+        return pa.concat_tables([images, copies]), _rows_of(copies)
+
+    def _inserts(self, table: FileSet) -> pa.Table:
+        """All rows to insert, as they are after every join so far."""
+        matching = self._merge.matching
+        if matching.inserts:
+            self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
+        files = self._collected()
+        self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), _rows_of(files)
+        return files
+
+    def _collected(self) -> pa.Table:
+        files = self._staging.collect(self._snapshot.metadata, self._staged)
+        self._staged += files["path"].to_pylist()
+        return files
+
+    def _emptied(self, chosen: FileSet, marks: Marks) -> set[str]:
+        counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
+        none = BitMap64()
+        return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, none))}
+
+    def _name(self, path: str) -> str | None:
+        return store_name(self._snapshot.table, path)
+
+
+def _union(first: Marks, second: Marks) -> Marks:
+    none = BitMap64()
+    return {path: first.get(path, none) | second.get(path, none) for path in first.keys() | second.keys()}
+
+
+def _rows_of(files: pa.Table) -> int:
+    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())
+
+
+def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:
+    """Delta's metrics of a MERGE."""
+    return {
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": joined.updated + joined.updated_alone,
+        "numTargetRowsDeleted": joined.deleted + joined.deleted_alone,
+        "numTargetRowsMatchedUpdated": joined.updated,
+        "numTargetRowsMatchedDeleted": joined.deleted,
+        "numTargetRowsNotMatchedBySourceUpdated": joined.updated_alone,
+        "numTargetRowsNotMatchedBySourceDeleted": joined.deleted_alone,
+        "numTargetRowsCopied": copied,
+    }

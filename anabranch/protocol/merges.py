@@ -1,0 +1,92 @@
+"""Merges: what a MERGE does with rows, and what was found when it was done.
+
+Pure data, passed between the room that decides and the rooms that know rows. Expressions are in the engine's own words
+(SQL text or a Column on Spark), over the columns of the target and the source under their aliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from anabranch.protocol.filesets import Marks
+
+When = Literal["matched", "not matched", "not matched by source"]
+Action = Literal["update", "delete", "insert"]
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """The value of the source's column of this name, as ``*`` means it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One WHEN clause; of those of one kind the first whose condition is TRUE acts.
+
+    Attributes:
+        when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
+        an expression or a `SourceColumn`; an update keeps the other columns, an insert leaves them NULL.
+    """
+
+    when: When
+    action: Action
+    condition: Any = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How rows are matched, and what is done then.
+
+    Attributes:
+        on: the condition over both sides. target, source: the aliases, None where there is none.
+    """
+
+    on: Any
+    clauses: tuple[Clause, ...]
+    target: str | None = None
+    source: str | None = None
+
+    def of(self, when: When) -> tuple[Clause, ...]:
+        """The clauses of one kind, in their order."""
+        return tuple(clause for clause in self.clauses if clause.when == when)
+
+    @property
+    def inserts(self) -> bool:
+        """Whether rows may be inserted, so that what was matched matters even where no clause touched it."""
+        return bool(self.of("not matched"))
+
+    @property
+    def acts_without_match(self) -> bool:
+        """Whether rows that match nothing may be changed, so that every row of the table matters."""
+        return bool(self.of("not matched by source"))
+
+    @property
+    def may_match_twice(self) -> bool:
+        """Whether several source rows may match one row: only where all that can be done is to delete it for sure."""
+        matched = self.of("matched")
+        return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What one pass over the join of some files with the source found.
+
+    Attributes:
+        marks: the rows that some clause updates or deletes. matched: the rows that match a source row, whatever clause
+        acts. updated, deleted: how many rows, by matched clauses. updated_alone, deleted_alone: the same by clauses
+        for rows that match nothing. handle: what the engine needs to write the new images, and to know which source
+        rows were matched; nobody else looks inside.
+    """
+
+    marks: Marks
+    matched: Marks
+    updated: int = 0
+    deleted: int = 0
+    updated_alone: int = 0
+    deleted_alone: int = 0
+    handle: Any = None
