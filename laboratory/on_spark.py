@@ -6,13 +6,14 @@ behind the commands does what the quick one does. `python -m laboratory.on_spark
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import typer
@@ -21,6 +22,8 @@ from rich.progress import track
 
 from anabranch.commands.opening import open_log
 from anabranch.log.log import forget
+from anabranch.protocol.merges import Clause, Matching, SourceColumn
+from anabranch.protocol.merges import When as Kind
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
 from anabranch.storage import open_store
@@ -28,7 +31,7 @@ from anabranch.testing.generating import plan_for
 from anabranch.testing.places import Base, InMemory, make
 from anabranch.testing.plans import Plan, Setup
 from anabranch.testing.runs import run
-from anabranch.testing.statements import Assignment, Plus
+from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Take, When, Where
 from anabranch.testing.stories import story
 from anabranch.testing.verdicts import violations
 
@@ -58,9 +61,42 @@ class OnSpark:
 
     def value(self, assignment: Assignment) -> Any:
         """The assignment's right side as SQL."""
-        if isinstance(assignment, Plus):
-            return f"{assignment.column} + {assignment.step}"
-        return "NULL" if assignment.value is None else str(assignment.value)
+        return _text(assignment)
+
+    def matching(self, merge: Merge) -> Matching:
+        """The MERGE as SQL, the table as ``t`` and the source as ``s``."""
+        on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({_of(merge.also, 't')})"])
+        return Matching(on, tuple(map(_clause, merge.clauses)), "t", "s")
+
+
+def _clause(when: When) -> Clause:
+    kind = cast(Kind, when.kind)
+    if when.kind == "not matched":
+        values: dict[str, Any] = {name: SourceColumn(name) for name in COLUMNS}
+        return Clause(kind, "insert", _of(when.where, "s"), values)
+    if when.sets is None:
+        return Clause(kind, "delete", _of(when.where, "t"))
+    return Clause(kind, "update", _of(when.where, "t"), {each.column: _assigned(each) for each in when.sets})
+
+
+def _assigned(assignment: Assignment | Take) -> Any:
+    if isinstance(assignment, Take):
+        return SourceColumn(assignment.column)
+    return _qualified(_text(assignment), "t")
+
+
+def _text(assignment: Assignment) -> str:
+    if isinstance(assignment, Plus):
+        return f"{assignment.column} + {assignment.step}"
+    return "NULL" if assignment.value is None else str(assignment.value)
+
+
+def _of(where: Where, side: str) -> str:
+    return _qualified(str(where), side)
+
+
+def _qualified(text: str, side: str) -> str:
+    return re.sub(r"\b([kpx])\b", rf"{side}.\1", text)
 
 
 def wrong_on_spark(spark: SparkSession, folder: Path, seeds: range) -> list[tuple[int, str]]:

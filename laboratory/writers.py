@@ -38,7 +38,7 @@ from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
 from anabranch.testing.engine import ArrowEngine
 from anabranch.testing.places import InMemory
-from anabranch.testing.statements import All, Append, Delete, Plus, Put, Statement, Test, Update
+from anabranch.testing.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
 from anabranch.testing.stores import Call, Watched
 from anabranch.testing.verbs import Session, play
 from anabranch.transaction.patience import Chance, Patience
@@ -86,8 +86,11 @@ def statement_of(seed: int, life: int, number: int) -> Statement:
     if roll < 0.45:
         keys = range(life * 1_000_000 + number * 10, life * 1_000_000 + number * 10 + dice.choice((1, 2, 3)))
         return Append(tuple((key, dice.randrange(_GROUPS), dice.randrange(3)) for key in keys), bulk=roll < 0.12)
-    if roll < 0.75:
+    if roll < 0.60:
         return Update((Plus("x"),), group)
+    if roll < 0.75:
+        rows = ((number * 7 % 40, dice.randrange(_GROUPS), 0), (number * 7 % 40 + 50, dice.randrange(_GROUPS), 1))
+        return Merge(rows, ("k",), (When("matched", sets=(Plus("x"),)), When("not matched")))
     if roll < 0.82:
         return Update((Put("p", dice.randrange(_GROUPS)),), All((group, Test("x", ">", 1))))
     return Delete(All((group, Test("x", ">", 2))) if roll < 0.93 else group)
@@ -150,8 +153,8 @@ def _transact(life: Life, number: int, location: str, journal: Journal) -> bool:
     """Run one statement; False after an error that no neighbour's death may cause."""
     names = count(1)
     chance = Chance(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
-    engine, value = ArrowEngine(chance.new_id), InMemory().value
-    session = Session(location, open_store(location), engine, value, _PATIENCE, chance, f"life {life.number}")
+    engine, words = ArrowEngine(chance.new_id), InMemory()
+    session = Session(location, open_store(location), engine, words, _PATIENCE, chance, f"life {life.number}")
     journal.say(f"begin {number}")
     try:
         done = play(statement_of(life.seed, life.number, number), session)

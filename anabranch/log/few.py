@@ -16,6 +16,8 @@ import pyarrow as pa
 from anabranch.protocol.actions import ADDS, DROPS
 
 _TYPES = {pa.string(): str, pa.int64(): int, pa.int32(): int, pa.bool_(): bool}
+_LINE = pa.field("line", pa.int64())
+_NONE = {"add": ADDS.append(_LINE).empty_table(), "remove": DROPS.append(_LINE).empty_table()}
 _Row = dict[str, Any]
 
 
@@ -46,6 +48,8 @@ def _table(
 ) -> pa.Table:
     numbered = [(i, _body(action, kind)) for i, action in enumerate(parsed)]
     found = [(i, body) for i, body in numbered if body is not None]
+    if not found:
+        return _NONE[kind]
     rows = [{field.name: _value(body.get(field.name), field, partitions) for field in schema} for _, body in found]
     if any(row[name] is None for row in rows for name in required):
         raise _Odd

@@ -232,6 +232,8 @@ _NO_FILES = FILES.empty_table()
 
 def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
     """A `FILES` table of these rows; absent fields are null."""
+    if not rows:
+        return empty_files()
     full = [{name: row.get(name) for name in FILES.names} for row in rows]
     for row in full:
         row["partitionValues"] = _pairs(row["partitionValues"] or {})

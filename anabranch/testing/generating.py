@@ -54,7 +54,7 @@ _BEFORE: tuple[tuple[Statement, ...], ...] = (
     (Delete(Test("k", "=", 2)),),
     (Update((Plus("x"),), Test("k", "=", 3)),),
 )
-_HOW_MANY = (2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6)
+_HOW_MANY = (2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6)
 FAULTY = 0.08
 """How many plans have faults."""
 
@@ -91,7 +91,7 @@ class Maker:
             isolation=self.dice.choice(("WriteSerializable", "WriteSerializable", "Serializable")),
             resolution=self.dice.choice(("row", "row", "row", "file")),
             vectors=self._often(0.8),
-            partitioned=self._often(0.25),
+            partitioned=self._often(0.15),
             checkpoints=3 if self._often(0.07) else 10,
             files=self.dice.choice(_LAYOUTS),
             before=self.dice.choice(_BEFORE),
