@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.commands.opening import Location
 from anabranch.commands.read import Read
+from anabranch.conditions import understood
 from anabranch.datasource import install
 from anabranch.errors import NotBuilt, UnknownColumn
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
-from anabranch.tables import understood
 
 __all__ = ["read", "session"]
 

@@ -5,7 +5,6 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,16 +20,16 @@ from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.update import Update
+from anabranch.conditions import understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.merges import DeltaMergeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import parse_type, schema_of
-from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
 
-__all__ = ["DeltaTable", "DeltaTableBuilder"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder"]
 
 _LATER = {
-    "merge": "MERGE",
     "vacuum": "VACUUM",
     "generate": "GENERATE",
     "optimize": "OPTIMIZE",
@@ -42,7 +41,6 @@ _LATER = {
     "upgradeTableProtocol": "upgradeTableProtocol",
     "addFeatureSupport": "addFeatureSupport",
     "dropFeatureSupport": "DROP FEATURE",
-    "alias": "DeltaTable.alias",
 }
 """Methods of ``delta.tables.DeltaTable`` that this version refuses."""
 
@@ -58,8 +56,8 @@ class DeltaTable:
         >>> table.delete("dep_time IS NULL")
     """
 
-    def __init__(self, spark: SparkSession, path: Location) -> None:
-        self._spark, self._path, self._engine = spark, path, SparkEngine(spark)
+    def __init__(self, spark: SparkSession, path: Location, alias: str | None = None) -> None:
+        self._spark, self._path, self._engine, self._alias = spark, path, SparkEngine(spark), alias
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
@@ -119,7 +117,18 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:
         """The rows of the newest version, pinned: later commits do not change this DataFrame."""
-        return self._engine.to_df(Read(self._path).run())
+        rows = self._engine.to_df(Read(self._path).run())
+        return rows if self._alias is None else rows.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name, by which `merge` and `toDF` speak of its columns.
+
+        Example:
+            >>> table.alias("t").merge(updates.alias("s"), "t.id = s.id")
+        """
+        if not isinstance(aliasName, str) or not aliasName:
+            raise InvalidOption(option="aliasName", value=aliasName, reason="it takes a name.")
+        return DeltaTable(self._spark, self._path, aliasName)
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is TRUE, or every row.
@@ -150,6 +159,25 @@ class DeltaTable:
         assignments = understood_values(set, self._path, self._engine)
         Update(self._path, assignments, self._condition(condition)).run(self._engine)
 
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
+
+        Args:
+            source: a DataFrame that does not read this table; it is evaluated once.
+            condition: SQL text or a Column over the columns of both, under their aliases.
+
+        Returns:
+            a builder; nothing happens before its ``execute()``.
+
+        Raises:
+            InvalidOption: the source is no DataFrame, or the condition neither text nor a Column.
+        """
+        if not isinstance(source, DataFrame):
+            raise InvalidOption(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
+        if not isinstance(condition, str | Column):
+            raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
+        return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """The newest commits first, with Delta's columns."""
         return self._engine.rows(as_table(history(self._path, limit), HISTORY))
@@ -164,41 +192,6 @@ class DeltaTable:
 
     def _condition(self, given: str | Column | Mapping[str, Any] | None) -> Condition:
         return EVERY_ROW if given is None else understood(given, self._path, self._engine)
-
-
-def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
-    """A condition as the user wrote it, for the columns and session that it will meet.
-
-    Raises:
-        InvalidOption: it is neither text nor a Column.
-        InvalidCondition, NotBuilt: it cannot be used.
-    """
-    context = _context(table, engine)
-    if isinstance(given, str):
-        return condition(given, context)
-    if isinstance(given, Column):
-        return column_condition(given, context)
-    raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
-
-
-def understood_values(values: Mapping[str, str | Column], table: Location, engine: SparkEngine) -> dict[str, Any]:
-    """Values to be assigned, each of which may depend on its own row only; the clock is fixed for all of them.
-
-    Raises:
-        InvalidCondition, NotBuilt: one cannot be used.
-    """
-    context, found = _context(table, engine), {}
-    for name, value in values.items():
-        if isinstance(value, Column):
-            check_assigned(value)
-        found[name] = assignment(value, context) if isinstance(value, str) else value
-    return found
-
-
-def _context(table: Location, engine: SparkEngine) -> Context:
-    snapshot = open_log(table).snapshot()
-    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
-    return Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -311,7 +311,7 @@ BAD = {
     "not a condition": (lambda t: t.delete(5), errors.InvalidOption),
     "no assignments": (lambda t: t.update("id = 1", {}), errors.InvalidOption),
     "fails on a row": (lambda t: t.delete("1 / (id - id) > 0"), errors.ExecutionFailed),
-    "merge": (lambda t: t.merge(None, "a = b"), errors.NotBuilt),
+    "merge": (lambda t: t.merge(None, "a = b"), errors.InvalidOption),
 }
 
 

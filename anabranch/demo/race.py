@@ -17,9 +17,11 @@ import pyarrow as pa
 from anabranch.commands.append import Append
 from anabranch.commands.delete import Delete
 from anabranch.commands.update import Update
+from anabranch.conditions import understood
+from anabranch.demo.flights import KEY
 from anabranch.errors import DeltaConcurrentModificationException
+from anabranch.merges import DeltaMergeBuilder
 from anabranch.spark.engine import SparkEngine
-from anabranch.tables import understood
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import listen, unlisten
 
@@ -96,12 +98,30 @@ class Race:
         return [run.refused for run in self.runs if run.refused is not None]
 
 
-def writers(engine: SparkEngine, late: pa.Table) -> list[Writer]:
-    """The writers of the demo: all touch the same files, no two of them the same row."""
+def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]) -> list[Writer]:
+    """The writers of the demo: all touch the same files, no two of them the same row.
+
+    Args:
+        changes: carrier -> rows to merge by `KEY`, for carriers that nobody corrects.
+    """
     corrections = [_correction(engine, carrier) for carrier in CORRECTED]
     purge = Writer("purge", "DELETE WHERE dep_time IS NULL", lambda path: _delete(engine, path, "dep_time IS NULL"))
     arrivals = Writer("late arrivals", f"append {len(late):,} rows", lambda path: Append(path).run(late))
-    return [*corrections, purge, arrivals]
+    upserts = [_upsert(engine, carrier, rows) for carrier, rows in changes.items()]
+    return [*corrections, *upserts, purge, arrivals]
+
+
+def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
+    on = " AND ".join(f"t.{name} = s.{name}" for name in KEY)
+    says = f"MERGE {len(rows):,} rows by key: UPDATE, or INSERT"
+    values, delay = {name: f"s.{name}" for name in rows.column_names}, {"dep_delay": "s.dep_delay"}
+
+    def run(path: str) -> Committed | None:
+        source = engine.rows(rows).alias("s")
+        builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
+        return builder.whenNotMatchedInsert(values=values).command().run(engine).committed
+
+    return Writer(f"schedule {carrier}", says, run)
 
 
 def _correction(engine: SparkEngine, carrier: str) -> Writer:

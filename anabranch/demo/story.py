@@ -17,13 +17,14 @@ from rich.panel import Panel
 from rich.table import Table
 
 from anabranch.commands.write import Write
-from anabranch.demo.flights import flights, late_arrivals
+from anabranch.demo.flights import flights, late_arrivals, schedule_changes
 from anabranch.demo.race import Race, Writer, writers
 from anabranch.sessions import session
 from anabranch.spark.engine import SparkEngine
 from anabranch.tables import DeltaTable
 
 FILES = 4
+RESCHEDULED = ("AA", "WN")
 
 
 def demo(keep: Path | None = None, console: Console | None = None) -> bool:
@@ -60,7 +61,8 @@ class _Story:
         self._spark, self._folder, self._console = spark, folder, console
         self._engine = SparkEngine(spark)
         self._rows = flights()
-        self._writers = writers(self._engine, late_arrivals(self._rows))
+        changes = {carrier: schedule_changes(self._rows, carrier) for carrier in RESCHEDULED}
+        self._writers = writers(self._engine, late_arrivals(self._rows), changes)
 
     def tell(self) -> bool:
         """All chapters; True if all claims hold."""

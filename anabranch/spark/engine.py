@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
-from anabranch.spark import addresses, origins, types, write
+from anabranch.spark import addresses, merge, origins, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
@@ -52,6 +53,28 @@ class SparkEngine:
     def write(self, source: Any, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str) -> None:
         """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
         write.write(self.spark, self._frame(source), schema, partition_columns, root, folder)
+
+    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge.Held:
+        """See `anabranch.spark.merge.hold`; the source is a DataFrame or an Arrow table."""
+        return merge.hold(self.spark, self._frame(source), root, folder)
+
+    def join(self, files: FileSet, matching: Matching, held: merge.Held, folder: str) -> Joined:
+        """See `anabranch.spark.merge.join`."""
+        return merge.join(self.spark, files, matching, held, folder)
+
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+        """See `anabranch.spark.merge.write_images`."""
+        merge.write_images(self.spark, files, joined, folder)
+
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: merge.Held, joined: Sequence[Joined], folder: str
+    ) -> None:
+        """See `anabranch.spark.merge.write_inserts`."""
+        merge.write_inserts(self.spark, files, matching, held, joined, folder)
+
+    def alias(self, source: Any) -> str | None:
+        """See `anabranch.spark.merge.alias_of`; an Arrow table has none."""
+        return merge.alias_of(source) if isinstance(source, DataFrame) else None
 
     def describe(self, source: Any) -> Struct:
         """See `anabranch.spark.types.describe`."""

@@ -16,8 +16,9 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, MissingDataFile
 
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
-# Spark suggests our own columns too where a name is misspelled.
-_OURS = re.compile(r", `__anabranch_\w+`|`__anabranch_\w+`, ")
+# Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
+_OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
+_OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
@@ -64,5 +65,5 @@ def _path_in(error: AnalysisException) -> str:
 
 
 def _sentence(line: str) -> str:
-    text = _PLACE.sub("", _OURS.sub("", _STATE.sub("", _CLASS.sub("", line)))).strip()
+    text = _PLACE.sub("", _OURS.sub("", _OUR_SIDE.sub("", _STATE.sub("", _CLASS.sub("", line))))).strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -27,7 +27,7 @@ from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.positions import is_marked, with_facts
 from anabranch.spark.types import column, free_name, spark_schema, spark_type
 
-_READ_OPTIONS = {
+READ_OPTIONS = {
     "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish without a word
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
@@ -97,7 +97,7 @@ def _without(prefix: str, text: Column) -> Column:
 
 
 def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct) -> DataFrame:
-    reader = spark.read.schema(spark_schema(schema)).options(**_READ_OPTIONS)
+    reader = spark.read.schema(spark_schema(schema)).options(**READ_OPTIONS)
     if files.partition_columns and schema is files.schema:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")

@@ -28,14 +28,14 @@ def marked(rows: DataFrame, root: str) -> DataFrame:
 
 def reads(rows: DataFrame, root: str) -> bool:
     """Whether the rows come from the table at ``root``, as far as can be told."""
-    return any(store_name(root, path) is not None for path in rows.inputFiles()) or _mark(root) in _plan(rows)
+    return any(store_name(root, path) is not None for path in rows.inputFiles()) or _mark(root) in printed_plan(rows)
 
 
 def _mark(root: str) -> str:
     return "__anabranch_" + hashlib.sha256(root.encode()).hexdigest()[:16]
 
 
-def _plan(rows: DataFrame) -> str:
+def printed_plan(rows: DataFrame) -> str:
     """The extended plan, which PySpark can only print."""
     with _printing:
         caught = _OfThisThread()

@@ -32,7 +32,7 @@ from anabranch.spark.scan import scan
 from anabranch.spark.types import column, free_name
 
 _ONE_FILE_ROWS = 250_000
-_WRITE_OPTIONS = {
+WRITE_OPTIONS = {
     "compression": "snappy",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
@@ -57,7 +57,7 @@ def write(
         ExecutionFailed: a row could not be computed.
     """
     with reported("the rows to write", root):
-        _write_files(spark, fitted(rows, schema, root), schema, partition_columns, root, folder)
+        write_files(spark, fitted(rows, schema, root), schema, partition_columns, root, folder)
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
@@ -77,7 +77,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     """
     opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
     rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
-    rows = _gathered(rows, sum(map(len, marks.values())))
+    rows = gathered(rows, sum(map(len, marks.values())))
     _write_rows(spark, files, changed(rows, files, assignments, F.lit(True)), assignments, folder)
 
 
@@ -152,7 +152,7 @@ def _utc_text(value: Column) -> Column:
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
 
 
-def _gathered(rows: DataFrame, count: int) -> DataFrame:
+def gathered(rows: DataFrame, count: int) -> DataFrame:
     """Few rows in one file, not in one for each part of the table that was read."""
     return rows.repartition(1) if count <= _ONE_FILE_ROWS else rows
 
@@ -161,15 +161,15 @@ def _write_rows(
     spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
 ) -> None:
     with reported(_text(assignments) or "the rows to keep", files.root):
-        _write_files(spark, rows, files.schema, files.partition_columns, files.root, folder)
+        write_files(spark, rows, files.schema, files.partition_columns, files.root, folder)
 
 
-def _write_files(
+def write_files(
     spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
 ) -> None:
     data = [column(name) for name in schema.names if name not in partition_columns]
     values = [partition_text(column(name), str(schema.field(name).type)).alias(name) for name in partition_columns]
-    writer = rows.select(*data, *values).write.mode("append").options(**_WRITE_OPTIONS)
+    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS)
     with timestamps.in_micros(spark):
         writer.partitionBy(*partition_columns).parquet(f"{spark_root(spark, root)}/{folder}")
 

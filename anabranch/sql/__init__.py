@@ -12,10 +12,22 @@ from anabranch.errors import NotBuilt
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.sql.columns import check_assigned, column_condition
 from anabranch.sql.context import Context
-from anabranch.sql.tokens import DETERMINISTIC, asks_a_query, calls, has_window, mentioned, tokens_of, with_fixed_clock
+from anabranch.sql.merges import parameters_of, understood_merge
+from anabranch.sql.sides import Sides, assigned
+from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, mentioned, reads_one_way, tokens_of
 from anabranch.sql.trees import columns_of, parsed, predicate_of
 
-__all__ = ["Context", "assignment", "check_assigned", "column_condition", "condition"]
+__all__ = [
+    "Context",
+    "Sides",
+    "assigned",
+    "assignment",
+    "check_assigned",
+    "column_condition",
+    "condition",
+    "parameters_of",
+    "understood_merge",
+]
 
 
 def condition(text: str, context: Context) -> Condition:
@@ -25,18 +37,16 @@ def condition(text: str, context: Context) -> Condition:
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery.
     """
-    fixed = _fixed(text, context)
-    tree, tokens = parsed(fixed), tokens_of(fixed, context)
+    fixed_text = fixed(text, context)
+    tree, tokens = parsed(fixed_text), tokens_of(fixed_text, context)
     columns = None if tree is None else columns_of(tree, context.schema)
     if tree is None or columns is None:
-        return Condition(text=text, predicate=Unknown(), row_local=False, expression=fixed, columns=None)
+        return Condition(text=text, predicate=Unknown(), row_local=False, expression=fixed_text, columns=None)
     called = calls(tokens)
     row_local = called <= DETERMINISTIC and not has_window(tokens) and (not called or context.is_builtin(called))
-    # a session setting could make Spark read a literal with these in another way
-    is_sure = not ('"' in fixed or "\\" in fixed)
-    predicate = predicate_of(tree, context) if is_sure else Unknown()
+    predicate = predicate_of(tree, context) if reads_one_way(fixed_text) else Unknown()
     columns |= mentioned(tokens, context.schema)
-    return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed, columns=columns)
+    return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed_text, columns=columns)
 
 
 def assignment(text: str, context: Context) -> str:
@@ -46,14 +56,7 @@ def assignment(text: str, context: Context) -> str:
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery or a window.
     """
-    fixed = _fixed(text, context)
-    if has_window(tokens_of(fixed, context)):
+    fixed_text = fixed(text, context)
+    if has_window(tokens_of(fixed_text, context)):
         raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
-    return fixed
-
-
-def _fixed(text: str, context: Context) -> str:
-    tokens = tokens_of(text, context)
-    if asks_a_query(tokens):
-        raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
-    return with_fixed_clock(text, tokens, context)
+    return fixed_text

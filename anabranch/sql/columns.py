@@ -7,6 +7,7 @@ that could be a call counts as one wherever it stands, and for skipping only a p
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from anabranch.errors import NotBuilt
@@ -22,12 +23,15 @@ _ODD_QUOTES = re.compile(r"[\"\\]|--|/\*")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+_TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
 _LITERAL_WORDS = frozenset({"true", "false", "null"})
 
+Named = Callable[[str], str | None]
+"""Which column of the table a printed name is; None for none of its top-level columns."""
 
-def column_condition(column: Any, context: Context) -> Condition:
-    """A Column as a condition.
+
+def column_condition(column: Any, context: Context, named: Named = str) -> Condition:
+    """A Column as a condition; its names are the table's own, unless ``named`` says otherwise.
 
     Raises:
         NotBuilt: it holds a subquery.
@@ -36,7 +40,7 @@ def column_condition(column: Any, context: Context) -> Condition:
     _refuse_query(text)
     is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
     row_local = is_open and not _calls(text)
-    predicate = _printed_predicate(text, context) if row_local else Unknown()
+    predicate = _printed_predicate(text, context, named) if row_local else Unknown()
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
 
 
@@ -50,6 +54,11 @@ def check_assigned(column: Any) -> None:
     _refuse_query(text)
     if _WINDOW.search(_without_strings(text)):
         raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
+
+
+def printed(expression: Any) -> str:
+    """What a Column prints; a text as it is."""
+    return expression if isinstance(expression, str) else _printed(expression)[0]
 
 
 def _printed(column: Any) -> tuple[str, bool]:
@@ -75,7 +84,7 @@ def _calls(text: str) -> frozenset[str]:
     return frozenset(names - _OPERATORS) | (words & (CLOCKS.keys() | BARE_FUNCTIONS | SPECIAL_MOMENTS))
 
 
-def _printed_predicate(text: str, context: Context) -> Predicate:
+def _printed_predicate(text: str, context: Context, named: Named) -> Predicate:
     """What skipping can use of ``and(>(id, 5), <(id, 9))``: integer columns against whole numbers."""
     tokens, end = [], 0
     while end < len(text.rstrip()):
@@ -88,7 +97,7 @@ def _printed_predicate(text: str, context: Context) -> Predicate:
         tree, rest = _printed_tree(tokens)
     except (IndexError, RecursionError):
         return Unknown()
-    return Unknown() if rest else _printed_meaning(tree, context)
+    return Unknown() if rest else _printed_meaning(tree, context, named)
 
 
 def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
@@ -105,23 +114,24 @@ def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
     return [first.lower(), *arguments], rest[1:]
 
 
-def _printed_meaning(tree: Any, context: Context) -> Predicate:
+def _printed_meaning(tree: Any, context: Context, named: Named) -> Predicate:
     match tree:
         case ["and", left, right]:
-            return And((_printed_meaning(left, context), _printed_meaning(right, context)))
+            return And((_printed_meaning(left, context, named), _printed_meaning(right, context, named)))
         case ["or", left, right]:
-            return Or((_printed_meaning(left, context), _printed_meaning(right, context)))
+            return Or((_printed_meaning(left, context, named), _printed_meaning(right, context, named)))
         case ["!" | "not", inner]:
-            return Not(_printed_meaning(inner, context))
+            return Not(_printed_meaning(inner, context, named))
         case [("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=") as operator, str() as left, str() as right]:
-            name, value = _integer_column(left, context), _whole_number(right)
+            name, value = _integer_column(left, context, named), _whole_number(right)
             return Unknown() if name is None or value is None else Compare(name, operator, value)
     return Unknown()
 
 
-def _integer_column(word: str, context: Context) -> str | None:
-    is_name = re.fullmatch(r"[A-Za-z_]\w*", word) is not None and word.lower() not in _LITERAL_WORDS
-    found = context.schema.find(word) if is_name else None
+def _integer_column(word: str, context: Context, named: Named) -> str | None:
+    name = None if word.lower() in _LITERAL_WORDS else named(word)
+    is_name = name is not None and re.fullmatch(r"[A-Za-z_]\w*", name) is not None
+    found = context.schema.find(name) if name is not None and is_name else None
     return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
 
 

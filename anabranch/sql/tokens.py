@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from anabranch.errors import InvalidCondition
+from anabranch.errors import InvalidCondition, NotBuilt
 from anabranch.protocol.schema import Struct
 from anabranch.sql.context import Context
 
@@ -113,6 +113,24 @@ def asks_a_query(tokens: list[Token]) -> bool:
 def has_window(tokens: list[Token]) -> bool:
     """Whether there is an OVER, by which a value depends on other rows."""
     return any(token.text.lower() == "over" and _is(tokens, i - 1, TokenType.R_PAREN) for i, token in enumerate(tokens))
+
+
+def fixed(text: str, context: Context) -> str:
+    """The text with the clock fixed, as it is given to the engine.
+
+    Raises:
+        InvalidCondition: it is empty, cannot be read, or holds more than one statement.
+        NotBuilt: it holds a subquery.
+    """
+    tokens = tokens_of(text, context)
+    if asks_a_query(tokens):
+        raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
+    return with_fixed_clock(text, tokens, context)
+
+
+def reads_one_way(text: str) -> bool:
+    """Whether no session setting can make Spark read a literal of the text in another way."""
+    return not ('"' in text or "\\" in text)
 
 
 def with_fixed_clock(text: str, tokens: list[Token], context: Context) -> str:

@@ -1,0 +1,51 @@
+"""Conditions and values as users write them, understood for the table and the session that they will meet."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column
+
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import InvalidOption
+from anabranch.protocol.predicates import Condition
+from anabranch.spark.engine import SparkEngine
+from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
+
+
+def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
+    """A condition as the user wrote it, for the columns and session that it will meet.
+
+    Raises:
+        InvalidOption: it is neither text nor a Column.
+        InvalidCondition, NotBuilt: it cannot be used.
+    """
+    context = context_of(table, engine)
+    if isinstance(given, str):
+        return condition(given, context)
+    if isinstance(given, Column):
+        return column_condition(given, context)
+    raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
+
+
+def understood_values(values: Mapping[str, str | Column], table: Location, engine: SparkEngine) -> dict[str, Any]:
+    """Values to be assigned, each of which may depend on its own row only; the clock is fixed for all of them.
+
+    Raises:
+        InvalidCondition, NotBuilt: one cannot be used.
+    """
+    context, found = context_of(table, engine), {}
+    for name, value in values.items():
+        if isinstance(value, Column):
+            check_assigned(value)
+        found[name] = assignment(value, context) if isinstance(value, str) else value
+    return found
+
+
+def context_of(table: Location, engine: SparkEngine) -> Context:
+    """What texts depend on from now on: the newest columns, this moment, the session's settings."""
+    snapshot = open_log(table).snapshot()
+    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+    return Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)

@@ -1,0 +1,186 @@
+"""``DeltaMergeBuilder``, name for name as in ``delta.tables``.
+
+A door: it collects what a MERGE is to do, and makes one command of it when it is executed. Guarantee: before `execute`
+nothing is read, and each step leaves the builder that it is called on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+
+from anabranch.commands.merge import Merge
+from anabranch.commands.opening import Location
+from anabranch.conditions import context_of
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.protocol.merges import Action, Clause, When
+from anabranch.spark.engine import SparkEngine
+from anabranch.sql import Context, Sides, assigned, parameters_of, understood_merge
+
+__all__ = ["DeltaMergeBuilder"]
+
+Condition = str | Column | None
+Values = Mapping[str, str | Column] | None
+
+_COUNTS = {
+    "num_updated_rows": "numTargetRowsUpdated",
+    "num_deleted_rows": "numTargetRowsDeleted",
+    "num_inserted_rows": "numTargetRowsInserted",
+}
+"""The columns of `DeltaMergeBuilder.execute`, and the metrics that they show."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A WHEN clause as the user asked for it; ``values`` is None for ``*``, ``option`` what the caller calls it."""
+
+    when: When
+    action: Action
+    condition: Condition
+    values: Values
+    option: str = "set"
+
+    def clause(self, sides: Sides, context: Context) -> Clause:
+        """The clause, with the table's own names for its columns."""
+        values = {} if self.action == "delete" else assigned(self.values, self.option, sides, context)
+        return Clause(self.when, self.action, self.condition, values)
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaMergeBuilder:
+    """Says clause by clause what a MERGE does; each step gives a builder with one more clause.
+
+    Of the clauses of one kind the first whose condition is TRUE acts; only the last of a kind may lack a condition.
+    `anabranch.DeltaTable.merge` begins one.
+
+    Example:
+        >>> (
+        ...     table.alias("t")
+        ...     .merge(updates.alias("s"), "t.id = s.id")
+        ...     .whenMatchedUpdate("s.gone = false", {"x": "s.x", "count": "t.count + 1"})
+        ...     .whenMatchedDelete()
+        ...     .whenNotMatchedInsertAll()
+        ...     .execute()
+        ... )
+    """
+
+    table: Location
+    engine: SparkEngine
+    source: DataFrame
+    condition: str | Column
+    alias: str | None = None
+    clauses: tuple[_Asked, ...] = ()
+
+    def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
+        """Set columns of a row that matches, where the condition is TRUE of the pair.
+
+        Args:
+            condition: SQL text or a Column over both sides; None: always.
+            set: column -> SQL text or a Column over both sides, evaluated on the old row.
+        """
+        return self._with("matched", "update", *_arguments("set", condition, set))
+
+    def whenMatchedUpdateAll(self, condition: Condition = None) -> DeltaMergeBuilder:
+        """Set every column of the table to the source's column of the same name; others of the source are ignored."""
+        return self._with("matched", "update", condition, None)
+
+    def whenMatchedDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
+        """Delete a row that matches, where the condition is TRUE of the pair."""
+        return self._with("matched", "delete", condition, {})
+
+    def whenNotMatchedInsert(self, condition: Condition | Values = None, values: Values = None) -> DeltaMergeBuilder:
+        """Insert a row for a source row that matches nothing, where the condition is TRUE of it.
+
+        Args:
+            condition: SQL text or a Column over the source; None: always.
+            values: column -> SQL text or a Column over the source; columns that are not named become NULL.
+        """
+        return self._with("not matched", "insert", *_arguments("values", condition, values), option="values")
+
+    def whenNotMatchedInsertAll(self, condition: Condition = None) -> DeltaMergeBuilder:
+        """Insert the source's columns of the table's names; others of the source are ignored."""
+        return self._with("not matched", "insert", condition, None)
+
+    def whenNotMatchedBySourceUpdate(
+        self, condition: Condition | Values = None, set: Values = None
+    ) -> DeltaMergeBuilder:
+        """Set columns of a row that no source row matches, where the condition is TRUE of it.
+
+        Args:
+            condition: SQL text or a Column over the table; None: always.
+            set: column -> SQL text or a Column over the table, evaluated on the old row.
+        """
+        return self._with("not matched by source", "update", *_arguments("set", condition, set))
+
+    def whenNotMatchedBySourceDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
+        """Delete a row that no source row matches, where the condition is TRUE of it."""
+        return self._with("not matched by source", "delete", condition, {})
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Refused: schema evolution comes later."""
+        raise NotBuilt(what="MERGE WITH SCHEMA EVOLUTION", instead="Select the table's columns from the source.")
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE in one transaction.
+
+        Returns:
+            one row: num_affected_rows, num_updated_rows, num_deleted_rows, num_inserted_rows.
+
+        Raises:
+            InvalidOption: there is no clause, or one that is not the last of its kind has no condition.
+            UnknownColumn, SchemaMismatch, InvalidCondition: the command does not fit the table or the source.
+            AmbiguousMerge: several source rows would change one row.
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        outcome = self.command().run(self.engine)
+        counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
+        return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
+
+    def command(self) -> Merge:
+        """The MERGE as a command that has not run yet, understood for the table as it is now.
+
+        Raises:
+            InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `execute`.
+        """
+        _check_order(self.clauses)
+        context, source = context_of(self.table, self.engine), self.engine.alias(self.source)
+        sides = Sides(context.schema, tuple(self.source.columns), self.alias, source)
+        clauses = [asked.clause(sides, context) for asked in self.clauses]
+        where, matching = understood_merge(self.condition, clauses, sides, context)
+        return Merge(self.table, self.source, matching, where, parameters_of(where, matching))
+
+    def _with(
+        self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"
+    ) -> DeltaMergeBuilder:
+        if condition is not None and not isinstance(condition, str | Column):
+            raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
+        return replace(self, clauses=(*self.clauses, _Asked(when, action, condition, values, option)))
+
+
+def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:
+    """Condition and values as they are meant: a mapping that is given alone and by position holds the values.
+
+    Raises:
+        InvalidOption: the values are no dict of columns to SQL text or Columns.
+    """
+    if isinstance(condition, Mapping) and values is None:
+        condition, values = None, condition
+    if not isinstance(values, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, str | Column) for key, value in values.items()
+    ):
+        raise InvalidOption(option=option, value=values, reason="it takes a dict of columns to SQL text or Columns.")
+    return condition, dict(values)
+
+
+def _check_order(clauses: tuple[_Asked, ...]) -> None:
+    if not clauses:
+        raise InvalidOption(option="when", value="empty", reason="a MERGE needs at least one WHEN clause.")
+    last = {asked.when: asked for asked in clauses}
+    for asked in clauses:
+        if asked.condition is None and asked is not last[asked.when]:
+            reason = f"of the clauses WHEN {asked.when.upper()} only the last may lack a condition."
+            raise InvalidOption(option="condition", value=None, reason=reason)

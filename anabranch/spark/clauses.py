@@ -1,0 +1,207 @@
+"""Clauses: which WHEN clause of a MERGE acts on a row, and the new image that it makes.
+
+Knows expressions over two sides, and how names on them are told apart. Knows nothing of joins or files. Guarantees: of
+the clauses given the first whose condition is TRUE acts, NULL is not TRUE; what is random is evaluated once; a value
+that its column cannot hold stops the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import InvalidCondition
+from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
+from anabranch.protocol.schema import Field, Struct
+from anabranch.spark.addresses import as_column
+from anabranch.spark.failures import reported
+from anabranch.spark.fit import assigned
+from anabranch.spark.types import column, quoted, spark_type
+
+Numbered = Sequence[tuple[int, Clause]]
+"""Clauses with their numbers in the command."""
+
+_FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names for columns of ours, which no column of either side has, and the names of the two sides."""
+
+    prefix: str
+    target: str
+    source: str
+
+    @classmethod
+    def beside(cls, taken: Sequence[str], matching: Matching) -> Names:
+        """Names that differ from these in more than case; a side without an alias gets one."""
+        prefix = "__anabranch_m"
+        while any(name.lower().startswith(prefix) for name in taken):
+            prefix += "_"
+        return cls(prefix, matching.target or f"{prefix}target", matching.source or f"{prefix}source")
+
+    @property
+    def path(self) -> str:
+        """The file of the table's row."""
+        return f"{self.prefix}path"
+
+    @property
+    def row(self) -> str:
+        """Its position there."""
+        return f"{self.prefix}row"
+
+    @property
+    def number(self) -> str:
+        """The number of the source's row; NULL where none matches."""
+        return f"{self.prefix}number"
+
+    @property
+    def clause(self) -> str:
+        """The number of the clause that acts; NULL where none does."""
+        return f"{self.prefix}clause"
+
+    def image(self, i: int) -> str:
+        """The new value of the table's column ``i``."""
+        return f"{self.prefix}image{i}"
+
+    def value(self, clause: int, i: int) -> str:
+        """What a clause assigns to the table's column ``i``, before it is fitted."""
+        return f"{self.prefix}value{clause}_{i}"
+
+
+@dataclass(frozen=True)
+class Decider:
+    """What clauses decide about rows, for one table and one source."""
+
+    table: str
+    schema: Struct
+    source_names: Sequence[str]
+    names: Names
+
+    def decide(
+        self, rows: DataFrame, clauses: Numbered, where: Column, rest: Callable[[Field], Column] | None = None
+    ) -> DataFrame:
+        """The rows, with which of these clauses acts where ``where`` holds, and with the image that it makes.
+
+        Args:
+            rows: rows of one side or both.
+            clauses: with their numbers.
+            where: none acts elsewhere.
+            rest: the value of a column that a clause does not name; NULL where None.
+
+        Raises:
+            InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
+        """
+        for _, clause in clauses:
+            self._check(rows, clause)
+        with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
+            rows = rows.select("*", F.when(where, _first(clauses)).alias(self.names.clause))
+            # A column of its own each: what is random must not be evaluated a second time when it is fitted.
+            values = [self._value(i, name, value) for i, each in clauses for name, value in each.values.items()]
+            rows = rows.select("*", *values)
+            return rows.select("*", *self._images(clauses, rows.schema, rest or _null))
+
+    def _check(self, rows: DataFrame, clause: Clause) -> None:
+        """A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too."""
+        with explained(text_of(clause), self.table):
+            if clause.condition is not None:
+                rows = rows.filter(as_column(clause.condition))
+            values = [as_column(each) for each in clause.values.values() if not isinstance(each, SourceColumn)]
+            if values:
+                rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
+            _ = rows.schema  # else Spark Connect looks at it only later
+
+    def _value(self, clause: int, name: str, value: Any) -> Column:
+        value = self._of_source(value.name) if isinstance(value, SourceColumn) else as_column(value)
+        return F.when(column(self.names.clause) == clause, value).alias(self._value_name(clause, name))
+
+    def _of_source(self, name: str) -> Column:
+        if name.lower() not in {each.lower() for each in self.source_names}:
+            reason = f"the source has no column {name}; it has {', '.join(self.source_names)}."
+            raise InvalidCondition(expression=name, table=self.table, reason=reason)
+        return of_side(self.names.source, name)
+
+    def _value_name(self, clause: int, name: str) -> str:
+        return self.names.value(clause, self.schema.fields.index(self.schema.field(name)))
+
+    def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
+        """The columns of the new image: NULL where no clause acts, or one that deletes."""
+        writing = [(i, each) for i, each in clauses if each.action != "delete"]
+        for i, field in enumerate(self.schema):
+            image = _nothing(_null(field))
+            for number, clause in writing:
+                named = self.schema.field(field.name) in map(self.schema.field, clause.values)
+                value = self._fitted(number, field, types) if named else rest(field)
+                image = image.when(column(self.names.clause) == number, value)
+            yield image.alias(self.names.image(i))
+
+    def _fitted(self, clause: int, field: Field, types: T.StructType) -> Column:
+        name = self._value_name(clause, field.name)
+        return assigned(field, column(name), types[name].dataType, self.table)
+
+
+def numbered(matching: Matching, when: When) -> Numbered:
+    """The clauses of one kind."""
+    return [(i, each) for i, each in enumerate(matching.clauses) if each.when == when]
+
+
+def updating(matching: Matching) -> tuple[int, ...]:
+    """The numbers of the clauses that update."""
+    return tuple(i for i, each in enumerate(matching.clauses) if each.action == "update")
+
+
+def of_side(alias: str, name: str) -> Column:
+    """The column of one side; this goes before a member of a struct that is called as the side is."""
+    return F.col(f"{quoted(alias)}.{quoted(name)}")
+
+
+def text_of(clause: Clause) -> str:
+    """A clause as an error shows it."""
+    condition = "" if clause.condition is None else f" AND {clause.condition}"
+    values = ", ".join(f"{name} = {_shown(value)}" for name, value in clause.values.items())
+    return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
+
+
+@contextmanager
+def explained(expression: str, table: str) -> Iterator[None]:
+    """As `reported`, with a word on columns of a DataFrame, which mean nothing among the rows that were kept."""
+    with reported(expression, table):
+        try:
+            yield
+        except AnalysisException as error:
+            if not (error.getCondition() or "").startswith(_FOREIGN_COLUMN):
+                raise
+            reason = (
+                "a column is bound to a DataFrame, as in updates['id'], but a MERGE works on a copy of its source. "
+                "Use text, or F.col('alias.column') with the alias of the source or the table."
+            )
+            raise InvalidCondition(expression=expression, table=table, reason=reason) from None
+
+
+def _first(clauses: Numbered) -> Column:
+    """The number of the first clause whose condition is TRUE, else NULL."""
+    first = _nothing(F.lit(None).cast("int"))
+    for number, clause in clauses:
+        first = first.when(F.lit(True) if clause.condition is None else as_column(clause.condition), number)
+    return first
+
+
+def _nothing(null: Column) -> Column:
+    """A CASE without a case as yet."""
+    return F.when(F.lit(False), null)
+
+
+def _null(field: Field) -> Column:
+    return F.lit(None).cast(spark_type(field.type))
+
+
+def _shown(value: Any) -> str:
+    return f"source.{value.name}" if isinstance(value, SourceColumn) else str(value)

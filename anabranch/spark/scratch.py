@@ -1,0 +1,64 @@
+"""Scratch: rows kept in a hidden folder of the table for as long as one transaction runs.
+
+Knows Spark's Parquet reader and writer. Knows nothing of what the rows mean, nor who removes them. Guarantee: what is
+read back is what was written, evaluated once, by position: names never reach the files, so any names will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import UnsupportedType
+from anabranch.spark import timestamps
+from anabranch.spark.opened import READ_OPTIONS
+from anabranch.spark.paths import literal, spark_root
+from anabranch.spark.types import is_void
+from anabranch.spark.write import WRITE_OPTIONS
+
+_NOT_IN_PARQUET = ("interval", "time")
+
+
+def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
+    """Evaluate rows and write them to ``root/folder``; its URL.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Parquet cannot hold.
+    """
+    url = f"{spark_root(spark, root)}/{folder}"
+    schema = rows.schema
+    for field in schema:
+        if field.dataType.typeName() in _NOT_IN_PARQUET:
+            raise UnsupportedType(column=field.name, type=field.dataType.simpleString())
+    numbered = rows.toDF(*map(_name, range(len(schema))))  # by position: names may be there twice
+    solid = numbered.select(*[_name(i) for i, field in enumerate(schema) if not is_void(field.dataType)])
+    with timestamps.in_micros(spark):
+        solid.write.mode("append").options(**WRITE_OPTIONS).parquet(url)
+    return url
+
+
+def kept(spark: SparkSession, urls: Sequence[str], schema: T.StructType) -> DataFrame:
+    """The rows of folders that were written with these columns."""
+    fields = [(_name(i), each) for i, each in enumerate(schema)]
+    stored = T.StructType([T.StructField(name, each.dataType) for name, each in fields if not is_void(each.dataType)])
+    read = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*map(literal, urls))
+    return read.select(*[_value(name, each).alias(each.name) for name, each in fields])
+
+
+def size_of(spark: SparkSession, url: str) -> tuple[int, int]:
+    """How many rows lie in a folder, and in how many bytes."""
+    read = spark.read.schema(T.StructType()).options(**READ_OPTIONS).parquet(literal(url))
+    metadata = read.metadataColumn("_metadata")
+    found = read.groupBy(metadata["file_path"].alias("file"), metadata["file_size"].alias("bytes")).count().toArrow()
+    return sum(found["count"].to_pylist()), sum(found["bytes"].to_pylist())
+
+
+def _name(position: int) -> str:
+    return f"c{position}"
+
+
+def _value(name: str, field: T.StructField) -> Column:
+    return F.lit(None) if is_void(field.dataType) else F.col(name)

@@ -1,0 +1,127 @@
+"""Merges: what can be known of a MERGE's expressions before any row is read.
+
+Knows texts by their trees and Columns by their prints, over the columns of both sides. Guarantee: the predicate that it
+gives is TRUE for every row of the table that can match anything; what it calls row-local is decided by one pair of rows
+alone, and is the same each time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from anabranch.errors import NotBuilt
+from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
+from anabranch.protocol.predicates import Condition, Predicate, Unknown
+from anabranch.sql.columns import check_assigned, column_condition, printed
+from anabranch.sql.context import Context
+from anabranch.sql.sides import Sides
+from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, reads_one_way, tokens_of
+from anabranch.sql.trees import parsed, predicate_of
+
+_NO_COLUMN = exp.column("x", table="nobody")
+"""Two parts, so that nothing is said of it."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """An expression as the engine gets it, with what is known of it.
+
+    ``called``: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
+    """
+
+    expression: Any
+    called: frozenset[str] | None
+    predicate: Predicate
+
+
+def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
+    """What a MERGE's condition says of the table's rows alone, and how rows are matched, with every clock fixed.
+
+    Args:
+        on: SQL text or a Column. clauses: theirs are, too; the columns of their values are the table's own.
+
+    Raises:
+        InvalidCondition: a text is empty, or holds more than one statement.
+        NotBuilt: an expression holds a subquery or a window.
+    """
+    first = _read(on, sides, context)
+    matching, reads = Matching(first.expression, (), sides.target, sides.source), [first]
+    for clause in clauses:
+        condition = None if clause.condition is None else _read(clause.condition, sides, context)
+        values = {name: _read(value, sides, context) for name, value in clause.values.items()}
+        reads += [*values.values(), *([condition] if condition else [])]
+        given = {name: value.expression for name, value in values.items()}
+        done = replace(clause, condition=condition.expression if condition else None, values=given)
+        matching = replace(matching, clauses=(*matching.clauses, done))
+    row_local = _all_row_local(reads, context)
+    return Condition(printed(on), first.predicate, row_local, first.expression, None), matching
+
+
+def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
+    """What the history shows of a MERGE, in Delta's names and form: JSON texts."""
+    return {
+        "predicate": json.dumps([where.text], ensure_ascii=False),
+        "matchedPredicates": _shown(matching, "matched"),
+        "notMatchedPredicates": _shown(matching, "not matched"),
+        "notMatchedBySourcePredicates": _shown(matching, "not matched by source"),
+    }
+
+
+def _shown(matching: Matching, when: When) -> str:
+    found = []
+    for clause in matching.of(when):
+        predicate = {} if clause.condition is None else {"predicate": printed(clause.condition)}
+        found.append({**predicate, "actionType": clause.action})
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _all_row_local(reads: Sequence[_Read], context: Context) -> bool:
+    called: frozenset[str] = frozenset()
+    for read in reads:
+        if read.called is None or not read.called <= DETERMINISTIC:
+            return False
+        called |= read.called
+    return not called or context.is_builtin(called)
+
+
+def _read(expression: Any, sides: Sides, context: Context) -> _Read:
+    if isinstance(expression, SourceColumn):
+        return _Read(expression, frozenset(), Unknown())
+    if isinstance(expression, str):
+        return _read_text(expression, sides, context)
+    check_assigned(expression)
+    known = column_condition(expression, context, lambda name: sides.target_column(name.split(".")))
+    return _Read(expression, frozenset() if known.row_local else None, known.predicate)
+
+
+def _read_text(text: str, sides: Sides, context: Context) -> _Read:
+    given = fixed(text, replace(context, schema=sides.all_columns))
+    tree, tokens = parsed(given), tokens_of(given, context)
+    if has_window(tokens):
+        raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
+    if tree is None:
+        return _Read(given, None, Unknown())
+    names_columns = all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
+    predicate = predicate_of(_of_target(tree, sides), context) if reads_one_way(given) else Unknown()
+    return _Read(given, calls(tokens) if names_columns else None, predicate)
+
+
+def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
+    """The tree with the table's columns under their bare names, and nothing else that could be taken for one."""
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        name = sides.target_column(_parts(node))
+        return _NO_COLUMN.copy() if name is None else exp.column(name, quoted=True)
+
+    return tree.transform(bare)
+
+
+def _parts(column: exp.Column) -> list[str]:
+    return [part.name for part in column.parts]
