@@ -11,6 +11,7 @@ import pyarrow as pa
 from anabranch.commands.append import Append
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.describe import history as describe_history
+from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
 from anabranch.errors import InvalidCondition
@@ -27,6 +28,8 @@ def append(
     partition_by: tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    txn_app_id: str | None = None,
+    txn_version: int | None = None,
 ) -> int:
     """Append rows in one commit, without a Spark job; create the table with them where there is none.
 
@@ -39,12 +42,16 @@ def append(
         partition_by: for a new table.
         properties: for a new table.
         storage_options: as in obstore.
+        txn_app_id: makes the append idempotent, together with ``txn_version``: where this application has committed
+            this version or a later one already, nothing is done.
+        txn_version: a whole number that grows from one write of the application to the next.
 
     Returns:
-        the version at which the rows stand.
+        the version at which the rows stand; where nothing was done, the newest one.
 
     Raises:
         SchemaMismatch: a column does not fit the table; nothing was written.
+        ConcurrentTransactionException: the same application wrote meanwhile; run it again.
         CommitOutcomeUnknown: the store never answered.
 
     Example:
@@ -52,7 +59,8 @@ def append(
         0
     """
     columns = None if partition_by is None else tuple(partition_by)
-    return Append(path_or_name, columns, dict(properties or {}), storage_options).run(rows).version
+    txn = application(txn_app_id, txn_version)
+    return Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn).run(rows).version
 
 
 def files(

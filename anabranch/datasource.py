@@ -7,19 +7,24 @@ stays theirs and ours is ``anabranch``.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.write import Write
 from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import has_own_delta
+from anabranch.sql import Context, condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 _VERSIONED = re.compile(r"^(.*)@v(\d+)$", re.DOTALL)
@@ -31,21 +36,9 @@ _LATER_READ = {
     "endingversion",
     "startingtimestamp",
 }
-_LATER_WRITE = {
-    "replacewhere",
-    "partitionoverwritemode",
-    "mergeschema",
-    "overwriteschema",
-    "txnappid",
-    "txnversion",
-    "datachange",
-}
-_HARMLESS = {
-    "mergeschema": "false",
-    "overwriteschema": "false",
-    "partitionoverwritemode": "static",
-    "datachange": "true",
-}
+_LATER_WRITE = {"mergeschema", "overwriteschema", "datachange"}
+_HARMLESS = {"mergeschema": "false", "overwriteschema": "false", "datachange": "true"}
+_OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
 def install(spark: SparkSession) -> SparkSession:
@@ -254,11 +247,39 @@ class _Writer:
         self._save(path if path is not None else self._options.take("path"))
 
     def _save(self, path: Location | None) -> None:
-        path = _one_path(path)
+        path, engine = _one_path(path), SparkEngine(self._frame.sparkSession)
         if self._clusters:
             raise NotBuilt(what="clusterBy", instead="Leave it out.")
         self._options.take("path")
-        user_metadata, properties = self._options.take("userMetadata"), self._options.properties()
+        where = self._options.take("replaceWhere")
+        write = Write(
+            path,
+            self._mode,
+            self._partition_by,
+            user_metadata=self._options.take("userMetadata"),
+            dynamic=self._is_dynamic(where),
+            txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
+            properties=self._options.properties(),
+        )
         self._options.refuse_rest(_LATER_WRITE, "writing")
-        write = Write(path, self._mode, self._partition_by, properties, user_metadata)
-        write.run(SparkEngine(self._frame.sparkSession), self._frame)
+        understood = None if where is None else self._understood(where, path, engine)
+        replace(write, replace_where=understood).run(engine, self._frame)
+
+    def _is_dynamic(self, where: str | None) -> bool:
+        """Whether only the partitions that are written are replaced: as the option says, else as the session does,
+        which counts less than a condition.
+        """
+        given = self._options.take("partitionOverwriteMode")
+        if given is None:
+            return where is None and (self._frame.sparkSession.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
+        if given.lower() not in ("static", "dynamic"):
+            raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
+        return given.lower() == "dynamic"
+
+    def _understood(self, where: str, path: Location, engine: SparkEngine) -> Condition:
+        """The condition for the table's columns; where there is no table yet, for those of the rows."""
+        log = open_log(path)
+        snapshot = log.newest()
+        schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
+        now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+        return condition(where, Context(log.table, schema, now, zone, engine.are_builtin))

@@ -22,12 +22,13 @@ from anabranch.commands.staging import describe_file, remove
 from anabranch.commands.write import all_nullable
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
-from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.schema import Field, Struct, arrow_type, from_arrow, upcastable
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
+_ROWS_FOR_THREADS = 100_000
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -45,12 +46,16 @@ class Append:
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     user_metadata: str | None = None
+    txn: AppTransaction | None = None
 
     def run(self, rows: Any, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
         """Run it; returns the version at which the rows stand.
 
+        Where ``txn`` was committed before nothing is done, in no attempts, and that is the newest version.
+
         Raises:
             SchemaMismatch: a column does not fit the table.
+            ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
         chance = chance or Chance()
@@ -64,10 +69,10 @@ class Append:
             discard=files.discard,
             finish=lambda: None,
             user_metadata=self.user_metadata,
+            txn=self.txn,
         )
         committed = run_insert(insert, patience=patience, chance=chance)
-        assert committed is not None, "an append is never ignored"
-        return committed
+        return committed or Committed(log.snapshot().version, carried=(), attempts=0)
 
 
 class _SmallFiles:
@@ -195,7 +200,8 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
         return
     keys = {str(i): _partition_text(rows.column(name), metadata.schema.field(name)) for i, name in enumerate(columns)}
     numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
-    groups = numbered.group_by(list(keys)).aggregate([("row", "list")])
+    threads = len(rows) > _ROWS_FOR_THREADS  # for fewer, waking them costs more than the work
+    groups = numbered.group_by(list(keys), use_threads=threads).aggregate([("row", "list")])
     data = rows.drop_columns(columns)
     for group in groups.to_pylist():
         values = {name: group[key] for key, name in zip(keys, columns, strict=True)}

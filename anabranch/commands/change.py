@@ -128,10 +128,18 @@ class ChangeHands:
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""
+        self.check_settings()
+        return self._engine.find(file_set(self._snapshot, files), self._change.where)
+
+    def check_settings(self) -> None:
+        """Hold that the condition still means what it meant at the start of the command.
+
+        Raises:
+            ExecutionFailed: a setting of the session on which its value depends was changed.
+        """
         if dict(self._engine.settings()) != self._settings:
             reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
             raise ExecutionFailed(what=f"the condition {self._change.where.text}", reason=reason)
-        return self._engine.find(file_set(self._snapshot, files), self._change.where)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that came in since."""

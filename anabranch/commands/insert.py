@@ -1,34 +1,36 @@
 """Inserting rows: the shared way of append, overwrite and creation.
 
-Knows what a new table looks like, and what an insert reads: an append nothing, an overwrite every row. How rows
-become files is passed in (`Stage`), so that Spark's writer and the small Arrow writer share it.
+Knows what a new table looks like, and what an insert reads: an append nothing, an overwrite the rows that it takes away
+(`Taking`). How rows become files is passed in (`Stage`), so that Spark's writer and the small Arrow writer share it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.opening import live_rows
 from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.features import check_writable, protocol_for
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.schema import Struct, schema_json
-from anabranch.protocol.stats import num_records
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase import joined
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]
@@ -49,9 +51,29 @@ class NewTable:
     description: str | None = None
 
 
+class Taking(Hands, Protocol):
+    """What an overwrite takes away of the table that there is, as the hands of its transaction."""
+
+    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+        """Marks, removals and rewritten files on the base, with what was read for them.
+
+        Args:
+            adds: the files of the rows that take their place, staged already.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Say that what was staged is committed."""
+        ...
+
+
 @dataclass(frozen=True)
 class Insert:
-    """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging."""
+    """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
+
+    ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
+    ``parameters`` are further ones for the history.
+    """
 
     log: Log
     mode: str
@@ -61,10 +83,31 @@ class Insert:
     finish: Callable[[], None]
     operation: str = "WRITE"
     user_metadata: str | None = None
+    takes: Callable[[Snapshot], Taking] | None = None
+    txn: AppTransaction | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
+    """How far an application will have written, from what the user gives; None where that is nothing.
+
+    Raises:
+        InvalidOption: one is given without the other, or the version is no whole number from 0.
+    """
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        missing = "txnAppId" if app_id is None else "txnVersion"
+        raise InvalidOption(option=missing, value="left out", reason="txnAppId and txnVersion go together.")
+    if not re.fullmatch("[0-9]+", str(version)) or int(version) >= 1 << 63:
+        reason = "it takes a whole number from 0 that fits 64 bits."
+        raise InvalidOption(option="txnVersion", value=version, reason=reason)
+    return AppTransaction(app_id, int(version))
 
 
 def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
-    """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table.
+    """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
+    has written as far already: then nothing is done.
 
     An append that loses the race to create the table is staged again under the winner's metadata and lands.
 
@@ -91,58 +134,64 @@ class _CreationRaceLost(Exception):
 
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
     snapshot = insert.log.newest()
+    if _is_written(insert.txn, snapshot):
+        return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
     if snapshot is not None and insert.mode == "ignore":
         return None
     began = chance.now_ms()
     mine = _transaction(insert, snapshot, chance)
+    hands = InsertHands(insert, snapshot)
     reach("read")
     try:
-        adds = insert.stage(mine.metadata or _existing(snapshot))
+        mine = _with_txn(hands.stage(mine, chance), insert.txn, began)
         reach("staged")
     except Exception:
-        insert.discard()
+        hands.discard()
         raise
-    mine = replace(mine, adds=adds).with_counts(**_metrics(adds), executionTimeMs=chance.now_ms() - began)
-    hands = InsertHands(insert, snapshot)
+    mine = mine.with_counts(executionTimeMs=chance.now_ms() - began)
     try:
         committed = commit(mine, insert.log, hands, patience or patience_for(blind=mine.is_blind), chance)
     except ProtocolChangedException as lost:
         if snapshot is None and lost.facts.get("txn_id") == mine.txn_id:
             raise _CreationRaceLost(lost) from None
         raise
-    insert.finish()
+    hands.finish()
     return committed
+
+
+def _is_written(txn: AppTransaction | None, snapshot: Snapshot | None) -> bool:
+    """Whether the application has written as far already: this is the same write, run again."""
+    if txn is None or snapshot is None:
+        return False
+    known = snapshot.state.app_transactions.get(txn.app_id)
+    return known is not None and known.version >= txn.version
+
+
+def _with_txn(mine: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
+    return mine if txn is None else replace(mine, app_transactions=(replace(txn, last_updated=now_ms),))
 
 
 def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> Transaction:
     """Mine before its files are staged."""
     if snapshot is None:
         return _creating(insert, chance)
-    overwrites = insert.mode == "overwrite"
+    overwrites = insert.takes is not None
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=overwrites)
     _check_layout(insert.new, snapshot)
-    mine = Transaction(
+    if overwrites and snapshot.properties.append_only:
+        raise AppendOnlyTable(table=snapshot.table, operation="overwrite")
+    return Transaction(
         base=snapshot,
         table=snapshot.table,
         txn_id=str(chance.new_id()),
         operation=insert.operation,
-        parameters=_parameters(insert.mode, snapshot.partition_columns),
+        parameters=_parameters(insert, snapshot.partition_columns),
         isolation=snapshot.properties.isolation_level,
         resolution=snapshot.properties.conflict_resolution,
         user_metadata=insert.user_metadata,
     )
-    return _replacing(mine, snapshot) if overwrites else mine
-
-
-def _replacing(mine: Transaction, snapshot: Snapshot) -> Transaction:
-    """An overwrite: DELETE of every row, and an insert."""
-    if snapshot.properties.append_only:
-        raise AppendOnlyTable(table=snapshot.table, operation="overwrite")
-    rows = snapshot.files.to_pylist()
-    sources = {row["path"]: Source(row, vector_of(snapshot.store, row)) for row in rows}
-    return replace(mine, reads=Reads(EVERY_ROW, frozenset(sources)), removes=frozenset(sources), sources=sources)
 
 
 def _creating(insert: Insert, chance: Chance) -> Transaction:
@@ -154,7 +203,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         table=insert.log.table,
         txn_id=str(chance.new_id()),
         operation=insert.operation,
-        parameters=_parameters(insert.mode, metadata.partition_columns),
+        parameters=_parameters(insert, metadata.partition_columns),
         isolation=properties.isolation_level,
         resolution=properties.conflict_resolution,
         metadata=metadata,
@@ -219,9 +268,10 @@ def _existing(snapshot: Snapshot | None) -> Metadata:
     return snapshot.metadata
 
 
-def _parameters(mode: str, partition_columns: tuple[str, ...]) -> dict[str, str]:
+def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
     names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
-    return {"mode": names.get(mode, "ErrorIfExists"), "partitionBy": json.dumps(list(partition_columns))}
+    mode = names.get(insert.mode, "ErrorIfExists")
+    return {"mode": mode, "partitionBy": json.dumps(list(partition_columns)), **insert.parameters}
 
 
 def _metrics(adds: pa.Table) -> dict[str, int]:
@@ -233,45 +283,46 @@ def _metrics(adds: pa.Table) -> dict[str, int]:
 
 
 class InsertHands:
-    """The hands of an insert: an overwrite selects every row, an append none."""
+    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row."""
 
     def __init__(self, insert: Insert, snapshot: Snapshot | None) -> None:
         self._insert, self._snapshot = insert, snapshot
+        self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
+
+    def stage(self, mine: Transaction, chance: Chance) -> Transaction:
+        """Mine with its new rows, and without those that they replace."""
+        adds = self._insert.stage(mine.metadata or _existing(self._snapshot))
+        mine = replace(mine, adds=adds).with_counts(**_metrics(adds))
+        if self._taking is None:
+            return mine
+        taken = self._taking.take(adds, chance)
+        return replace(joined(mine, taken), reads=taken.reads)
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
         return vector_of(self._insert.log.store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """Every file: an overwrite reads them all."""
-        return files
+        """The files that may hold rows to be taken away."""
+        return self._taking.could_match(files) if self._taking else files.slice(0, 0)
 
     def matches(self, files: pa.Table) -> Marks:
-        """Every file that has a live row, with the positions of its live rows."""
-        rows = {row["path"]: self._live(row) for row in files.to_pylist()}
-        return {path: live for path, live in rows.items() if live}
+        """The rows to be taken away."""
+        return self._taking.matches(files) if self._taking else {}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Remove the files that blind appends brought in before the place where this overwrite stands."""
-        assert self._snapshot is not None
-        found = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
-        blank = Transaction(
-            base=self._snapshot,
-            table=self._snapshot.table,
-            txn_id="",
-            operation="",
-            parameters={},
-            isolation="",
-            resolution="",
-        )
-        return replace(blank, removes=frozenset(found), sources=found)
+        """Take these rows away too, which blind appends brought before the place where this overwrite stands."""
+        assert self._taking is not None, "an append selects no row"
+        return self._taking.redo(files, rows)
 
     def discard(self) -> None:
         """Remove what was staged."""
         self._insert.discard()
+        if self._taking is not None:
+            self._taking.discard()
 
-    def _live(self, row: FileRow) -> BitMap64:
-        records = num_records(row.get("stats"))
-        if records is None:
-            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
-        return BitMap64(range(records)) - self.vector(row)
+    def finish(self) -> None:
+        """Say that what was staged is committed."""
+        self._insert.finish()
+        if self._taking is not None:
+            self._taking.finish()

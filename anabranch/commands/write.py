@@ -1,22 +1,42 @@
-"""Writing a DataFrame: append, overwrite, or creation, by the engine's own bulk writer."""
+"""Writing a DataFrame: append, overwrite, or creation, by the engine's own bulk writer.
+
+Knows what each kind of overwrite takes away: every row, the rows that a condition selects, or the partitions that the
+new rows lie in. Each is judged as a DELETE of just that, together with an INSERT.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
 
+from anabranch.commands.change import Change, ChangeHands
+from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.insert import MODES, Insert, NewTable, run_insert
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.insert import MODES, Insert, NewTable, Taking, run_insert
+from anabranch.commands.opening import Location, live_rows, only, open_log
 from anabranch.commands.staging import Staging
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import ExecutionFailed, InvalidOption, NotBuilt, ReplaceWhereMismatch
 from anabranch.log.log import Log
-from anabranch.protocol.actions import Metadata
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.protocol.skipping import must_match
+from anabranch.protocol.stats import num_records
 from anabranch.transaction.commit import Committed
+from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
+
+_SHOWN = 10
+"""So many partitions are named in messages."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +45,11 @@ class Write:
 
     Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
     ``ignore`` (create the table only).
+
+    Attributes:
+        replace_where: an overwrite replaces the rows that it selects, and brings no others. dynamic: an overwrite
+        replaces the partitions that its rows lie in; on a table without partitions, every row. txn: how far an
+        application will have written; where it has already, nothing is done.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -35,23 +60,26 @@ class Write:
     partition_by: tuple[str, ...] | None = None
     properties: dict[str, str] = field(default_factory=dict)
     user_metadata: str | None = None
+    replace_where: Condition | None = None
+    dynamic: bool = False
+    txn: AppTransaction | None = None
 
     def run(
         self, engine: Engine, source: Any, *, patience: Patience | None = None, chance: Chance | None = None
     ) -> Committed | None:
-        """Run it; None where the mode is ``ignore`` and there is a table.
+        """Run it; None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
 
         Raises:
             SchemaMismatch: a column does not fit the table.
+            ReplaceWhereMismatch: ``replace_where`` does not select some row.
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
         chance = chance or Chance()
-        if self.mode not in MODES:
-            raise InvalidOption(option="mode", value=self.mode, reason="it takes " + ", ".join(MODES) + ".")
+        self._check()
         log = open_log(self.table)
         _refuse_own_rows(log, engine, source)
-        jobs = _Jobs(log, chance)
+        jobs = _Jobs(log, chance, self.replace_where)
         insert = Insert(
             log=log,
             mode=self.mode,
@@ -61,23 +89,56 @@ class Write:
             finish=jobs.finish,
             operation="WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT",
             user_metadata=self.user_metadata,
+            takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
+            txn=self.txn,
+            parameters=self._parameters(),
         )
         return run_insert(insert, patience=patience, chance=chance)
 
+    def _check(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidOption(option="mode", value=self.mode, reason="it takes " + ", ".join(MODES) + ".")
+        if self.replace_where is not None and self.mode != "overwrite":
+            reason = f"it goes with mode overwrite, not with mode {self.mode}."
+            raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
+        if self.replace_where is not None and self.dynamic:
+            reason = "partitionOverwriteMode=dynamic says in another way what is replaced."
+            raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
+
+    def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
+        if self.replace_where is not None:
+            staging = Staging(snapshot.store, str(chance.new_id()))
+            return SelectedRows(self.replace_where, snapshot, engine, staging)
+        return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
+
+    def _parameters(self) -> dict[str, str]:
+        """What the history shows besides mode and partitioning."""
+        if self.mode != "overwrite":
+            return {}
+        where = {"predicate": self.replace_where.text} if self.replace_where is not None else {}
+        return {**where, "isDynamicPartitionOverwrite": "true"} if self.dynamic else where
+
 
 class _Jobs:
-    """The job folders of one write: one, or two when a creation race was lost."""
+    """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
 
-    def __init__(self, log: Log, chance: Chance) -> None:
-        self._log, self._chance = log, chance
+    def __init__(self, log: Log, chance: Chance, where: Condition | None) -> None:
+        self._log, self._chance, self._where = log, chance, where
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
-        """Write the rows into a new folder and give its files."""
+        """Write the rows into a new folder and give its files.
+
+        Raises:
+            ReplaceWhereMismatch: ``where`` does not select some row.
+        """
         staging = self._staging = Staging(self._log.store, str(self._chance.new_id()))
         staging.start()
         engine.write(source, metadata.schema, metadata.partition_columns, self._log.table, staging.folder)
-        return staging.collect(metadata)
+        adds = staging.collect(metadata)
+        if self._where is not None:
+            check_selected(adds, metadata, self._where, self._log.table, engine)
+        return adds
 
     def discard(self) -> None:
         """Remove the present folder."""
@@ -88,6 +149,148 @@ class _Jobs:
         """Close its markers."""
         if self._staging is not None:
             self._staging.finish()
+
+
+def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Engine) -> None:
+    """Hold that a condition is TRUE for every row of these new files, by running it on what was really written.
+
+    Raises:
+        ReplaceWhereMismatch: it is not, for some row.
+    """
+    schema, columns = metadata.schema, metadata.partition_columns
+    unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
+    found = engine.find(FileSet(table, schema, columns, unsure, {}), where) if len(unsure) else {}
+    count = (live_rows(unsure) or 0) - sum(map(len, found.values()))
+    if count:
+        raise ReplaceWhereMismatch(table=table, predicate=where.text, count=count, rows=live_rows(adds))
+
+
+class SelectedRows(ChangeHands):
+    """Takes away the rows that a condition selects, as DELETE does: the hands of ``replaceWhere``."""
+
+    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
+
+    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+        """What DELETE would do; its time is counted with the whole overwrite's."""
+        self.check_settings()
+        part = self.stage(chance)
+        return part.with_counts(executionTimeMs=-part.metrics["executionTimeMs"])
+
+
+class EveryRow:
+    """Takes away every row: the hands of a plain overwrite. Files go whole, and none is read."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+        """Remove every file."""
+        return self._reading(EVERY_ROW)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that go."""
+        return files
+
+    def matches(self, files: pa.Table) -> Marks:
+        """Of the files that go, every one that has a live row, with the positions of its live rows."""
+        rows = {row["path"]: self._live(row) for row in self.could_match(files).to_pylist()}
+        return {path: live for path, live in rows.items() if live}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Remove the files that blind appends brought in before the place where this overwrite stands."""
+        return self._removal(files)
+
+    def discard(self) -> None:
+        """Nothing was staged."""
+
+    def finish(self) -> None:
+        """Nothing was staged."""
+
+    def _reading(self, condition: Condition) -> Transaction:
+        part = self._removal(self.could_match(self._snapshot.files))
+        return replace(part, reads=Reads(condition, part.removes))
+
+    def _removal(self, files: pa.Table) -> Transaction:
+        """A transaction that does nothing but remove these files."""
+        sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
+        return Transaction(
+            base=self._snapshot,
+            table=self._snapshot.table,
+            txn_id="",
+            operation="",
+            parameters={},
+            isolation="",
+            resolution="",
+            removes=frozenset(sources),
+            sources=sources,
+        )
+
+    def _live(self, row: FileRow) -> BitMap64:
+        records = num_records(row.get("stats"))
+        if records is None:
+            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
+        return BitMap64(range(records)) - self.vector(row)
+
+
+Partition = tuple[Any, ...]
+
+
+class WrittenPartitions(EveryRow):
+    """Takes away the partitions that the new rows lie in: the hands of a dynamic overwrite."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self._written: frozenset[Partition] = frozenset()
+
+    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+        """Remove every file of these partitions."""
+        self._written = frozenset(self._partitions(adds))
+        columns = self._snapshot.partition_columns
+        text, named = _in_words([dict(values) for values in adds["partitionValues"].to_pylist()]), frozenset(columns)
+        # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
+        return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files of these partitions."""
+        mask = pa.array([each in self._written for each in self._partitions(files)], pa.bool_())
+        return only(files, mask)
+
+    def _partitions(self, files: pa.Table) -> Iterator[Partition]:
+        """The partition of each file, so that equal values are equal here; NULL is one of them."""
+        snapshot = self._snapshot
+        for name in snapshot.partition_columns:
+            self._refuse_unzoned(files, name)
+        values = partition_arrays(files, snapshot.schema, snapshot.partition_columns)
+        columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
+        return zip(*columns, strict=True)
+
+    def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
+        """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
+        column = self._snapshot.schema.field(name)
+        if column.type != "timestamp":
+            return
+        texts = map_column(files["partitionValues"], column.physical_name)
+        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(zoned(texts))))
+        if len(unzoned):
+            reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
+            raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
+
+
+def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
+    """The condition of these partitions, for people."""
+    distinct = sorted({" AND ".join(_equality(*pair) for pair in values.items()) for values in partitions})
+    if len(distinct) > _SHOWN:
+        return f"the partition is one of the {len(distinct)} written"
+    return " OR ".join(distinct) or "false"
+
+
+def _equality(column: str, value: str | None) -> str:
+    return f"{column} IS NULL" if value is None else f"{column} = '{value}'"
 
 
 def _refuse_own_rows(log: Log, engine: Engine, source: Any) -> None:
