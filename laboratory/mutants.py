@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands import change, insert
 from anabranch.commands.merge import MergeHands
+from anabranch.commands.write import SelectedRows
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.protocol.skipping import FileFacts
@@ -154,6 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
     Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
     Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
+    Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda hands, files: {}),)),
     Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
     Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),

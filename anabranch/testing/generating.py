@@ -29,6 +29,7 @@ from anabranch.testing.statements import (
     Overwrite,
     Plus,
     Put,
+    Replace,
     Restore,
     Row,
     Rows,
@@ -137,6 +138,11 @@ class Maker:
         """Replaces all rows."""
         return Overwrite(tuple(self.row() for _ in range(self.dice.choice((1, 2)))))
 
+    def replace(self) -> Replace:
+        """Replaces a group by new rows of it."""
+        p = self.group()
+        return Replace(Test("p", "=", p), tuple(self.row(p) for _ in range(self.dice.choice((1, 2)))))
+
     def copy(self) -> Copy:
         """A self-reading insert."""
         return Copy(self.sets(), self.where())
@@ -225,7 +231,8 @@ _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
     (0.26, Maker.append),
     (0.50, Maker.update),
     (0.64, Maker.delete),
-    (0.82, Maker.merge),
+    (0.79, Maker.merge),
+    (0.83, Maker.replace),
     (0.87, Maker.overwrite),
     (0.93, Maker.copy),
     (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
@@ -331,7 +338,12 @@ def _metadata(maker: Maker) -> Sequence[Statement]:
 
 def _overwritten(maker: Maker) -> Sequence[Statement]:
     """Overwrites among appends."""
-    return (maker.overwrite(), maker.append(), maker.update(), maker.dice.choice((maker.overwrite(), maker.append())))
+    return (
+        maker.dice.choice((maker.overwrite(), maker.replace())),
+        maker.append(),
+        maker.update(),
+        maker.dice.choice((maker.overwrite(), maker.append())),
+    )
 
 
 SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (

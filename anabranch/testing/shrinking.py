@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from anabranch.testing.plans import Failure, Plan, Script
-from anabranch.testing.statements import All, Any, Append, Copy, Delete, Overwrite, Statement, Update, Where
+from anabranch.testing.statements import (
+    All,
+    Any,
+    Append,
+    Copy,
+    Delete,
+    Merge,
+    Overwrite,
+    Replace,
+    Statement,
+    Update,
+    Where,
+)
 
 Fails = Callable[[Plan], bool]
 
@@ -63,10 +75,14 @@ def _without_a_writer(plan: Plan) -> Iterator[Plan]:
 
 
 def _simpler(statement: Statement) -> Iterator[Statement]:
-    if isinstance(statement, Append | Overwrite) and len(statement.rows) > 1:
+    if isinstance(statement, Append | Overwrite | Replace) and len(statement.rows) > 1:
         yield from (replace(statement, rows=_cut(statement.rows, i)) for i in range(len(statement.rows)))
     if isinstance(statement, Append) and statement.bulk:
         yield replace(statement, bulk=False)
+    if isinstance(statement, Merge) and len(statement.source) > 1:
+        yield from (replace(statement, source=_cut(statement.source, i)) for i in range(len(statement.source)))
+    if isinstance(statement, Merge) and len(statement.clauses) > 1:
+        yield from (replace(statement, clauses=_cut(statement.clauses, i)) for i in range(len(statement.clauses)))
     if isinstance(statement, Update | Copy) and len(statement.sets) > 1:
         yield from (replace(statement, sets=_cut(statement.sets, i)) for i in range(len(statement.sets)))
     if isinstance(statement, Update | Copy | Delete):

@@ -193,6 +193,21 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """INSERT REPLACE WHERE: the rows that the condition selects are replaced by others that it selects."""
+
+    where: Where
+    rows: Rows
+
+    def __str__(self) -> str:
+        return f"INSERT REPLACE WHERE {self.where} {_listed(self.rows)}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        return tuple(row for row in rows if self.where.truth(row) is not True) + self.rows, None
+
+
+@dataclass(frozen=True)
 class Delete:
     """DELETE WHERE."""
 
@@ -365,7 +380,7 @@ class Upgrade:
         return rows, None
 
 
-Statement = Append | Overwrite | Delete | Update | Merge | Copy | Restore | Configure | Upgrade
+Statement = Append | Overwrite | Replace | Delete | Update | Merge | Copy | Restore | Configure | Upgrade
 
 
 def bag(rows: Iterable[Row]) -> Counter[Row]:

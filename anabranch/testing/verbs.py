@@ -37,6 +37,7 @@ from anabranch.testing.statements import (
     Delete,
     Merge,
     Overwrite,
+    Replace,
     Restore,
     Row,
     Rows,
@@ -119,6 +120,12 @@ def _overwrite(statement: Overwrite, session: Session) -> Done:
     return Done(done.version if done else None, None, statement)
 
 
+def _replace(statement: Replace, session: Session) -> Done:
+    command = WriteCommand(session.location, "overwrite", replace_where=condition_of(str(statement.where)))
+    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    return Done(done.version if done else None, None, statement)
+
+
 def _delete(statement: Delete, session: Session) -> Done:
     command = DeleteCommand(session.location, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
@@ -168,6 +175,7 @@ def _other(session: Session) -> OtherEngine:
 _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Append: _append,
     Overwrite: _overwrite,
+    Replace: _replace,
     Delete: _delete,
     Update: _update,
     Merge: _merge,

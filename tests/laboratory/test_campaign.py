@@ -9,6 +9,7 @@ from laboratory.report import Caught, page
 
 HISTORIES = 20_000
 PARTS = 20
+VERBS = ("Append", "Configure", "Copy", "Delete", "Merge", "Overwrite", "Replace", "Restore", "Update", "Upgrade")
 PER_PART = HISTORIES // PARTS
 
 
@@ -25,7 +26,7 @@ def test_no_history_is_wrong(part: int) -> None:
     assert found.histories == PER_PART
     assert found.wrong == [], "python -m laboratory --seed SEED tells the first of them"
     verbs = {verb for verb, outcome in found.told if outcome == "committed"}
-    assert verbs == {"Append", "Configure", "Copy", "Delete", "Overwrite", "Restore", "Update", "Upgrade"}
+    assert verbs == set(VERBS)
     assert found.refused.total() > PER_PART / 10, "histories in which nobody meets prove nothing"
 
 
