@@ -136,22 +136,9 @@ class DeltaMergeBuilder:
             AmbiguousMerge: several source rows would change one row.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
-        outcome = self.command().run(self.engine)
+        outcome = command_of(self).run(self.engine)
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
         return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
-
-    def command(self) -> Merge:
-        """The MERGE as a command that has not run yet, understood for the table as it is now.
-
-        Raises:
-            InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `execute`.
-        """
-        _check_order(self.clauses)
-        context, source = context_of(self.table, self.engine), self.engine.alias(self.source)
-        sides = Sides(context.schema, tuple(self.source.columns), self.alias, source)
-        clauses = [asked.clause(sides, context) for asked in self.clauses]
-        where, matching = understood_merge(self.condition, clauses, sides, context)
-        return Merge(self.table, self.source, matching, where, parameters_of(where, matching))
 
     def _with(
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"
@@ -159,6 +146,20 @@ class DeltaMergeBuilder:
         if condition is not None and not isinstance(condition, str | Column):
             raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
         return replace(self, clauses=(*self.clauses, _Asked(when, action, condition, values, option)))
+
+
+def command_of(builder: DeltaMergeBuilder) -> Merge:
+    """The MERGE as a command that has not run yet, understood for the table as it is now.
+
+    Raises:
+        InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `DeltaMergeBuilder.execute`.
+    """
+    _check_order(builder.clauses)
+    context, source = context_of(builder.table, builder.engine), builder.engine.alias(builder.source)
+    sides = Sides(context.schema, tuple(builder.source.columns), builder.alias, source)
+    clauses = [asked.clause(sides, context) for asked in builder.clauses]
+    where, matching = understood_merge(builder.condition, clauses, sides, context)
+    return Merge(builder.table, builder.source, matching, where, parameters_of(where, matching))
 
 
 def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.merge import Merge
-from anabranch.merges import DeltaMergeBuilder
+from anabranch.merges import DeltaMergeBuilder, command_of
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.protocol.predicates import And, Compare, Unknown
 
@@ -68,7 +68,7 @@ def building(path: str, on: Any = ON, *, alias: str | None = "t", source: Source
 
 
 def clauses_of(builder: DeltaMergeBuilder) -> tuple[Clause, ...]:
-    return builder._command().matching.clauses
+    return command_of(builder).matching.clauses
 
 
 # -- what each step means ----------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_a_mapping_that_changes_later_changes_nothing(builder: DeltaMergeBuilder
 
 def test_the_command_says_everything_once(path: str) -> None:
     builder = building(path, "t.id = s.id AND t.x > 5").whenMatchedUpdateAll().whenNotMatchedInsertAll("s.x > 1")
-    command = builder._command()
+    command = command_of(builder)
     assert command.table == path
     assert command.source is builder.source
     assert command.where.text == "t.id = s.id AND t.x > 5"
@@ -147,7 +147,7 @@ def test_the_command_says_everything_once(path: str) -> None:
 
 
 def test_a_table_without_an_alias_is_spoken_of_by_its_columns(path: str) -> None:
-    command = building(path, "id = only_s", alias=None, source=Source(("only_s",))).whenMatchedDelete()._command()
+    command = command_of(building(path, "id = only_s", alias=None, source=Source(("only_s",))).whenMatchedDelete())
     assert command.matching.target is None
     assert command.where.row_local
 

@@ -20,7 +20,7 @@ from anabranch.commands.update import Update
 from anabranch.conditions import understood
 from anabranch.demo.flights import KEY
 from anabranch.errors import DeltaConcurrentModificationException
-from anabranch.merges import DeltaMergeBuilder
+from anabranch.merges import DeltaMergeBuilder, command_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import listen, unlisten
@@ -119,7 +119,7 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
     def run(path: str) -> Committed | None:
         source = engine.rows(rows).alias("s")
         builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
-        return builder.whenNotMatchedInsert(values=values).command().run(engine).committed
+        return command_of(builder.whenNotMatchedInsert(values=values)).run(engine).committed
 
     return Writer(f"schedule {carrier}", says, run)
 
