@@ -1,0 +1,71 @@
+"""A failing plan is made small, and told so that a person can read it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from anabranch.testing import Plan, Script, run, violations
+from anabranch.testing.generating import plan_for
+from anabranch.testing.runs import History
+from anabranch.testing.shrinking import shrunk
+from anabranch.testing.stories import as_test, story
+from laboratory.mutants import MUTANTS
+
+SKIPS = next(mutant for mutant in MUTANTS if mutant.name == "every blind winner is skipped")
+SEED = 693
+
+
+@pytest.fixture(autouse=True)
+def broken(caplog: pytest.LogCaptureFixture) -> object:
+    caplog.set_level(logging.CRITICAL, logger="anabranch")
+    with SKIPS.alive():
+        yield
+
+
+def failing() -> History:
+    for seed in range(SEED, SEED + 50):
+        history = run(plan_for(seed))
+        if violations(history):
+            return history
+    raise AssertionError("the mutant is caught by none of these seeds any more: choose others")
+
+
+def fails(plan: Plan) -> bool:
+    return any(each.kind == "order" for each in violations(run(plan)))
+
+
+def test_a_failing_plan_becomes_the_known_counterexample() -> None:
+    history = failing()
+    small = shrunk(history.plan, history.turns, fails)
+    assert fails(small)
+    assert isinstance(small.schedule, Script)
+    assert len(small.statements) == 3, "mine, a blind append, and one who reads what it brought"
+    assert sum(map(len, small.setup.files)) <= 2
+    assert len(small.schedule.turns) <= 4
+
+
+def test_the_source_of_a_plan_gives_the_plan_again() -> None:
+    from anabranch.testing import Setup, statements
+
+    plan = failing().plan
+    names = {**vars(statements), "Plan": Plan, "Setup": Setup, "Script": Script}
+    small = shrunk(plan, run(plan).turns, fails)
+    again = eval(as_test(small), names)
+    assert (again.setup, again.statements, again.schedule) == (small.setup, small.statements, small.schedule)
+
+
+def test_a_story_tells_who_did_what_and_what_is_wrong() -> None:
+    history = failing()
+    text = story(history)
+    for act in history.acts:
+        assert f"W{act.who}: {act.statement}" in text
+    assert "<begins>" in text
+    assert "put_if_absent" in text
+    assert "has no serial order at" in text
+
+
+def test_a_plan_that_its_switches_do_not_repeat_is_left_whole() -> None:
+    plan = failing().plan
+    assert shrunk(plan, (), lambda candidate: False) is plan
