@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
 
@@ -47,5 +48,10 @@ def understood_values(values: Mapping[str, str | Column], table: Location, engin
 def context_of(table: Location, engine: SparkEngine) -> Context:
     """What texts depend on from now on: the newest columns, this moment, the session's settings."""
     snapshot = open_log(table).snapshot()
+    return context_for(snapshot.table, snapshot.schema, engine)
+
+
+def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
+    """The same for columns that are known, as of a table that is yet to be made."""
     now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
-    return Context(snapshot.table, snapshot.schema, now, zone, engine.are_builtin)
+    return Context(table, schema, now, zone, engine.are_builtin)

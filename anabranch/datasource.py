@@ -7,7 +7,6 @@ stays theirs and ours is ``anabranch``.
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 from dataclasses import replace
@@ -20,11 +19,12 @@ from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.write import Write
+from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import has_own_delta
-from anabranch.sql import Context, condition
+from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 _VERSIONED = re.compile(r"^(.*)@v(\d+)$", re.DOTALL)
@@ -281,5 +281,4 @@ class _Writer:
         log = open_log(path)
         snapshot = log.newest()
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
-        now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
-        return condition(where, Context(log.table, schema, now, zone, engine.are_builtin))
+        return condition(where, context_for(log.table, schema, engine))

@@ -7,6 +7,7 @@ rows that blind appends brought in, when the transaction has to stand behind tho
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,7 +25,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.features import check_writable
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.skipping import FileFacts
@@ -77,16 +78,9 @@ def run_change(
     _check_allowed(change, snapshot)
     reach("read")
     hands = ChangeHands(change, snapshot, engine, Staging(log.store, str(chance.new_id())))
-    try:
-        mine = hands.stage(chance)
-        reach("staged")
-    except Exception:
-        hands.discard()
-        raise
-    if not mine.touched:
+    _, committed = staged_and_committed(hands, log, patience, chance)
+    if committed is None:
         return Outcome(0, None)
-    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
-    hands.finish()
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
 
 
@@ -96,14 +90,84 @@ def _check_allowed(change: Change, snapshot: Snapshot) -> None:
         raise AppendOnlyTable(table=snapshot.table, operation=change.operation)
 
 
-class ChangeHands:
-    """The hands of one running change (`anabranch.transaction.conflicts.Hands`)."""
+class RowHands(ABC):
+    """What the hands of all commands have in common that change rows of a table (`Hands`)."""
 
-    def __init__(self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
-        self._change, self._snapshot, self._engine, self._staging = change, snapshot, engine, staging
+    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
         self._settings = dict(engine.settings())
         self._staged: list[str] = []
-        self._started = False
+
+    @abstractmethod
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that statistics and partition values cannot rule out."""
+        facts = FileFacts(files, self._snapshot.schema, self._snapshot.partition_columns)
+        return only(files, facts.could_match(self._where.predicate))
+
+    @abstractmethod
+    def matches(self, files: pa.Table) -> Marks:
+        """See `Hands.matches`."""
+
+    @abstractmethod
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """See `Hands.redo`."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what was staged."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Say that what was staged is committed."""
+
+    def check_settings(self) -> None:
+        """Hold that the condition still means what it meant at the start of the command.
+
+        Raises:
+            ExecutionFailed: a setting of the session on which its value depends was changed.
+        """
+        if dict(self._engine.settings()) != self._settings:
+            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
+            raise ExecutionFailed(what=f"the condition {self._where.text}", reason=reason)
+
+    def _collected(self) -> pa.Table:
+        """The files that were written since this was last asked."""
+        files = self._staging.collect(self._snapshot.metadata, self._staged)
+        self._staged += files["path"].to_pylist()
+        return files
+
+
+def staged_and_committed(
+    hands: RowHands, log: Log, patience: Patience | None, chance: Chance
+) -> tuple[Transaction, Committed | None]:
+    """Stage and commit; None where there was nothing to do. What was staged in vain is removed."""
+    try:
+        mine = hands.stage(chance)
+        reach("staged")
+    except Exception:
+        hands.discard()
+        raise
+    if not mine.touched and len(mine.adds) == 0:
+        hands.discard()
+        return mine, None
+    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    hands.finish()
+    return mine, committed
+
+
+class ChangeHands(RowHands):
+    """The hands of one running change."""
+
+    def __init__(self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        super().__init__(change.where, snapshot, engine, staging)
+        self._change, self._started = change, False
 
     def stage(self, chance: Chance) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
@@ -116,30 +180,10 @@ class ChangeHands:
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
         return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
 
-    def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file."""
-        return vector_of(self._snapshot.store, file)
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that statistics and partition values cannot rule out."""
-        snapshot = self._snapshot
-        facts = FileFacts(files, snapshot.schema, snapshot.partition_columns)
-        return only(files, facts.could_match(self._change.where.predicate))
-
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""
         self.check_settings()
         return self._engine.find(file_set(self._snapshot, files), self._change.where)
-
-    def check_settings(self) -> None:
-        """Hold that the condition still means what it meant at the start of the command.
-
-        Raises:
-            ExecutionFailed: a setting of the session on which its value depends was changed.
-        """
-        if dict(self._engine.settings()) != self._settings:
-            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
-            raise ExecutionFailed(what=f"the condition {self._change.where.text}", reason=reason)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that came in since."""
@@ -171,8 +215,8 @@ class ChangeHands:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
-        selected = sum(len(rows) for rows in marks.values()) + _rows_in(whole)
-        empty_after = _emptied(chosen, marks)
+        selected = count_of(marks) + _rows_in(whole)
+        empty_after = emptied(chosen, marks)
         keeps = snapshot.properties.vectors
         adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
@@ -203,11 +247,9 @@ class ChangeHands:
             engine.update(rewritten, marks, change.assignments, self._staging.folder)
         else:
             engine.rewrite(rewritten, marks, change.assignments, self._staging.folder)
-        adds = self._staging.collect(self._snapshot.metadata, self._staged)
-        self._staged += adds["path"].to_pylist()
-        written = sum(num_records(stats) or 0 for stats in adds["stats"].to_pylist())
-        selected = sum(len(rows) for rows in marks.values())
-        return adds, self._checked(written, selected, keeps=keeps)
+        adds = self._collected()
+        written = rows_of(adds)
+        return adds, self._checked(written, count_of(marks), keeps=keeps)
 
     def _checked(self, written: int, selected: int, *, keeps: bool) -> int:
         """Copied rows; an update by marks must have written exactly the rows that it marks."""
@@ -243,7 +285,7 @@ def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
     return {**row, "stats": with_num_records(row["stats"], read_footer(snapshot.store, entry).num_rows)}
 
 
-def _emptied(chosen: FileSet, marks: Marks) -> set[str]:
+def emptied(chosen: FileSet, marks: Marks) -> set[str]:
     """The files in which no live row is left."""
     counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
     none = BitMap64()
@@ -253,4 +295,9 @@ def _emptied(chosen: FileSet, marks: Marks) -> set[str]:
 def _rows_in(files: pa.Table) -> int:
     """Live rows of these files as far as statistics tell."""
     deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
-    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist()) - int(deleted)
+    return rows_of(files) - int(deleted)
+
+
+def rows_of(files: pa.Table) -> int:
+    """All rows of these files, deleted ones too, as far as statistics tell."""
+    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())

@@ -13,27 +13,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
-from anabranch.commands.change import with_counts
+from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, only, open_log
 from anabranch.commands.staging import Staging, remove
 from anabranch.errors import AppendOnlyTable, ExecutionFailed, NotBuilt
-from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import check_writable
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.skipping import FileFacts
-from anabranch.protocol.stats import num_records
-from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
-from anabranch.transaction.patience import Chance, Patience, patience_for
+from anabranch.transaction.patience import Chance, Patience
 from anabranch.transaction.phases import reach
 
 
@@ -70,16 +64,8 @@ class Merge:
         _check_allowed(self, snapshot, engine)
         reach("read")
         hands = MergeHands(self, snapshot, engine, Staging(log.store, str(chance.new_id())))
-        try:
-            mine = hands.stage(chance)
-            reach("staged")
-        except Exception:
-            hands.discard()
-            raise
-        if not mine.touched and len(mine.adds) == 0:
-            hands.discard()
-            return Merged(None, mine.metrics)
-        return _committed(mine, log, hands, patience, chance)
+        mine, committed = staged_and_committed(hands, log, patience, chance)
+        return Merged(committed, committed.metrics if committed else mine.metrics)
 
 
 @dataclass(frozen=True)
@@ -95,12 +81,6 @@ class Merged:
         return sum(self.metrics[f"numTargetRows{what}"] for what in ("Updated", "Deleted", "Inserted"))
 
 
-def _committed(mine: Transaction, log: Log, hands: MergeHands, patience: Patience | None, chance: Chance) -> Merged:
-    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
-    hands.finish()
-    return Merged(committed, committed.metrics)
-
-
 def _check_allowed(merge: Merge, snapshot: Snapshot, engine: Engine) -> None:
     changes = any(clause.action != "insert" for clause in merge.matching.clauses)
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=changes)
@@ -111,16 +91,15 @@ def _check_allowed(merge: Merge, snapshot: Snapshot, engine: Engine) -> None:
         raise NotBuilt(what=what, instead="Write the source elsewhere first.")
 
 
-class MergeHands:
-    """The hands of one running MERGE (`anabranch.transaction.conflicts.Hands`)."""
+class MergeHands(RowHands):
+    """The hands of one running MERGE."""
 
     def __init__(self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
-        self._merge, self._snapshot, self._engine, self._staging = merge, snapshot, engine, staging
-        self._settings = dict(engine.settings())
+        super().__init__(merge.where, snapshot, engine, staging)
+        self._merge = merge
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
-        self._staged: list[str] = []
         self._inserted: frozenset[str] = frozenset()
         self._insert_count = 0
 
@@ -137,27 +116,17 @@ class MergeHands:
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
         return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
 
-    def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file."""
-        return vector_of(self._snapshot.store, file)
-
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
-        if self._merge.matching.acts_without_match:
-            return files
-        snapshot = self._snapshot
-        facts = FileFacts(files, snapshot.schema, snapshot.partition_columns)
-        return only(files, facts.could_match(self._merge.where.predicate))
+        return files if self._merge.matching.acts_without_match else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files on which the outcome would depend: those that match, and those that are changed
         because they do not.
         """
-        if dict(self._engine.settings()) != self._settings:
-            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
-            raise ExecutionFailed(what=f"the condition {self._merge.where.text}", reason=reason)
+        self.check_settings()
         self._looked = self._join(files)
-        return _union(self._looked.matched, self._looked.marks)
+        return union_of([self._looked.matched, self._looked.marks])
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
@@ -180,7 +149,7 @@ class MergeHands:
     def _candidates(self) -> pa.Table:
         if self._merge.matching.acts_without_match:
             return self._snapshot.files
-        return only(self._snapshot.files, self._snapshot.facts.could_match(self._merge.where.predicate))
+        return only(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
 
     def _join(self, files: pa.Table) -> Joined:
         return self._engine.join(
@@ -193,7 +162,7 @@ class MergeHands:
         self._joins.append(joined)
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(joined.marks)))
         keeps = snapshot.properties.vectors
-        removed = self._emptied(chosen, joined.marks) if keeps else set(joined.marks)
+        removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
         adds, copied = self._new_files(chosen, joined, keeps=keeps)
         inserts = self._inserts(chosen)
         matched = joined.matched if matching.inserts else {}
@@ -219,7 +188,7 @@ class MergeHands:
             self._engine.write_images(chosen, joined, self._staging.folder)
         images = self._collected()
         wanted = joined.updated + joined.updated_alone
-        if (written := _rows_of(images)) != wanted:
+        if (written := rows_of(images)) != wanted:
             raise ExecutionFailed(
                 what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
             )
@@ -227,7 +196,7 @@ class MergeHands:
             return images, 0
         self._engine.rewrite(chosen, joined.marks, None, self._staging.folder)
         copies = self._collected()
-        return pa.concat_tables([images, copies]), _rows_of(copies)
+        return pa.concat_tables([images, copies]), rows_of(copies)
 
     def _inserts(self, table: FileSet) -> pa.Table:
         """All rows to insert, as they are after every join so far."""
@@ -235,30 +204,11 @@ class MergeHands:
         if matching.inserts:
             self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         files = self._collected()
-        self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), _rows_of(files)
+        self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files
-
-    def _collected(self) -> pa.Table:
-        files = self._staging.collect(self._snapshot.metadata, self._staged)
-        self._staged += files["path"].to_pylist()
-        return files
-
-    def _emptied(self, chosen: FileSet, marks: Marks) -> set[str]:
-        counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
-        none = BitMap64()
-        return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, none))}
 
     def _name(self, path: str) -> str | None:
         return store_name(self._snapshot.table, path)
-
-
-def _union(first: Marks, second: Marks) -> Marks:
-    none = BitMap64()
-    return {path: first.get(path, none) | second.get(path, none) for path in first.keys() | second.keys()}
-
-
-def _rows_of(files: pa.Table) -> int:
-    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())
 
 
 def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:

@@ -25,7 +25,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.schema import Array, DataType, Map, Struct
@@ -160,7 +160,7 @@ def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: 
     schema, columns = metadata.schema, metadata.partition_columns
     unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
     found = engine.find(FileSet(table, schema, columns, unsure, {}), where) if len(unsure) else {}
-    count = (live_rows(unsure) or 0) - sum(map(len, found.values()))
+    count = (live_rows(unsure) or 0) - count_of(found)
     if count:
         raise ReplaceWhereMismatch(table=table, predicate=where.text, count=count, rows=live_rows(adds))
 

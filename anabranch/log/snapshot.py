@@ -188,7 +188,7 @@ class Snapshot:
     def _check_is_still_there(self) -> None:
         """What was read just now may be another table's, made under the same path since this snapshot was taken."""
         name = self.segment.newest.name
-        now = next(iter(self.store.list_from(name)), None)  # listed, as then: a store may spell etags in two ways
+        now = self.store.head(name)
         if now is None or (now.name, now.size, now.etag) != (name, *self.identity):
             reason = "another file stands there now: the table was made again, or this version was cleaned up."
             raise CorruptLog(table=self.table, file=name, reason=reason)

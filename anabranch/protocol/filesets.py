@@ -5,7 +5,7 @@ Pure data, passed between the rooms that choose files and the rooms that read ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,6 +16,20 @@ from anabranch.protocol.schema import Struct
 
 Marks = Mapping[str, BitMap64]
 """Rows by address: path as in the log -> physical positions in that file, counted from 0."""
+
+
+def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
+    """All rows of several sets of rows; none of them is changed."""
+    union: dict[str, BitMap64] = {}
+    for marks in several:
+        for path, rows in marks.items():
+            union[path] = union.get(path, BitMap64()) | rows
+    return union
+
+
+def count_of(marks: Marks) -> int:
+    """How many rows they are."""
+    return sum(map(len, marks.values()))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import AmbiguousMerge
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, When
 from anabranch.protocol.schema import Struct
 from anabranch.spark.addresses import as_column, by_key, keys_of
@@ -239,16 +239,16 @@ def _found(rows: DataFrame, changes: Changes, files: FileSet, matching: Matching
     """Marks and counts of a join's outcome, by one query over it."""
     by_clause, pairs = _by_clause(rows, files)
     matched = numbered(matching, "matched")
-    acting = _union([by_clause.get(i, {}) for i, _ in matched])
-    if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > _count(acting):
+    acting = union_of([by_clause.get(i, {}) for i, _ in matched])
+    if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > count_of(acting):
         raise AmbiguousMerge(table=files.root, count=_ambiguous(rows, [i for i, _ in matched]))
 
     def count(when: When, action: str) -> int:
-        return sum(_count(by_clause.get(i, {})) for i, each in numbered(matching, when) if each.action == action)
+        return sum(count_of(by_clause.get(i, {})) for i, each in numbered(matching, when) if each.action == action)
 
     return Joined(
-        marks=_union([marks for i, marks in by_clause.items() if i is not None]),
-        matched=_union([acting, by_clause.get(None, {})]),
+        marks=union_of([marks for i, marks in by_clause.items() if i is not None]),
+        matched=union_of([acting, by_clause.get(None, {})]),
         updated=count("matched", "update"),
         deleted=count("matched", "delete"),
         updated_alone=count("not matched by source", "update"),
@@ -280,15 +280,3 @@ def _bitmap(words: pa.Table) -> BitMap64:
 def _ambiguous(rows: DataFrame, matched: list[int]) -> int:
     acting = rows.filter(F.col("clause").isin(*matched))
     return acting.groupBy("path", "row").count().filter("count > 1").count()
-
-
-def _union(several: Sequence[Marks]) -> dict[str, BitMap64]:
-    union: dict[str, BitMap64] = {}
-    for marks in several:
-        for path, rows in marks.items():
-            union[path] = union.get(path, BitMap64()) | rows
-    return union
-
-
-def _count(marks: Marks) -> int:
-    return sum(map(len, marks.values()))

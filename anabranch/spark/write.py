@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
@@ -77,7 +77,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     """
     opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
     rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
-    rows = gathered(rows, sum(map(len, marks.values())))
+    rows = gathered(rows, count_of(marks))
     _write_rows(spark, files, changed(rows, files, assignments, F.lit(True)), assignments, folder)
 
 

@@ -83,12 +83,9 @@ class OtherEngine:
     def _names(self) -> list[str]:
         return [e.name for e in self._store.list_from("_delta_log/") if e.name.endswith(".json")]
 
-    def _actions(self, newest: int | None = None) -> list[tuple[str, _Body]]:
-        names = self._names()[: None if newest is None else newest + 1]
-        return [action for name in names for action in actions_in(self._store.get(name))]
-
     def _newest(self, wanted: str) -> _Body:
-        return [body for kind, body in self._actions() if kind == wanted][-1]
+        actions = (action for number in range(len(self._names())) for action in self._of(number))
+        return [body for kind, body in actions if kind == wanted][-1]
 
     def _metadata(self) -> _Body:
         return self._newest("metaData")

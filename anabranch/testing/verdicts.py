@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from anabranch.errors import DeltaConcurrentModificationException, UnsupportedFeature
 from anabranch.testing.oracle import Landed, first_unexplained, serial_order
 from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Configure, Copy, Restore, Rows, Statement, Upgrade, bag
-
-FOREIGN = (Copy, Restore, Configure, Upgrade)
-"""Statements that another engine runs in one step."""
+from anabranch.testing.statements import Rows, Statement, Upgrade, bag
 
 
 @dataclass(frozen=True)
@@ -191,4 +188,4 @@ def counted(found: Sequence[Refusal]) -> dict[tuple[str, str], tuple[int, int]]:
     return table
 
 
-__all__ = ["FOREIGN", "Refusal", "Violation", "counted", "landed", "refusals", "violations"]
+__all__ = ["Refusal", "Violation", "counted", "landed", "refusals", "violations"]
