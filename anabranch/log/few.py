@@ -8,17 +8,20 @@ twice, a number that does not fit) is left to that, which also knows the errors.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from anabranch.protocol.actions import ADDS, DROPS
+from anabranch.protocol.actions import ADDS, DROPS, table_of
 
 _TYPES = {pa.string(): str, pa.int64(): int, pa.int32(): int, pa.bool_(): bool}
 _LINE = pa.field("line", pa.int64())
-_NONE = {"add": ADDS.append(_LINE).empty_table(), "remove": DROPS.append(_LINE).empty_table()}
+_SCHEMAS = {"add": ADDS.append(_LINE), "remove": DROPS.append(_LINE)}
+_NONE = {kind: schema.empty_table() for kind, schema in _SCHEMAS.items()}
 _Row = dict[str, Any]
+_Shape = type | dict[str, Any] | None
+"""What a value must be: a scalar of a Python type, an object with members of these shapes, or (None) texts by name."""
 
 
 class _Odd(Exception):
@@ -30,8 +33,7 @@ def few_file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[
     partitions = sorted(partition_columns)
     try:
         parsed = [json.loads(text, object_pairs_hook=_object) for text in lines.split(b"\n") if text.strip()]
-        adds = _table(parsed, "add", ADDS, ("path", "size"), partitions)
-        return adds, _table(parsed, "remove", DROPS, ("path",), partitions)
+        return _table(parsed, "add", ("path", "size"), partitions), _table(parsed, "remove", ("path",), partitions)
     except (_Odd, ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException):
         return None
 
@@ -43,18 +45,15 @@ def _object(pairs: list[tuple[str, Any]]) -> _Row:
     return found
 
 
-def _table(
-    parsed: list[Any], kind: str, schema: pa.Schema, required: Collection[str], partitions: list[str]
-) -> pa.Table:
+def _table(parsed: list[Any], kind: str, required: Collection[str], partitions: list[str]) -> pa.Table:
     numbered = [(i, _body(action, kind)) for i, action in enumerate(parsed)]
     found = [(i, body) for i, body in numbered if body is not None]
     if not found:
         return _NONE[kind]
-    rows = [{field.name: _value(body.get(field.name), field, partitions) for field in schema} for _, body in found]
+    rows = [{**_read(body, _SHAPES[kind], partitions), "line": i} for i, body in found]
     if any(row[name] is None for row in rows for name in required):
         raise _Odd
-    numbers = pa.array([i for i, _ in found], pa.int64())
-    return pa.Table.from_pylist(rows, schema=schema).append_column("line", numbers)
+    return table_of(rows, _SCHEMAS[kind])
 
 
 def _body(action: Any, kind: str) -> _Row | None:
@@ -66,23 +65,33 @@ def _body(action: Any, kind: str) -> _Row | None:
     return body
 
 
-def _value(value: Any, field: pa.Field, partitions: list[str]) -> Any:
-    if value is None:
+def _shape(data_type: pa.DataType) -> _Shape:
+    if pa.types.is_map(data_type):
         return None
-    if pa.types.is_map(field.type):
-        return _pairs(value, partitions if field.name == "partitionValues" else None)
-    if pa.types.is_struct(field.type):
-        members = [field.type.field(i) for i in range(field.type.num_fields)]
-        return {each.name: _value(_member(value, each.name), each, partitions) for each in members}
-    if type(value) is not _TYPES[field.type]:
-        raise _Odd
-    return value
+    if pa.types.is_struct(data_type):
+        return _shapes(data_type)
+    return _TYPES[data_type]
 
 
-def _member(value: Any, name: str) -> Any:
-    if not isinstance(value, dict):
-        raise _Odd
-    return value.get(name)
+def _shapes(fields: Iterable[pa.Field]) -> dict[str, _Shape]:
+    return {each.name: _shape(each.type) for each in fields}
+
+
+_SHAPES = {"add": _shapes(ADDS), "remove": _shapes(DROPS)}
+
+
+def _read(body: _Row, shapes: Mapping[str, _Shape], partitions: list[str]) -> _Row:
+    return {name: _value(body.get(name), name, shape, partitions) for name, shape in shapes.items()}
+
+
+def _value(value: Any, name: str, shape: _Shape, partitions: list[str]) -> Any:
+    if value is None or type(value) is shape:
+        return value
+    if shape is None:
+        return _pairs(value, partitions if name == "partitionValues" else None)
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return _read(value, shape, partitions)
+    raise _Odd
 
 
 def _pairs(value: Any, wanted: list[str] | None) -> list[tuple[str, str | None]]:

@@ -10,11 +10,12 @@ metadata uses it). A feature whose listing alone binds a writer is refused when 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from anabranch.errors import UnsupportedFeature
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 
 DELETION_VECTORS = "deletionVectors"
 TIMESTAMP_NTZ = "timestampNtz"
@@ -89,13 +90,20 @@ def active(metadata: Metadata) -> frozenset[str]:
     """The features that this metadata really uses."""
     configuration = metadata.configuration
     names = {feature for feature, key in _BY_FLAG.items() if configuration.get(key, "").lower() == "true"}
-    in_columns = {key for field in _fields(metadata.schema) for key in field.metadata}
+    in_columns, by_types = _asked_by(metadata.schema_string)
     names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
     if any(key.startswith("delta.constraints.") for key in configuration):
         names.add("checkConstraints")
     if configuration.get("delta.columnMapping.mode", "none").lower() != "none":
         names.add("columnMapping")
-    return frozenset(names | required_by_types(metadata.schema))
+    return frozenset(names | by_types)
+
+
+@lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns
+def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The keys in the metadata of a schema's columns, and the features that their types ask for."""
+    schema = parse_schema(schema_string)
+    return frozenset(key for field in _fields(schema) for key in field.metadata), required_by_types(schema)
 
 
 def required_by_types(schema: Struct) -> frozenset[str]:

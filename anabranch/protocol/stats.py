@@ -67,15 +67,18 @@ def _object(stats: str | None) -> dict[str, Any]:
 
 def stats_json(value: Any) -> str:
     """Compact JSON of dicts, lists and scalars; a `Decimal` becomes a number with all its digits."""
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{stats_json(name)}:{stats_json(each)}" for name, each in value.items()]) + "}"
     if isinstance(value, _Number):
         return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{stats_json(name)}:{stats_json(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, str):
+        return (_AS_IT_IS if _is_unicode(value) else _ESCAPED)(value)
     if isinstance(value, list):
         return "[" + ",".join(map(stats_json, value)) + "]"
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return json.dumps(value, ensure_ascii=isinstance(value, str) and not _is_unicode(value))
+    return f"{value:f}" if isinstance(value, Decimal) else _AS_IT_IS(value)
+
+
+_AS_IT_IS, _ESCAPED = json.JSONEncoder(ensure_ascii=False).encode, json.JSONEncoder().encode
 
 
 def _is_unicode(text: str) -> bool:

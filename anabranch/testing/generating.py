@@ -55,7 +55,7 @@ _BEFORE: tuple[tuple[Statement, ...], ...] = (
     (Delete(Test("k", "=", 2)),),
     (Update((Plus("x"),), Test("k", "=", 3)),),
 )
-_HOW_MANY = (2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6)
+_HOW_MANY = (2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6)
 FAULTY = 0.08
 """How many plans have faults."""
 
@@ -93,7 +93,7 @@ class Maker:
             resolution=self.dice.choice(("row", "row", "row", "file")),
             vectors=self._often(0.8),
             partitioned=self._often(0.15),
-            checkpoints=3 if self._often(0.07) else 10,
+            checkpoints=3 if self._often(0.05) else 10,
             files=self.dice.choice(_LAYOUTS),
             before=self.dice.choice(_BEFORE),
         )
@@ -124,7 +124,7 @@ class Maker:
     def append(self, p: int | None = None, x: Value | str = "any") -> Append:
         """A blind append of one to three rows."""
         rows = tuple(self.row(p, x) for _ in range(self.dice.choice((1, 1, 1, 2, 3))))
-        return Append(rows, bulk=self._often(0.3))
+        return Append(rows, bulk=self._often(0.2))
 
     def update(self) -> Update:
         """An update of one or two columns; rows may move out of the condition or into another's."""
@@ -196,6 +196,10 @@ class Maker:
         if roll < 0.92:
             return Any((self._simple(), self._simple()))
         return Not(self._simple()) if roll < 0.96 else EVERYWHERE
+
+    def perhaps(self, make: Callable[[], Statement]) -> tuple[Statement, ...]:
+        """One more statement, or none."""
+        return (make(),) if self._often(0.5) else ()
 
     def _simple(self) -> Where:
         roll = self.dice.random()
@@ -274,7 +278,7 @@ def _predecessor_by_footprint(maker: Maker) -> Sequence[Statement]:
         maker.append(p=1, x=0),
         Update((Put("x", 3),), Test("p", "=", 1)),
         Copy((Put("p", 2),), Test("p", "=", 1)),
-        maker.update(),
+        *maker.perhaps(maker.update),
     )
 
 
@@ -285,7 +289,7 @@ def _restored(maker: Maker) -> Sequence[Statement]:
         Delete(maker.where()),
         Restore(maker.dice.choice((1, 1, 2))),
         Update(maker.sets(), maker.dice.choice(wide)),
-        Delete(maker.dice.choice(wide)),
+        *maker.perhaps(lambda: Delete(maker.dice.choice(wide))),
     )
 
 
@@ -309,7 +313,7 @@ def _upserts(maker: Maker) -> Sequence[Statement]:
     return (
         *(Merge((maker.row_of(k),), ("k",), _UPSERT) for k in (key, maker.dice.choice((key, 22)))),
         maker.dice.choice((maker.merge(), Append((maker.row_of(key),)), Delete(Test("k", "=", key)))),
-        maker.dice.choice((maker.statement(), Update((Plus("x"),), Test("k", ">=", 20)))),
+        *maker.perhaps(lambda: maker.dice.choice((maker.statement(), Update((Plus("x"),), Test("k", ">=", 20))))),
     )
 
 
@@ -328,12 +332,13 @@ def _untouched_match(maker: Maker) -> Sequence[Statement]:
 
 def _appends(maker: Maker) -> Sequence[Statement]:
     """Blind appends beside one that changes."""
-    return (maker.update(), *(maker.append() for _ in range(maker.dice.choice((2, 3)))), maker.statement())
+    return (maker.update(), maker.append(), *maker.perhaps(maker.append), maker.statement())
 
 
 def _metadata(maker: Maker) -> Sequence[Statement]:
     """The metadata changes under the writers' feet."""
-    return (maker.dice.choice((Configure(), Upgrade())), maker.update(), maker.append(), maker.delete())
+    changes = (maker.dice.choice((Configure(), Upgrade())), maker.update(), maker.append())
+    return (*changes, *maker.perhaps(maker.delete))
 
 
 def _overwritten(maker: Maker) -> Sequence[Statement]:
@@ -342,7 +347,7 @@ def _overwritten(maker: Maker) -> Sequence[Statement]:
         maker.dice.choice((maker.overwrite(), maker.replace())),
         maker.append(),
         maker.update(),
-        maker.dice.choice((maker.overwrite(), maker.append())),
+        *maker.perhaps(lambda: maker.dice.choice((maker.overwrite(), maker.append()))),
     )
 
 

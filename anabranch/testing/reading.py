@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -47,7 +48,7 @@ class Reader:
     faults: list[str] = field(default_factory=list)
     _live: dict[str, dict[str, Any]] = field(default_factory=dict)
     _files: dict[str, list[Row]] = field(default_factory=dict)
-    _rows: dict[tuple[str, str], Rows] = field(default_factory=dict)
+    _rows: dict[str, Rows] = field(default_factory=dict)
 
     def versions(self) -> list[Version]:
         """All versions from 0 on."""
@@ -63,7 +64,7 @@ class Reader:
             self._remove(number, body)
         for body in (body for kind, body in bodies if kind == "add"):
             self._add(number, body)
-        rows = tuple(row for path in sorted(self._live) for row in self._of(number, self._live[path]))
+        rows = tuple(chain.from_iterable(self._rows[path] for path in sorted(self._live)))
         info: Mapping[str, Any] = next((body for kind, body in bodies if kind == "commitInfo"), {})
         return Version(number, info, frozenset(kind for kind, _ in bodies), rows)
 
@@ -76,19 +77,17 @@ class Reader:
         if body["path"] in self._live:
             self.faults.append(f"version {number} adds {body['path']}, which is live already")
         self._live[body["path"]] = body
+        self._rows[body["path"]] = self._of(number, body)
 
     def _of(self, number: int, add: Mapping[str, Any]) -> Rows:
-        vector = add.get("deletionVector")
-        key = (add["path"], json.dumps(vector, sort_keys=True))
-        if key not in self._rows:
-            rows, dead = self._physical(add), self._dead(number, add["path"], vector) if vector else BitMap64()
-            stated = json.loads(add.get("stats") or "{}").get("numRecords")
-            if (vector and stated is None) or (stated is not None and stated != len(rows)):
-                self.faults.append(f"version {number} says {stated} rows of {add['path']}, which has {len(rows)}")
-            if dead and dead.max() >= len(rows):
-                self.faults.append(f"version {number} deletes row {dead.max()} of {add['path']}, of {len(rows)}")
-            self._rows[key] = tuple(row for i, row in enumerate(rows) if i not in dead)
-        return self._rows[key]
+        vector, rows = add.get("deletionVector"), self._physical(add)
+        dead = self._dead(number, add["path"], vector) if vector else BitMap64()
+        stated = json.loads(add.get("stats") or "{}").get("numRecords")
+        if (vector and stated is None) or (stated is not None and stated != len(rows)):
+            self.faults.append(f"version {number} says {stated} rows of {add['path']}, which has {len(rows)}")
+        if dead and dead.max() >= len(rows):
+            self.faults.append(f"version {number} deletes row {dead.max()} of {add['path']}, of {len(rows)}")
+        return tuple(row for i, row in enumerate(rows) if i not in dead) if dead else tuple(rows)
 
     def _physical(self, add: Mapping[str, Any]) -> list[Row]:
         path = add["path"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from anabranch.errors import (
@@ -23,6 +23,7 @@ from anabranch.errors import (
     StorePermissionDenied,
 )
 from anabranch.log.log import forget, remember
+from anabranch.log.names import commit_name
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.places import EPOCH_MS, PATIENCE, InMemory, Place
@@ -86,8 +87,7 @@ class Act:
     error: BaseException | None = None
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """A moment: who came where; ``step`` counts moments over all writers."""
 
     step: int
@@ -145,7 +145,7 @@ class _Run:
         self._plan, self._place, self._schedule, self._number = plan, place, schedule_of(plan), next(_numbers)
         self._clock_ms = float(EPOCH_MS)
         self._base = place.base(plan.setup, self._now_ms)
-        self._store = self._base.store
+        self._store, self._known = self._base.store, self._base.version
         self._scheduler = Scheduler(self._schedule, self._note)
         self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
         self._events: list[Event] = []
@@ -213,8 +213,9 @@ class _Run:
         return Session(self._store.url, self._store, engine, self._place, PATIENCE, chance, name_of(who))
 
     def _newest(self) -> int:
-        entries = self._store.list_from(f"_delta_log/{0:020}")
-        return sum(entry.name.endswith(".json") for entry in entries) - 1
+        while self._store.head(commit_name(self._known + 1)) is not None:
+            self._known += 1
+        return self._known
 
     def _now_ms(self) -> int:
         self._clock_ms += 1

@@ -17,11 +17,11 @@ from anabranch.storage.contract import Entry, Store, checked, checked_folder
 
 
 class Kept(NamedTuple):
-    """The bytes under a name, when they came, and which put of this store it was."""
+    """The bytes under a name, which put of this store it was, and the entry that listings give."""
 
     data: bytes
-    modified_ms: int
     number: int
+    entry: Entry
 
 
 class DictStore:
@@ -68,7 +68,7 @@ class DictStore:
     def head(self, name: str) -> Entry | None:
         """The entry of a name."""
         found = self._kept.get(checked(name, self.url))
-        return None if found is None else _entry(name, found)
+        return None if found is None else found.entry
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """Create a name, if nobody has."""
@@ -87,12 +87,15 @@ class DictStore:
         folder = start[: start.rfind("/") + 1]
         checked_folder(folder, self.url)
         inside = len(folder)
-        return self._entries(lambda name: name >= start and name.startswith(folder) and "/" not in name[inside:])
+        with self._lock:
+            names = [name for name in self._kept if name.startswith(folder)]
+            return self._entries(name for name in names if name >= start and name.find("/", inside) < 0)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """Every entry below a folder."""
         folder = checked_folder(prefix, self.url)
-        return self._entries(lambda name: not folder or name.startswith(folder + "/"))
+        with self._lock:
+            return self._entries(name for name in self._kept if not folder or name.startswith(folder + "/"))
 
     def delete(self, name: str) -> None:
         """Remove a name."""
@@ -106,15 +109,11 @@ class DictStore:
 
     def _keep(self, name: str, data: bytes) -> None:
         self._puts += 1
-        self._kept[name] = Kept(bytes(data), self._now_ms(), self._puts)
+        entry = Entry(name, len(data), self._now_ms(), str(self._puts))
+        self._kept[name] = Kept(bytes(data), self._puts, entry)
 
-    def _entries(self, wanted: Callable[[str], bool]) -> list[Entry]:
-        with self._lock:
-            return [_entry(name, self._kept[name]) for name in sorted(filter(wanted, self._kept))]
-
-
-def _entry(name: str, kept: Kept) -> Entry:
-    return Entry(name, len(kept.data), kept.modified_ms, str(kept.number))
+    def _entries(self, names: Iterable[str]) -> list[Entry]:
+        return [self._kept[name].entry for name in sorted(names)]
 
 
 PUTS = ("put_if_absent", "put")
