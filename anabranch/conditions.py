@@ -8,22 +8,22 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
 
 
-def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
-    """A condition as the user wrote it, for the columns and session that it will meet.
+def understood(given: Any, snapshot: Snapshot, engine: SparkEngine) -> Condition:
+    """A condition as the user wrote it, for the version on which the command is to run.
 
     Raises:
         InvalidOption: it is neither text nor a Column.
         InvalidCondition, NotBuilt: it cannot be used.
     """
-    context = context_of(table, engine)
+    context = context_of(snapshot, engine)
     if isinstance(given, str):
         return condition(given, context)
     if isinstance(given, Column):
@@ -31,13 +31,13 @@ def understood(given: Any, table: Location, engine: SparkEngine) -> Condition:
     raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
 
 
-def understood_values(values: Mapping[str, str | Column], table: Location, engine: SparkEngine) -> dict[str, Any]:
+def understood_values(values: Mapping[str, str | Column], snapshot: Snapshot, engine: SparkEngine) -> dict[str, Any]:
     """Values to be assigned, each of which may depend on its own row only; the clock is fixed for all of them.
 
     Raises:
         InvalidCondition, NotBuilt: one cannot be used.
     """
-    context, found = context_of(table, engine), {}
+    context, found = context_of(snapshot, engine), {}
     for name, value in values.items():
         if isinstance(value, Column):
             check_assigned(value)
@@ -45,9 +45,8 @@ def understood_values(values: Mapping[str, str | Column], table: Location, engin
     return found
 
 
-def context_of(table: Location, engine: SparkEngine) -> Context:
-    """What texts depend on from now on: the newest columns, this moment, the session's settings."""
-    snapshot = open_log(table).snapshot()
+def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
+    """What texts depend on from now on: a version's columns, this moment, the session's settings."""
     return context_for(snapshot.table, snapshot.schema, engine)
 
 

@@ -21,6 +21,8 @@ from anabranch.commands.read import Read
 from anabranch.commands.write import Write
 from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import has_own_delta
@@ -262,8 +264,10 @@ class _Writer:
             properties=self._options.properties(),
         )
         self._options.refuse_rest(_LATER_WRITE, "writing")
-        understood = None if where is None else self._understood(where, path, engine)
-        replace(write, replace_where=understood).run(engine, self._frame)
+        log = open_log(path)
+        snapshot = log.newest()
+        understood = None if where is None else self._understood(where, log, snapshot, engine)
+        replace(write, replace_where=understood).run(engine, self._frame, at=snapshot)
 
     def _is_dynamic(self, where: str | None) -> bool:
         """Whether only the partitions that are written are replaced: as the option says, else as the session does,
@@ -276,9 +280,7 @@ class _Writer:
             raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
         return given.lower() == "dynamic"
 
-    def _understood(self, where: str, path: Location, engine: SparkEngine) -> Condition:
+    def _understood(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
         """The condition for the table's columns; where there is no table yet, for those of the rows."""
-        log = open_log(path)
-        snapshot = log.newest()
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
         return condition(where, context_for(log.table, schema, engine))

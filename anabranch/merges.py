@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from anabranch.commands.merge import Merge
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, open_log
 from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, Sides, assigned, parameters_of, understood_merge
@@ -136,7 +137,8 @@ class DeltaMergeBuilder:
             AmbiguousMerge: several source rows would change one row.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
-        outcome = command_of(self).run(self.engine)
+        snapshot = open_log(self.table).snapshot()
+        outcome = command_of(self, snapshot).run(self.engine, at=snapshot)
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
         return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
 
@@ -148,14 +150,14 @@ class DeltaMergeBuilder:
         return replace(self, clauses=(*self.clauses, _Asked(when, action, condition, values, option)))
 
 
-def command_of(builder: DeltaMergeBuilder) -> Merge:
-    """The MERGE as a command that has not run yet, understood for the table as it is now.
+def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
+    """The MERGE as a command that has not run yet, understood for a version of the table.
 
     Raises:
         InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `DeltaMergeBuilder.execute`.
     """
     _check_order(builder.clauses)
-    context, source = context_of(builder.table, builder.engine), builder.engine.alias(builder.source)
+    context, source = context_of(snapshot, builder.engine), builder.engine.alias(builder.source)
     sides = Sides(context.schema, tuple(builder.source.columns), builder.alias, source)
     clauses = [asked.clause(sides, context) for asked in builder.clauses]
     where, matching = understood_merge(builder.condition, clauses, sides, context)

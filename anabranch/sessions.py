@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from anabranch.commands.opening import Location
-from anabranch.commands.read import Read
+from anabranch.commands.opening import Location, file_set
+from anabranch.commands.read import Read, kept
 from anabranch.conditions import understood
 from anabranch.datasource import install
 from anabranch.errors import NotBuilt, UnknownColumn
@@ -57,8 +57,9 @@ def read(
     if timestamp is not None:
         raise NotBuilt(what="reading as of a timestamp", instead="Find the version in the history, and read that.")
     engine = SparkEngine(spark)
-    condition = None if where is None else understood(where, path_or_name, engine)
-    files = Read(path_or_name, version, condition.predicate if condition else None).run()
+    snapshot = Read(path_or_name, version).snapshot()
+    condition = None if where is None else understood(where, snapshot, engine)
+    files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))

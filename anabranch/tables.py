@@ -22,6 +22,7 @@ from anabranch.commands.read import Read
 from anabranch.commands.update import Update
 from anabranch.conditions import understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
@@ -137,7 +138,8 @@ class DeltaTable:
             InvalidCondition: the condition does not fit the table. ConcurrentDeleteDeleteException,
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
-        Delete(self._path, self._condition(condition)).run(self._engine)
+        snapshot = open_log(self._path).snapshot()
+        Delete(self._path, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
 
     def update(
         self, condition: str | Column | Mapping[str, Any] | None = None, set: Mapping[str, str | Column] | None = None
@@ -156,8 +158,9 @@ class DeltaTable:
             condition, set = None, condition
         if not isinstance(set, Mapping) or not all(isinstance(v, str | Column) for v in set.values()):
             raise InvalidOption(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
-        assignments = understood_values(set, self._path, self._engine)
-        Update(self._path, assignments, self._condition(condition)).run(self._engine)
+        snapshot = open_log(self._path).snapshot()
+        assignments = understood_values(set, snapshot, self._engine)
+        Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
@@ -190,8 +193,8 @@ class DeltaTable:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
 
-    def _condition(self, given: str | Column | Mapping[str, Any] | None) -> Condition:
-        return EVERY_ROW if given is None else understood(given, self._path, self._engine)
+    def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
+        return EVERY_ROW if given is None else understood(given, snapshot, self._engine)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

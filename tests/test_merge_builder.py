@@ -18,6 +18,7 @@ pytest.importorskip("pyspark")
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.merge import Merge
+from anabranch.commands.opening import open_log
 from anabranch.merges import DeltaMergeBuilder, command_of
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.protocol.predicates import And, Compare, Unknown
@@ -68,7 +69,7 @@ def building(path: str, on: Any = ON, *, alias: str | None = "t", source: Source
 
 
 def clauses_of(builder: DeltaMergeBuilder) -> tuple[Clause, ...]:
-    return command_of(builder).matching.clauses
+    return command_of(builder, open_log(builder.table).snapshot()).matching.clauses
 
 
 # -- what each step means ----------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def test_a_mapping_that_changes_later_changes_nothing(builder: DeltaMergeBuilder
 
 def test_the_command_says_everything_once(path: str) -> None:
     builder = building(path, "t.id = s.id AND t.x > 5").whenMatchedUpdateAll().whenNotMatchedInsertAll("s.x > 1")
-    command = command_of(builder)
+    command = command_of(builder, open_log(builder.table).snapshot())
     assert command.table == path
     assert command.source is builder.source
     assert command.where.text == "t.id = s.id AND t.x > 5"
@@ -147,14 +148,15 @@ def test_the_command_says_everything_once(path: str) -> None:
 
 
 def test_a_table_without_an_alias_is_spoken_of_by_its_columns(path: str) -> None:
-    command = command_of(building(path, "id = only_s", alias=None, source=Source(("only_s",))).whenMatchedDelete())
+    builder = building(path, "id = only_s", alias=None, source=Source(("only_s",))).whenMatchedDelete()
+    command = command_of(builder, open_log(builder.table).snapshot())
     assert command.matching.target is None
     assert command.where.row_local
 
 
 def test_execute_counts_the_rows_as_delta_does(builder: DeltaMergeBuilder, monkeypatch: Any) -> None:
     metrics = {"numTargetRowsUpdated": 3, "numTargetRowsDeleted": 2, "numTargetRowsInserted": 1, "other": 9}
-    monkeypatch.setattr(Merge, "run", lambda self, engine: SimpleNamespace(metrics=metrics))
+    monkeypatch.setattr(Merge, "run", lambda self, engine, at: SimpleNamespace(metrics=metrics))
     (row,) = builder.whenMatchedDelete().execute().to_pylist()  # type: ignore[operator]
     assert list(row.items()) == [
         ("num_affected_rows", 6),

@@ -65,16 +65,20 @@ class Outcome:
 
 
 def run_change(
-    change: Change, log: Log, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None
+    change: Change,
+    snapshot: Snapshot,
+    engine: Engine,
+    *,
+    patience: Patience | None = None,
+    chance: Chance | None = None,
 ) -> Outcome:
-    """Read at the newest version, stage, validate and commit.
+    """Read at this version, stage, validate and commit.
 
     Raises:
         DeltaConcurrentModificationException: a winner stands in the way.
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
-    chance = chance or Chance()
-    snapshot = log.snapshot()
+    chance, log = chance or Chance(), Log(snapshot.store)
     _check_allowed(change, snapshot)
     reach("read")
     hands = ChangeHands(change, snapshot, engine, Staging(log.store, str(chance.new_id())))

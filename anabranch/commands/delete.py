@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Always, Condition
 from anabranch.transaction.patience import Chance, Patience
 
@@ -28,12 +29,19 @@ class Delete:
     table: Location
     where: Condition = EVERY_ROW
 
-    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Outcome:
-        """Run it.
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Outcome:
+        """Run it at the version for which ``where`` was understood, or at the newest.
 
         Raises:
             DeltaConcurrentModificationException: a winner stands in the way.
         """
         parameters = {"predicate": json.dumps([self.where.text])}
         change = Change("DELETE", self.where, None, parameters)
-        return run_change(change, open_log(self.table), engine, patience=patience, chance=chance)
+        return run_change(change, at or open_log(self.table).snapshot(), engine, patience=patience, chance=chance)

@@ -15,7 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands.opening import live_rows
+from anabranch.commands.opening import Newest, live_rows
 from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -72,7 +72,8 @@ class Insert:
     """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
 
     ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
-    ``parameters`` are further ones for the history.
+    ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
+    no table).
     """
 
     log: Log
@@ -86,6 +87,7 @@ class Insert:
     takes: Callable[[Snapshot], Taking] | None = None
     txn: AppTransaction | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    at: Snapshot | Newest | None = "newest"
 
 
 def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
@@ -121,7 +123,7 @@ def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chan
     except _CreationRaceLost as race:
         if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
             raise race.lost from None
-        return _once(insert, patience, chance)
+        return _once(replace(insert, at="newest"), patience, chance)
 
 
 class _CreationRaceLost(Exception):
@@ -133,7 +135,7 @@ class _CreationRaceLost(Exception):
 
 
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
-    snapshot = insert.log.newest()
+    snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     if _is_written(insert.txn, snapshot):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):

@@ -50,8 +50,15 @@ class Merge:
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Merged:
-        """Run it.
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Merged:
+        """Run it at the version for which it was understood, or at the newest.
 
         Raises:
             AmbiguousMerge: several source rows would change one row.
@@ -60,7 +67,7 @@ class Merge:
             NotBuilt: the source reads the table.
         """
         chance, log = chance or Chance(), open_log(self.table)
-        snapshot = log.snapshot()
+        snapshot = at or log.snapshot()
         _check_allowed(self, snapshot, engine)
         reach("read")
         hands = MergeHands(self, snapshot, engine, Staging(log.store, str(chance.new_id())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,8 @@ from anabranch.protocol.stats import num_records
 from anabranch.storage import open_store
 
 Location = str | os.PathLike[str]
+Newest = Literal["newest"]
+"""Where a command starts that was not understood for a certain version before."""
 
 
 def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:

@@ -11,7 +11,7 @@ from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.transaction.patience import Chance, Patience
 
@@ -30,27 +30,34 @@ class Update:
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
 
-    def run(self, engine: Engine, *, patience: Patience | None = None, chance: Chance | None = None) -> Outcome:
-        """Run it.
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Outcome:
+        """Run it at the version for which it was understood, or at the newest.
 
         Raises:
             UnknownColumn: a column to be set is not in the table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        log = open_log(self.table)
-        change = Change("UPDATE", self.where, self._spelled(log), {"predicate": self.where.text})
-        return run_change(change, log, engine, patience=patience, chance=chance)
+        at = at or open_log(self.table).snapshot()
+        change = Change("UPDATE", self.where, self._spelled(at), {"predicate": self.where.text})
+        return run_change(change, at, engine, patience=patience, chance=chance)
 
-    def _spelled(self, log: Log) -> dict[str, Any]:
+    def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:
         """The assignments under the table's own spelling of its columns."""
         if not self.assignments:
             raise InvalidOption(option="set", value="{}", reason="it names no column to set.")
-        snapshot, spelled = log.snapshot(), {}
+        spelled: dict[str, Any] = {}
         for name, value in self.assignments.items():
             column = snapshot.schema.find(name)
             if column is None:
                 names = ", ".join(snapshot.schema.names)
-                raise UnknownColumn(table=log.table, column=name, columns=names)
+                raise UnknownColumn(table=snapshot.table, column=name, columns=names)
             if column.name in spelled:
                 raise InvalidOption(option="set", value=name, reason="the column is set twice.")
             spelled[column.name] = value

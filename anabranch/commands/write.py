@@ -18,7 +18,7 @@ from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.insert import MODES, Insert, NewTable, Taking, run_insert
-from anabranch.commands.opening import Location, live_rows, only, open_log
+from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, InvalidOption, NotBuilt, ReplaceWhereMismatch
 from anabranch.log.log import Log
@@ -65,9 +65,17 @@ class Write:
     txn: AppTransaction | None = None
 
     def run(
-        self, engine: Engine, source: Any, *, patience: Patience | None = None, chance: Chance | None = None
+        self,
+        engine: Engine,
+        source: Any,
+        *,
+        at: Snapshot | Newest | None = "newest",
+        patience: Patience | None = None,
+        chance: Chance | None = None,
     ) -> Committed | None:
-        """Run it; None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
+        """Run it at the version for which it was understood (None: there was no table), or at the newest.
+
+        None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
 
         Raises:
             SchemaMismatch: a column does not fit the table.
@@ -92,6 +100,7 @@ class Write:
             takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
             txn=self.txn,
             parameters=self._parameters(),
+            at=at,
         )
         return run_insert(insert, patience=patience, chance=chance)
 

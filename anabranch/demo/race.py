@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch.commands.append import Append
 from anabranch.commands.delete import Delete
+from anabranch.commands.opening import open_log
 from anabranch.commands.update import Update
 from anabranch.conditions import understood
 from anabranch.demo.flights import KEY
@@ -119,7 +120,9 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
     def run(path: str) -> Committed | None:
         source = engine.rows(rows).alias("s")
         builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
-        return command_of(builder.whenNotMatchedInsert(values=values)).run(engine).committed
+        snapshot = open_log(path).snapshot()
+        merge = command_of(builder.whenNotMatchedInsert(values=values), snapshot)
+        return merge.run(engine, at=snapshot).committed
 
     return Writer(f"schedule {carrier}", says, run)
 
@@ -131,8 +134,10 @@ def _correction(engine: SparkEngine, carrier: str) -> Writer:
 
 
 def _update(engine: SparkEngine, path: str, values: Mapping[str, str], where: str) -> Committed | None:
-    return Update(path, values, understood(where, path, engine)).run(engine).committed
+    snapshot = open_log(path).snapshot()
+    return Update(path, values, understood(where, snapshot, engine)).run(engine, at=snapshot).committed
 
 
 def _delete(engine: SparkEngine, path: str, where: str) -> Committed | None:
-    return Delete(path, understood(where, path, engine)).run(engine).committed
+    snapshot = open_log(path).snapshot()
+    return Delete(path, understood(where, snapshot, engine)).run(engine, at=snapshot).committed

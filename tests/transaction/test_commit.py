@@ -49,7 +49,7 @@ def overwritten(world: World, store: Store, chance: Chance, patience: Patience |
 def changed(where: str | None, assignments: dict[str, Any] | None) -> Callable[..., Any]:
     def run(world: World, store: Store, chance: Chance, patience: Patience | None) -> Any:
         change = Change("UPDATE" if assignments else "DELETE", world.condition(where), assignments, {})
-        return run_change(change, Log(store), world.engine, chance=chance, patience=patience)
+        return run_change(change, Log(store).snapshot(), world.engine, chance=chance, patience=patience)
 
     return run
 
