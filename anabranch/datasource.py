@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
+from anabranch.commands.sources import declared_version
 from anabranch.commands.write import Write
 from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
@@ -253,6 +254,8 @@ class _Writer:
         if self._clusters:
             raise NotBuilt(what="clusterBy", instead="Leave it out.")
         self._options.take("path")
+        log = open_log(path)
+        snapshot = log.newest()
         where = self._options.take("replaceWhere")
         write = Write(
             path,
@@ -262,12 +265,15 @@ class _Writer:
             dynamic=self._is_dynamic(where),
             txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
+            reads_target=self._reads_target(snapshot),
         )
         self._options.refuse_rest(_LATER_WRITE, "writing")
-        log = open_log(path)
-        snapshot = log.newest()
         understood = None if where is None else self._understood(where, log, snapshot, engine)
         replace(write, replace_where=understood).run(engine, self._frame, at=snapshot)
+
+    def _reads_target(self, snapshot: Snapshot | None) -> int | None:
+        given = self._options.take("readsTarget")
+        return None if snapshot is None else declared_version("readsTarget", given, snapshot.version)
 
     def _is_dynamic(self, where: str | None) -> bool:
         """Whether only the partitions that are written are replaced: as the option says, else as the session does,

@@ -359,6 +359,18 @@ class ReplaceWhereMismatch(InputError):
     )
 
 
+class UnknownSourceVersion(InputError):
+    """Rows to be written come from the very table that they are written to, and nothing says from which version."""
+
+    condition = "UNKNOWN_SOURCE_VERSION"
+    sql_state = "0A000"
+    template = (
+        "The rows to write to the table at {table} come from its own files, and it is not known of which version they "
+        "are: what changed since could be lost. Read them by anabranch (read, toDF, format), or name the version: "
+        "reads_target of merge(), option readsTarget of a write."
+    )
+
+
 class AmbiguousMerge(InputError):
     """Several source rows would change one row of the table in a MERGE."""
 

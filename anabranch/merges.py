@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch.commands.merge import Merge
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.sources import declared_version
 from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
@@ -75,6 +76,7 @@ class DeltaMergeBuilder:
     condition: str | Column
     alias: str | None = None
     clauses: tuple[_Asked, ...] = ()
+    reads_target: bool | int = False
 
     def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that matches, where the condition is TRUE of the pair.
@@ -161,7 +163,8 @@ def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
     sides = Sides(context.schema, tuple(builder.source.columns), builder.alias, source)
     clauses = [asked.clause(sides, context) for asked in builder.clauses]
     where, matching = understood_merge(builder.condition, clauses, sides, context)
-    return Merge(builder.table, builder.source, matching, where, parameters_of(where, matching))
+    read = declared_version("reads_target", builder.reads_target, snapshot.version)
+    return Merge(builder.table, builder.source, matching, where, parameters_of(where, matching), read)
 
 
 def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:

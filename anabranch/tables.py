@@ -162,12 +162,17 @@ class DeltaTable:
         assignments = understood_values(set, snapshot, self._engine)
         Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
 
-    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+    def merge(
+        self, source: DataFrame, condition: str | Column, *, reads_target: bool | int = False
+    ) -> DeltaMergeBuilder:
         """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
 
         Args:
-            source: a DataFrame that does not read this table; it is evaluated once.
+            source: a DataFrame; it is evaluated once. Where it reads this table, the MERGE starts from the version
+                that it reads, and any change since stands in its way.
             condition: SQL text or a Column over the columns of both, under their aliases.
+            reads_target: says of a source which hides it (a checkpoint, collected rows) that it was computed from this
+                table: from this version, or True for the newest.
 
         Returns:
             a builder; nothing happens before its ``execute()``.
@@ -179,7 +184,7 @@ class DeltaTable:
             raise InvalidOption(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
         if not isinstance(condition, str | Column):
             raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
-        return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias)
+        return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The newest commits first, with Delta's columns."""

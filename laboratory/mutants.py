@@ -15,11 +15,13 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands import change, insert
+from anabranch.commands import change, insert, write
 from anabranch.commands.merge import MergeHands
-from anabranch.commands.write import SelectedRows
+from anabranch.commands.write import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.skipping import FileFacts
 from anabranch.transaction import commit, conflicts, net, place, rebase
 from anabranch.transaction.footprint import Transaction
@@ -55,6 +57,21 @@ def _clear(*anything: Any, **more: Any) -> conflicts.Clear:
 
 def _nothing(*anything: Any, **more: Any) -> None:
     return None
+
+
+def _newest(log: Log, at: Snapshot | None, read: int | None) -> tuple[Snapshot, int]:
+    """The newest version, though the source is of an older one."""
+    return log.snapshot(), log.snapshot().version
+
+
+def _no_files_but_at_first() -> Callable[..., Any]:
+    """Files of winners never lie in the partitions that are replaced; those of the base do."""
+    real = WrittenPartitions.could_match
+
+    def could_match(hands: WrittenPartitions, files: pa.Table) -> pa.Table:
+        return real(hands, files) if files is hands._snapshot.files else files.slice(0, 0)
+
+    return could_match
 
 
 # -- the cut -----------------------------------------------------------------------------------------------------------
@@ -156,6 +173,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
     Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
     Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda hands, files: {}),)),
+    Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
+    Mutant("an insert that reads its table counts as blind", ((write, "version_read", _nothing),)),
+    Mutant("an insert starts later than its source was read", ((write, "base_of", _newest),)),
     Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
     Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),

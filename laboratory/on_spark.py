@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 from uuid import UUID
 
+import pyarrow as pa
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.progress import track
 
 from anabranch.commands.opening import open_log
+from anabranch.commands.read import Read
 from anabranch.log.log import forget
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as Kind
@@ -31,7 +33,7 @@ from anabranch.testing.generating import plan_for
 from anabranch.testing.places import Base, InMemory, make
 from anabranch.testing.plans import Plan, Setup
 from anabranch.testing.runs import run
-from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Take, When, Where
+from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Select, Take, When, Where
 from anabranch.testing.stories import story
 from anabranch.testing.verdicts import violations
 
@@ -67,6 +69,12 @@ class OnSpark:
         """The MERGE as SQL, the table as ``t`` and the source as ``s``."""
         on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({_of(merge.also, 't')})"])
         return Matching(on, tuple(map(_clause, merge.clauses)), "t", "s")
+
+    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> DataFrame:
+        """A real query of that version."""
+        table = SparkEngine(self._spark).to_df(Read(location, version).run())
+        sets = {each.column: _text(each) for each in select.sets}
+        return table.filter(str(select.where)).selectExpr(*(f"{sets.get(name, name)} AS {name}" for name in COLUMNS))
 
 
 def _clause(when: When) -> Clause:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.opening import Newest, live_rows
+from anabranch.commands.sources import whole_table
 from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -73,7 +74,8 @@ class Insert:
 
     ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
     ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
-    no table).
+    no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
+    the newest version that the user has seen.
     """
 
     log: Log
@@ -88,6 +90,7 @@ class Insert:
     txn: AppTransaction | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     at: Snapshot | Newest | None = "newest"
+    computed_from: int | None = None
 
 
 def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
@@ -285,7 +288,9 @@ def _metrics(adds: pa.Table) -> dict[str, int]:
 
 
 class InsertHands:
-    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row."""
+    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row, unless its
+    rows come from the table.
+    """
 
     def __init__(self, insert: Insert, snapshot: Snapshot | None) -> None:
         self._insert, self._snapshot = insert, snapshot
@@ -295,17 +300,21 @@ class InsertHands:
         """Mine with its new rows, and without those that they replace."""
         adds = self._insert.stage(mine.metadata or _existing(self._snapshot))
         mine = replace(mine, adds=adds).with_counts(**_metrics(adds))
-        if self._taking is None:
+        if self._taking is not None:
+            taken = self._taking.take(adds, chance)
+            mine = replace(joined(mine, taken), reads=taken.reads)
+        if self._snapshot is None or self._insert.computed_from is None:
             return mine
-        taken = self._taking.take(adds, chance)
-        return replace(joined(mine, taken), reads=taken.reads)
+        return replace(mine, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
         return vector_of(self._insert.log.store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that may hold rows to be taken away."""
+        """The files that may hold rows to be taken away; any, where the new rows were computed from the table's."""
+        if self._insert.computed_from is not None:
+            return files
         return self._taking.could_match(files) if self._taking else files.slice(0, 0)
 
     def matches(self, files: pa.Table) -> Marks:

@@ -17,8 +17,9 @@ import pyarrow as pa
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
-from anabranch.errors import AppendOnlyTable, ExecutionFailed, NotBuilt
+from anabranch.errors import AppendOnlyTable, ExecutionFailed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, union_of
@@ -39,6 +40,7 @@ class Merge:
         matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
         of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
         it is row-local if everything in the command is decided row by row. parameters: what the history shows.
+        reads_target: as for `anabranch.commands.write.Write`.
 
     Example:
         >>> Merge("/data/flights", updates, matching, where).run(engine).metrics["numTargetRowsUpdated"]
@@ -49,6 +51,7 @@ class Merge:
     matching: Matching
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    reads_target: int | None = None
 
     def run(
         self,
@@ -64,13 +67,15 @@ class Merge:
             AmbiguousMerge: several source rows would change one row.
             InvalidCondition, SchemaMismatch: an expression does not fit.
             DeltaConcurrentModificationException: a winner stands in the way.
-            NotBuilt: the source reads the table.
+            UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
         chance, log = chance or Chance(), open_log(self.table)
-        snapshot = at or log.snapshot()
-        _check_allowed(self, snapshot, engine)
+        read = version_read(engine, self.source, log.table, self.reads_target)
+        snapshot, seen = base_of(log, at, read)
+        _check_allowed(self, snapshot)
         reach("read")
-        hands = MergeHands(self, snapshot, engine, Staging(log.store, str(chance.new_id())))
+        staging = Staging(log.store, str(chance.new_id()))
+        hands = MergeHands(self, snapshot, engine, staging, computed_from=None if read is None else seen)
         mine, committed = staged_and_committed(hands, log, patience, chance)
         return Merged(committed, committed.metrics if committed else mine.metrics)
 
@@ -88,22 +93,23 @@ class Merged:
         return sum(self.metrics[f"numTargetRows{what}"] for what in ("Updated", "Deleted", "Inserted"))
 
 
-def _check_allowed(merge: Merge, snapshot: Snapshot, engine: Engine) -> None:
+def _check_allowed(merge: Merge, snapshot: Snapshot) -> None:
     changes = any(clause.action != "insert" for clause in merge.matching.clauses)
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=changes)
     if changes and snapshot.properties.append_only:
         raise AppendOnlyTable(table=snapshot.table, operation="MERGE")
-    if engine.reads(merge.source, snapshot.table):
-        what = f"a MERGE into {snapshot.table} whose source reads it"
-        raise NotBuilt(what=what, instead="Write the source elsewhere first.")
 
 
 class MergeHands(RowHands):
-    """The hands of one running MERGE."""
+    """The hands of one running MERGE. Where its source was computed from the table's rows, any row may matter to it,
+    and it has to stand behind the version that its user has seen, ``computed_from``.
+    """
 
-    def __init__(self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+    def __init__(
+        self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging, *, computed_from: int | None = None
+    ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
-        self._merge = merge
+        self._merge, self._computed_from = merge, computed_from
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
@@ -120,12 +126,15 @@ class MergeHands(RowHands):
         scanned = chance.now_ms()
         mine = self._part(candidates, joined)
         mine = mine.with_counts(numSourceRows=self._held.rows)
+        if self._computed_from is not None:
+            mine = replace(mine, seen=self._computed_from)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
         return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
-        return files if self._merge.matching.acts_without_match else super().could_match(files)
+        every = self._merge.matching.acts_without_match or self._computed_from is not None
+        return files if every else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files on which the outcome would depend: those that match, and those that are changed
@@ -172,7 +181,6 @@ class MergeHands(RowHands):
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
         adds, copied = self._new_files(chosen, joined, keeps=keeps)
         inserts = self._inserts(chosen)
-        matched = joined.matched if matching.inserts else {}
         return Transaction(
             base=snapshot,
             table=snapshot.table,
@@ -181,13 +189,18 @@ class MergeHands(RowHands):
             parameters=self._merge.parameters,
             isolation=snapshot.properties.isolation_level,
             resolution=snapshot.properties.conflict_resolution,
-            reads=Reads(self._merge.where, frozenset(files["path"].to_pylist()), matched),
+            reads=self._reads(files, joined.matched if matching.inserts else {}),
             marks={path: rows for path, rows in joined.marks.items() if path not in removed},
             removes=frozenset(removed),
             sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
             adds=pa.concat_tables([adds, inserts]),
             metrics=_counts(joined, inserted=self._insert_count, copied=copied),
         )
+
+    def _reads(self, files: pa.Table, matched: Marks) -> Reads:
+        if self._computed_from is not None:
+            return whole_table(self._snapshot)
+        return Reads(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
     def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, int]:
         """New images, and without vectors the rows that stay of the files that go; with the number of the latter."""

@@ -37,9 +37,8 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
         CorruptVector: a vector is damaged.
     """
     files = snapshot.files if files is None else files
-    return FileSet(
-        snapshot.table, snapshot.schema, snapshot.partition_columns, files, vectors_of(snapshot.store, files)
-    )
+    vectors = vectors_of(snapshot.store, files)
+    return FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, vectors, snapshot.version)
 
 
 def only(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:

@@ -19,8 +19,9 @@ from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.insert import MODES, Insert, NewTable, Taking, run_insert
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
+from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
-from anabranch.errors import ExecutionFailed, InvalidOption, NotBuilt, ReplaceWhereMismatch
+from anabranch.errors import ExecutionFailed, InvalidOption, ReplaceWhereMismatch
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -44,12 +45,14 @@ class Write:
     """Write a source's rows to ``table``.
 
     Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
-    ``ignore`` (create the table only).
+    ``ignore`` (create the table only). A source that reads the same table is judged as having read all of the version
+    that it comes from.
 
     Attributes:
         replace_where: an overwrite replaces the rows that it selects, and brings no others. dynamic: an overwrite
         replaces the partitions that its rows lie in; on a table without partitions, every row. txn: how far an
-        application will have written; where it has already, nothing is done.
+        application will have written; where it has already, nothing is done. reads_target: the version of this very
+        table from which the rows were computed, for sources that do not show it.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -63,6 +66,7 @@ class Write:
     replace_where: Condition | None = None
     dynamic: bool = False
     txn: AppTransaction | None = None
+    reads_target: int | None = None
 
     def run(
         self,
@@ -86,7 +90,10 @@ class Write:
         chance = chance or Chance()
         self._check()
         log = open_log(self.table)
-        _refuse_own_rows(log, engine, source)
+        read = version_read(engine, source, log.table, self.reads_target)
+        seen = None
+        if read is not None:
+            at, seen = base_of(log, at if isinstance(at, Snapshot) else None, read)
         jobs = _Jobs(log, chance, self.replace_where)
         insert = Insert(
             log=log,
@@ -101,6 +108,7 @@ class Write:
             txn=self.txn,
             parameters=self._parameters(),
             at=at,
+            computed_from=seen,
         )
         return run_insert(insert, patience=patience, chance=chance)
 
@@ -300,13 +308,6 @@ def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
 
 def _equality(column: str, value: str | None) -> str:
     return f"{column} IS NULL" if value is None else f"{column} = '{value}'"
-
-
-def _refuse_own_rows(log: Log, engine: Engine, source: Any) -> None:
-    """A source that reads the table must be judged like a MERGE, with the version that it reads; not built yet."""
-    if engine.reads(source, log.table):
-        what = f"writing rows to {log.table} that were read from it"
-        raise NotBuilt(what=what, instead="Write them elsewhere first, or use update() and delete().")
 
 
 def all_nullable(type_: Struct) -> Struct:

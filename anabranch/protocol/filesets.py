@@ -37,7 +37,7 @@ class FileSet:
     """Files to read: where, of what columns, and which of their rows are already deleted.
 
     ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
-    them that has a deletion vector, the deleted positions.
+    them that has a deletion vector, the deleted positions. ``version`` is the one whose rows they are, if it is known.
     """
 
     root: str
@@ -45,6 +45,7 @@ class FileSet:
     partition_columns: tuple[str, ...]
     files: pa.Table
     vectors: Marks
+    version: int | None = None
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """The files of these paths only."""

@@ -1,4 +1,4 @@
-"""Origins: whether a DataFrame reads a table.
+"""Origins: whether a DataFrame reads a table, and which version.
 
 Knows two signs, both public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached
 frames), and a name that every DataFrame of ours carries through all that is done to it, which stands in the analysed
@@ -10,25 +10,35 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import sys
 import threading
 from contextlib import redirect_stdout
 
 from pyspark.sql import DataFrame
 
+from anabranch.errors import UnknownSourceVersion
 from anabranch.protocol.paths import store_name
 
 _printing = threading.Lock()
 
 
-def marked(rows: DataFrame, root: str) -> DataFrame:
-    """The rows under a name that says from which table they are."""
-    return rows.alias(_mark(root))
+def marked(rows: DataFrame, root: str, version: int | None) -> DataFrame:
+    """The rows under a name that says from which version of which table they are."""
+    return rows.alias(f"{_mark(root)}_v{'' if version is None else version}")
 
 
-def reads(rows: DataFrame, root: str) -> bool:
-    """Whether the rows come from the table at ``root``, as far as can be told."""
-    return any(store_name(root, path) is not None for path in rows.inputFiles()) or _mark(root) in printed_plan(rows)
+def version_read(rows: DataFrame, root: str) -> int | None:
+    """The oldest version of the table at ``root`` that the rows come from; None where they come from elsewhere, as far
+    as can be told.
+
+    Raises:
+        UnknownSourceVersion: they come from its files, and nothing says of which version.
+    """
+    versions = re.findall(_mark(root) + r"_v(\d*)", printed_plan(rows))
+    if "" in versions or (not versions and any(store_name(root, path) is not None for path in rows.inputFiles())):
+        raise UnknownSourceVersion(table=root)
+    return min(map(int, versions), default=None)
 
 
 def _mark(root: str) -> str:

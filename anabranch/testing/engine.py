@@ -30,6 +30,7 @@ from anabranch.protocol.schema import Struct, from_arrow, schema_json, to_arrow
 from anabranch.storage import Store, open_store
 
 Row = dict[str, Any]
+_READ = b"anabranch.version"
 
 
 class ArrowEngine:
@@ -121,9 +122,10 @@ class ArrowEngine:
         """A table's columns."""
         return from_arrow(source.schema)
 
-    def reads(self, source: pa.Table, root: str) -> bool:
-        """Rows in memory read no table."""
-        return False
+    def version_read(self, source: pa.Table, root: str) -> int | None:
+        """Rows in memory read no table, unless they say so (`read_from`)."""
+        said = (source.schema.metadata or {}).get(_READ)
+        return None if said is None else int(said)
 
     def settings(self) -> Mapping[str, str]:
         """There is no session."""
@@ -156,6 +158,11 @@ class ArrowEngine:
         for values, part in partitioned(rows, metadata):
             name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{self._new_id()}.parquet"])
             store.put(name, parquet_bytes(part))
+
+
+def read_from(rows: pa.Table, version: int) -> pa.Table:
+    """The rows as a source that was read from a version of the very table that it is written to."""
+    return rows.replace_schema_metadata({_READ: str(version)})
 
 
 @dataclass(frozen=True)

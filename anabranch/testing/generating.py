@@ -23,6 +23,7 @@ from anabranch.testing.statements import (
     Configure,
     Copy,
     Delete,
+    Dynamic,
     Merge,
     Missing,
     Not,
@@ -33,6 +34,7 @@ from anabranch.testing.statements import (
     Restore,
     Row,
     Rows,
+    Select,
     Statement,
     Take,
     Test,
@@ -73,11 +75,14 @@ class Maker:
         self.dice = dice
         self.layout: tuple[tuple[Rows, ...], tuple[Statement, ...]] | None = None
         """Files and what ran before, where a seed needs its own."""
+        self.partitioned = False
+        """Whether the table is."""
         self._next_key = 10
 
     def plan(self, seed: int) -> Plan:
         """A whole plan."""
         setup = self.setup()
+        self.partitioned = setup.partitioned
         if self._often(0.5):
             statements = tuple(self.dice.choice(SHAPES)(self))
         else:
@@ -143,9 +148,15 @@ class Maker:
         p = self.group()
         return Replace(Test("p", "=", p), tuple(self.row(p) for _ in range(self.dice.choice((1, 2)))))
 
+    def dynamic(self) -> Dynamic:
+        """Replaces the groups of new rows."""
+        return Dynamic(tuple(self.row() for _ in range(self.dice.choice((1, 2)))), self.partitioned)
+
     def copy(self) -> Copy:
-        """A self-reading insert."""
-        return Copy(self.sets(), self.where())
+        """A self-reading insert, by another engine in one step or by the product."""
+        if self._often(0.4):
+            return Copy(self.sets(), self.where())
+        return Select(self.sets(), self.where(), overwrites=self._often(0.2), back=self.dice.choice((0, 0, 0, 1)))
 
     def merge(self) -> Merge:
         """An upsert by key, by group or by value, or some other MERGE."""
@@ -236,9 +247,10 @@ _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
     (0.50, Maker.update),
     (0.64, Maker.delete),
     (0.79, Maker.merge),
-    (0.83, Maker.replace),
+    (0.82, Maker.replace),
+    (0.84, Maker.dynamic),
     (0.87, Maker.overwrite),
-    (0.93, Maker.copy),
+    (0.94, Maker.copy),
     (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
     (0.99, lambda maker: Configure()),
 )
@@ -335,6 +347,12 @@ def _appends(maker: Maker) -> Sequence[Statement]:
     return (maker.update(), maker.append(), *maker.perhaps(maker.append), maker.statement())
 
 
+def _computed(maker: Maker) -> Sequence[Statement]:
+    """One inserts what it computed from the table, perhaps from an older version, while others change what it read."""
+    select = Select(maker.sets(), maker.where(), overwrites=maker.dice.choice((False, False, True)), back=1)
+    return (maker.dice.choice((maker.delete(), maker.update(), maker.append())), select, *maker.perhaps(maker.update))
+
+
 def _metadata(maker: Maker) -> Sequence[Statement]:
     """The metadata changes under the writers' feet."""
     changes = (maker.dice.choice((Configure(), Upgrade())), maker.update(), maker.append())
@@ -362,6 +380,7 @@ SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _upserts,
     _untouched_match,
     _appends,
+    _computed,
     _metadata,
     _overwritten,
 )

@@ -12,6 +12,8 @@ from itertools import count
 from typing import Any, Protocol, cast
 from uuid import UUID
 
+import pyarrow as pa
+
 from anabranch.commands.append import Append as AppendCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
@@ -21,9 +23,9 @@ from anabranch.protocol.merges import Action, Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as When_
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
-from anabranch.testing.engine import ArrowEngine
+from anabranch.testing.engine import ArrowEngine, read_from
 from anabranch.testing.plans import Setup
-from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Take, When
+from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
 from anabranch.testing.stores import DictStore, Kept
 from anabranch.testing.verbs import Session, play, table_of
 from anabranch.transaction.patience import Chance, Patience
@@ -61,6 +63,10 @@ class Place(Protocol):
         """A MERGE's condition and clauses, in the engine's words."""
         ...
 
+    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> Any:
+        """What an INSERT SELECT reads of a version of the table at a location; these rows, if all is well."""
+        ...
+
 
 class InMemory:
     """Tables in dictionaries, rows by Arrow: thousands of runs a minute."""
@@ -90,6 +96,10 @@ class InMemory:
         """Functions of both rows."""
         clauses = tuple(_clause(when) for when in merge.clauses)
         return Matching(lambda row, source: merge.matches(_plain(row), _plain(source)), clauses)
+
+    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> pa.Table:
+        """The rows, which say where they come from."""
+        return read_from(rows, version)
 
     def _make(self, setup: Setup) -> tuple[Mapping[str, Kept], Snapshot]:
         store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: EPOCH_MS)

@@ -193,6 +193,23 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
+class Dynamic:
+    """INSERT OVERWRITE of the partitions that the rows lie in; without partitions, of every row."""
+
+    rows: Rows
+    partitioned: bool
+
+    def __str__(self) -> str:
+        return f"INSERT OVERWRITE PARTITIONS {_listed(self.rows)}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        place = COLUMNS.index("p")
+        written = {row[place] for row in self.rows}
+        return tuple(row for row in rows if self.partitioned and row[place] not in written) + self.rows, None
+
+
+@dataclass(frozen=True)
 class Replace:
     """INSERT REPLACE WHERE: the rows that the condition selects are replaced by others that it selects."""
 
@@ -335,9 +352,29 @@ class Copy:
     def __str__(self) -> str:
         return f"INSERT SELECT {', '.join(map(str, self.sets))} FROM t WHERE {self.where} (another engine)"
 
+    def chosen(self, rows: Rows) -> Rows:
+        """The rows that it reads, as it writes them."""
+        return tuple(assigned(row, self.sets) for row in rows if self.where.truth(row) is True)
+
     def apply(self, rows: Rows) -> tuple[Rows, int | None]:
         """As `Append.apply`."""
-        return rows + tuple(assigned(row, self.sets) for row in rows if self.where.truth(row) is True), None
+        return rows + self.chosen(rows), None
+
+
+@dataclass(frozen=True)
+class Select(Copy):
+    """INSERT INTO (or OVERWRITE) t SELECT … FROM t WHERE, by the product; its source was read ``back`` versions ago."""
+
+    overwrites: bool = False
+    back: int = 0
+
+    def __str__(self) -> str:
+        verb, table = "OVERWRITE" if self.overwrites else "INTO", f"t@newest-{self.back}" if self.back else "t"
+        return f"INSERT {verb} t SELECT {', '.join(map(str, self.sets))} FROM {table} WHERE {self.where}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        return (() if self.overwrites else rows) + self.chosen(rows), None
 
 
 @dataclass(frozen=True)
@@ -380,7 +417,9 @@ class Upgrade:
         return rows, None
 
 
-Statement = Append | Overwrite | Replace | Delete | Update | Merge | Copy | Restore | Configure | Upgrade
+Statement = (
+    Append | Overwrite | Dynamic | Replace | Delete | Update | Merge | Select | Copy | Restore | Configure | Upgrade
+)
 
 
 def bag(rows: Iterable[Row]) -> Counter[Row]:

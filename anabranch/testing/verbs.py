@@ -35,12 +35,14 @@ from anabranch.testing.statements import (
     Configure,
     Copy,
     Delete,
+    Dynamic,
     Merge,
     Overwrite,
     Replace,
     Restore,
     Row,
     Rows,
+    Select,
     Statement,
     Update,
     Upgrade,
@@ -61,6 +63,10 @@ class Words(Protocol):
 
     def matching(self, merge: Merge) -> Matching:
         """A MERGE's condition and clauses."""
+        ...
+
+    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> Any:
+        """What an INSERT SELECT reads of a version."""
         ...
 
 
@@ -126,6 +132,21 @@ def _replace(statement: Replace, session: Session) -> Done:
     return Done(done.version if done else None, None, statement)
 
 
+def _dynamic(statement: Dynamic, session: Session) -> Done:
+    command = WriteCommand(session.location, "overwrite", dynamic=True)
+    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    return Done(done.version if done else None, None, statement)
+
+
+def _select(statement: Select, session: Session) -> Done:
+    versions = Reader(session.store).versions()
+    read = versions[max(len(versions) - 1 - statement.back, 0)]
+    source = session.words.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
+    command = WriteCommand(session.location, "overwrite" if statement.overwrites else "append")
+    done = command.run(session.engine, source, patience=session.patience, chance=session.chance)
+    return Done(done.version if done else None, None, statement)
+
+
 def _delete(statement: Delete, session: Session) -> Done:
     command = DeleteCommand(session.location, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
@@ -179,6 +200,8 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Delete: _delete,
     Update: _update,
     Merge: _merge,
+    Dynamic: _dynamic,
+    Select: _select,
     Copy: _copy,
     Restore: _restore,
     Configure: _configure,

@@ -131,11 +131,13 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
 
 
 def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
-    """How many winners mine must stand behind: all, or all up to the last one that is no blind append."""
+    """How many winners mine must stand behind: all, or all up to the last one that is no blind append, or that was
+    there when mine began.
+    """
     if mine.serializable:
         return len(window)
-    seeing = [i for i, winner in enumerate(window, start=1) if not is_blind_append(winner)]
-    return max(seeing, default=0)
+    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or not is_blind_append(winner)]
+    return max(behind, default=0)
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:
@@ -373,10 +375,10 @@ _SUGGESTIONS = {
 
 def _why_files(mine: Transaction) -> str:
     """The sub-condition that says why the row level did not help."""
-    if mine.reads is not None and not mine.reads.row_local:
-        return "PREDICATES_NEED_REWRITE"
     if mine.reads is not None and mine.reads.condition.text.upper() == "TRUE":
         return "WHOLE_TABLE_READ"
+    if mine.reads is not None and not mine.reads.row_local:
+        return "PREDICATES_NEED_REWRITE"
     partitioned = mine.base is not None and bool(mine.base.partition_columns)
     return "WITH_PARTITION_HINT" if partitioned else "WITHOUT_HINT"
 

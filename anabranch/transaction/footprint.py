@@ -60,7 +60,8 @@ class Transaction:
         of files that it removes whole. sources: the present state of every path in ``marks`` and ``removes``. adds:
         new files (`FILES`), already staged and durable. withdraws: of what a redo gives, the paths among the earlier
         ``adds`` that it replaces. settled: the newest version that mine stands behind; ``base``
-        at first, moved on by each carry-over. resolution: ``file`` or ``row``.
+        at first, moved on by each carry-over. seen: a version behind which mine has to stand whatever the level, since
+        it was there when the command began, though ``base`` may be older. resolution: ``file`` or ``row``.
     """
 
     base: Snapshot | None
@@ -83,6 +84,7 @@ class Transaction:
     metrics: Mapping[str, int] = field(default_factory=dict)
     user_metadata: str | None = None
     settled: int = -1
+    seen: int = -1
     carried: tuple[int, ...] = ()
 
     @property

@@ -9,7 +9,20 @@ from laboratory.report import Caught, page
 
 HISTORIES = 20_000
 PARTS = 20
-VERBS = ("Append", "Configure", "Copy", "Delete", "Merge", "Overwrite", "Replace", "Restore", "Update", "Upgrade")
+VERBS = (
+    "Append",
+    "Configure",
+    "Copy",
+    "Delete",
+    "Dynamic",
+    "Merge",
+    "Overwrite",
+    "Replace",
+    "Restore",
+    "Select",
+    "Update",
+    "Upgrade",
+)
 PER_PART = HISTORIES // PARTS
 
 

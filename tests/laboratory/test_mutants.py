@@ -7,10 +7,16 @@ import pytest
 from laboratory.campaign import caught, prepare
 from laboratory.mutants import MUTANTS, Mutant
 
-RARE = ("own commit not known again", "files that are gone count as known")
-"""Caught after thousands of histories only: by `make lab`, and here from a seed on that is not far from showing it."""
-
-FIRST = {RARE[0]: 7_500, RARE[1]: 3_000}
+FIRST = {
+    "own commit not known again": 10_200,
+    "a MERGE does not withdraw what it inserted": 2_100,
+    "lost reply reported as failure": 1_300,
+    "a MERGE looks for the rows it would change only": 1_150,
+    "files that are gone count as known": 1_100,
+    "a replaceWhere looks for no row": 900,
+    "blind winners' rows are not redone": 800,
+}
+"""Caught after many histories only: by `make lab`, and here from a seed on that is not far from showing it."""
 
 
 @pytest.fixture(autouse=True)
@@ -19,16 +25,11 @@ def as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     prepare()
 
 
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name not in RARE], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_rule_is_noticed(mutant: Mutant) -> None:
+    first = FIRST.get(mutant.name, 0)
     with mutant.alive():
-        assert caught(range(2500)) is not None
-
-
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in RARE], ids=lambda mutant: mutant.name)
-def test_a_rarely_broken_rule_is_noticed_too(mutant: Mutant) -> None:
-    with mutant.alive():
-        assert caught(range(FIRST[mutant.name], 20_000)) is not None
+        assert caught(range(first, first + 2500)) is not None
 
 
 def test_the_product_comes_out_of_a_mutant_whole() -> None:

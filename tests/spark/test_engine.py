@@ -64,13 +64,6 @@ def test_the_engine_knows_what_values_depend_on(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_a_frame_that_reads_a_table_is_known_as_such(spark: SparkSession, tmp_path: Path) -> None:
-    engine, files = SparkEngine(spark), numbered(tmp_path, {"a b.parquet": 1})
-    assert engine.reads(engine.to_df(files), files.root)
-    assert not engine.reads(spark.range(1), files.root)
-
-
-@pytest.mark.spark
 def test_a_name_that_a_user_registered_is_not_sparks_own(spark: SparkSession) -> None:
     engine = SparkEngine(spark)
     spark.udf.register("anabranch_test_udf", lambda x: x)

@@ -1,0 +1,121 @@
+"""Which version of a table a DataFrame comes from is found through all that is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.commands.opening import open_log
+from anabranch.spark.origins import version_read
+from tests.support.worlds import table_path
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    location = table_path(tmp_path)
+    anabranch.append(None, location, [{"id": i, "x": i * 10} for i in range(4)])
+    anabranch.append(None, location, [{"id": 9, "x": 90}])
+    return location
+
+
+@pytest.fixture(autouse=True)
+def installed(spark: SparkSession) -> None:
+    anabranch.install(spark)
+
+
+def root(path: str) -> str:
+    return open_log(path).table
+
+
+SHAPES: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "a handle": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
+    "a reader": lambda spark, path: spark.read.format("delta").load(path),
+    "a query with a condition": lambda spark, path: anabranch.read(spark, path, where="id > 2"),
+    "an aggregate under another name": lambda spark, path: (
+        anabranch.read(spark, path).alias("s").groupBy("id").agg(F.sum("x").alias("x"))
+    ),
+    "a join": lambda spark, path: spark.range(5).join(anabranch.read(spark, path), "id"),
+    "a cached frame": lambda spark, path: anabranch.read(spark, path).cache(),
+    "a view": lambda spark, path: view(spark, anabranch.read(spark, path)),
+    "a subquery": lambda spark, path: subquery(spark, anabranch.read(spark, path)),
+}
+
+
+def view(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    rows.createOrReplaceTempView("origin_of_rows")
+    return spark.table("origin_of_rows")
+
+
+def subquery(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    rows.createOrReplaceTempView("origin_of_rows")
+    return spark.sql("SELECT id, (SELECT max(x) FROM origin_of_rows) AS x FROM range(3)")
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> None:
+    rows = SHAPES[shape](spark, path)
+    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    assert version_read(rows, root(path)) == 1
+
+
+def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
+    both = anabranch.read(spark, path).union(anabranch.read(spark, path, version=0))
+    assert version_read(both, root(path)) == 0
+
+
+def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    other = table_path(tmp_path)
+    anabranch.append(None, other, [{"id": 1, "x": 1}])
+    collected = spark.createDataFrame(anabranch.read(spark, path).collect(), "id long, x long")
+    for rows in (spark.range(3), anabranch.read(spark, other), collected):
+        assert version_read(rows, root(path)) is None
+
+
+def test_files_read_past_the_log_are_of_no_known_version(spark: SparkSession, path: str) -> None:
+    raw = spark.read.parquet(path)
+    with pytest.raises(errors.UnknownSourceVersion):
+        raw.write.format("delta").mode("append").save(path)
+    raw.write.format("delta").mode("append").option("readsTarget", "true").save(path)
+    assert spark.read.format("delta").load(path).count() == 10
+
+
+def test_an_overwrite_by_what_was_read_keeps_what_it_read(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path).filter("id > 1").withColumn("x", F.col("x") + 1)
+    rows.write.format("delta").mode("overwrite").save(path)
+    assert sorted(anabranch.read(spark, path).collect()) == [(2, 21), (3, 31), (9, 91)]
+
+
+def test_an_overwrite_of_an_older_version_is_a_conflict(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path)
+    DeltaTable.forPath(spark, path).delete("id = 0")
+    with pytest.raises(errors.ConcurrentDeleteReadException) as error:
+        rows.write.format("delta").mode("overwrite").save(path)
+    assert error.value.facts["sub_condition"] == "WHOLE_TABLE_READ"
+
+
+def test_a_merge_of_a_table_with_itself(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    source = table.toDF().filter("id < 2").withColumn("x", F.col("x") + 5).alias("s")
+    table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
+    assert sorted(anabranch.read(spark, path).collect())[:2] == [(0, 5), (1, 15)]
+    with pytest.raises(errors.ConcurrentAppendException):  # the source is of the version before
+        table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
+
+
+def test_a_merge_whose_source_hides_its_origin_can_say_it(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    total = table.toDF().agg(F.sum("x")).first()[0]
+    source = spark.createDataFrame([(100, total)], "id long, x long").alias("s")
+    table.delete("id = 9")
+    with pytest.raises(errors.ConcurrentDeleteReadException):
+        table.alias("t").merge(source, "t.id = s.id", reads_target=1).whenNotMatchedInsertAll().execute()
+    table.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert table.toDF().count() == 5

@@ -1,0 +1,197 @@
+"""A source that reads its own table: the command starts at the version that was read; any change since conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anabranch import errors
+from anabranch.commands.merge import Merge
+from anabranch.commands.read import Read
+from anabranch.commands.sources import declared_version
+from anabranch.commands.write import Write
+from anabranch.protocol.merges import Matching
+from anabranch.testing import Row, at_phase
+from anabranch.testing.engine import read_from
+from tests.support.worlds import World, equal, insert_all, table_path, update_all
+
+ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]
+LEVELS = ("WriteSerializable", "Serializable")
+DIALS: dict[str, dict[str, str]] = {
+    "row": {},
+    "file": {"anabranch_conflictResolution": "file"},
+    "no vectors": {"delta_enableDeletionVectors": "false"},
+}
+
+
+GONE = (errors.ConcurrentDeleteReadException, errors.ConcurrentAppendException)
+"""Without vectors the winner adds a file of what is left, and added files are looked at first."""
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=list(DIALS.values()), ids=list(DIALS))
+def world(request: pytest.FixtureRequest, tmp_path: Path, level: str) -> Iterator[World]:
+    made = World(table_path(tmp_path)).create(ROWS, delta_isolationLevel=level, **request.param)
+    yield made
+    made.assert_clean()
+
+
+def doubled(world: World, version: int | None = None) -> pa.Table:
+    """SELECT id + 100, x * 2 FROM t, at a version."""
+    at = world.version if version is None else version
+    rows = [{"id": row["id"] + 100, "x": row["x"] * 2} for row in world.engine.rows(Read(world.path, at).run())]
+    return read_from(pa.Table.from_pylist(rows), at)
+
+
+def insert(world: World, source: pa.Table, mode: str = "append", **more: Any) -> Any:
+    return Write(world.path, mode, **more).run(world.engine, source)
+
+
+def merge(world: World, source: pa.Table, **more: Any) -> Any:
+    matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
+    return Merge(world.path, source, matching, world.condition(None), **more).run(world.engine)
+
+
+# -- alone -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_insert_of_the_tables_own_rows_is_no_blind_append(world: World) -> None:
+    insert(world, doubled(world))
+    assert [row["id"] for row in world.rows()] == [1, 2, 3, 101, 102, 103]
+    assert world.info()["isBlindAppend"] is False
+    assert world.info()["tags"]["anabranch.rowLocal"] == "false"
+
+
+def test_a_table_is_overwritten_by_what_was_computed_from_it(world: World) -> None:
+    insert(world, doubled(world), "overwrite")
+    assert world.rows() == [{"id": 101, "x": 20}, {"id": 102, "x": 40}, {"id": 103, "x": 60}]
+
+
+def test_a_table_is_merged_with_its_own_rows(world: World) -> None:
+    world.append({"id": 101, "x": 0})
+    source = doubled(world, 0)
+    with pytest.raises(errors.ConcurrentAppendException):
+        merge(world, source)  # the append came after what the source reads, and is matched
+    assert merge(world, doubled(world)).rows == 4
+
+
+def test_another_tables_rows_are_blind(world: World, tmp_path: Path) -> None:
+    insert(world, pa.Table.from_pylist([{"id": 7, "x": 70}]))
+    assert world.info()["isBlindAppend"] is True
+
+
+# -- against winners ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_rows_that_were_deleted_since_they_were_read_stand_in_the_way(world: World, mode: str) -> None:
+    with (
+        pytest.raises(GONE) as error,
+        at_phase("staged", lambda: world.delete("id = 2")),
+    ):
+        insert(world, doubled(world), mode)
+    assert error.value.facts["sub_condition"] == "WHOLE_TABLE_READ"
+    assert [row["id"] for row in world.rows()] == [1, 3]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_version_that_is_newer_than_what_was_read_is_a_winner_though_it_stood_at_the_start(
+    world: World, mode: str
+) -> None:
+    source = doubled(world)
+    world.update("id = 2", x=99)
+    with pytest.raises(errors.ConcurrentAppendException):
+        insert(world, source, mode)
+    assert world.version == 1
+
+
+def test_a_declared_version_counts_like_one_that_is_seen(world: World) -> None:
+    hidden = doubled(world).replace_schema_metadata({})
+    world.update("id = 2", x=99)
+    with pytest.raises(errors.ConcurrentAppendException):
+        insert(world, hidden, reads_target=0)
+    with pytest.raises(errors.ConcurrentAppendException):
+        merge(world, hidden, reads_target=0)
+    insert(world, hidden, reads_target=1)
+    assert len(world.rows()) == 6
+
+
+def test_the_older_of_what_is_seen_and_what_is_declared_counts(world: World) -> None:
+    source = doubled(world)
+    world.update("id = 2", x=99)
+    with pytest.raises(errors.ConcurrentAppendException):
+        insert(world, source, reads_target=1)
+
+
+def test_what_came_and_went_again_does_not_matter(world: World) -> None:
+    def winners() -> None:
+        world.append({"id": 9, "x": 90})
+        world.delete("id = 9")
+
+    with at_phase("staged", winners):
+        insert(world, doubled(world))
+    assert [row["id"] for row in world.rows()] == [1, 2, 3, 101, 102, 103]
+
+
+def test_blind_appends_at_the_end_come_after_it_unless_the_level_is_serializable(world: World, level: str) -> None:
+    def run() -> None:
+        with at_phase("staged", lambda: world.append({"id": 9, "x": 90})):
+            insert(world, doubled(world))
+
+    if level == "Serializable":
+        with pytest.raises(errors.ConcurrentAppendException):
+            run()
+    else:
+        run()
+    assert {row["id"] for row in world.rows()} >= {1, 2, 3, 9}
+
+
+def test_a_blind_append_followed_by_a_reader_of_it_may_not_be_skipped(world: World) -> None:
+    """Design 5.5: W blind, then one who read it; an insert of older rows can stand neither before nor behind both."""
+
+    def winners() -> None:
+        world.append({"id": 9, "x": 90})
+        world.update("id = 9", x=91)
+
+    with pytest.raises(errors.ConcurrentAppendException), at_phase("staged", winners):
+        insert(world, doubled(world))
+
+
+def test_two_that_read_each_others_rows_cannot_both_commit(world: World) -> None:
+    with (
+        pytest.raises(errors.ConcurrentAppendException),
+        at_phase("staged", lambda: insert(world, doubled(world))),
+    ):
+        insert(world, doubled(world))
+    assert len(world.rows()) == 6
+
+
+def test_a_merge_from_its_own_table_fails_behind_any_change(world: World) -> None:
+    with (
+        pytest.raises(GONE),
+        at_phase("staged", lambda: world.delete("id = 3")),
+    ):
+        merge(world, doubled(world))
+    assert [row["id"] for row in world.rows()] == [1, 2]
+
+
+# -- declarations ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["soon", -1, 1.5, 7, "7"])
+def test_what_is_no_version_cannot_be_declared(given: Any) -> None:
+    with pytest.raises(errors.InvalidOption, match="a version up to 6"):
+        declared_version("readsTarget", given, 6)
+
+
+def test_true_declares_the_newest_version() -> None:
+    given = {True: 6, "TRUE": 6, 5: 5, "0": 0, False: None, None: None}
+    assert {each: declared_version("option", each, 6) for each in given} == given
