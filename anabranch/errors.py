@@ -371,6 +371,17 @@ class UnknownSourceVersion(InputError):
     )
 
 
+class IdentityColumnGiven(InputError):
+    """A value for a column whose values only the table gives."""
+
+    condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_VALUE_NOT_SUPPORTED"
+    sql_state = "42808"
+    template = (
+        "The identity column {column} of the table at {table} cannot be {what}: only the table gives its values. "
+        "Leave the column out."
+    )
+
+
 class AmbiguousMerge(InputError):
     """Several source rows would change one row of the table in a MERGE."""
 

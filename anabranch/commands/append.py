@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch.commands.identity import reserve, to_generate
 from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.staging import describe_file, remove
@@ -65,11 +66,14 @@ class Append:
             log=log,
             mode="append",
             new=NewTable(lambda: all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
-            stage=lambda metadata: files.write(fitted(log.table, table, metadata.schema), metadata),
+            stage=lambda metadata: files.write(
+                fitted(log.table, files.numbered(table, metadata), metadata.schema), metadata
+            ),
             discard=files.discard,
             finish=lambda: None,
             user_metadata=self.user_metadata,
             txn=self.txn,
+            writer=files.writer,
         )
         committed = run_insert(insert, patience=patience, chance=chance)
         return committed or Committed(log.snapshot().version, carried=(), attempts=0)
@@ -81,6 +85,15 @@ class _SmallFiles:
     def __init__(self, log: Log, chance: Chance) -> None:
         self._log, self._chance = log, chance
         self._names: list[str] = []
+        self.writer = str(chance.new_id())
+
+    def numbered(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+        """The rows with reserved values for the identity columns that they lack."""
+        missing = to_generate(metadata.schema, rows.column_names, self._log.table)
+        names = [each.column for each in missing]
+        for name, values in reserve(self._log, names, len(rows), self.writer, self._chance).items():
+            rows = rows.append_column(name, pa.array(values, pa.int64()))
+        return rows
 
     def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """Write one file per partition and describe them."""

@@ -53,6 +53,12 @@ class Engine(Protocol):
         """
         ...
 
+    def with_numbers(self, held: Any, values: Mapping[str, range]) -> Any:
+        """The rows of a source that was kept, as a source with one more column for each of these names, which holds one
+        of its values for each row and none twice.
+        """
+        ...
+
     def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find what each clause does.
 

@@ -75,7 +75,7 @@ class Insert:
     ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
     ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
     no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
-    the newest version that the user has seen.
+    the newest version that the user has seen. ``writer`` is by whom identity values are reserved.
     """
 
     log: Log
@@ -91,6 +91,7 @@ class Insert:
     parameters: Mapping[str, str] = field(default_factory=dict)
     at: Snapshot | Newest | None = "newest"
     computed_from: int | None = None
+    writer: str | None = None
 
 
 def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
@@ -196,6 +197,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         isolation=snapshot.properties.isolation_level,
         resolution=snapshot.properties.conflict_resolution,
         user_metadata=insert.user_metadata,
+        writer=insert.writer,
     )
 
 

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
+from anabranch.commands.identity import not_inserted, reserve, with_reserved
 from anabranch.commands.opening import Location, file_set, only, open_log
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.errors import AppendOnlyTable, ExecutionFailed
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, union_of
@@ -109,7 +111,7 @@ class MergeHands(RowHands):
         self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging, *, computed_from: int | None = None
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
-        self._merge, self._computed_from = merge, computed_from
+        self._merge, self._matching, self._computed_from = merge, merge.matching, computed_from
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
@@ -121,11 +123,12 @@ class MergeHands(RowHands):
         began, snapshot = chance.now_ms(), self._snapshot
         self._staging.start()
         self._held = self._engine.hold(self._merge.source, snapshot.schema, snapshot.table, self._staging.folder)
+        self._matching = self._with_identities(chance)
         candidates = self._candidates()
         joined = self._join(candidates)
         scanned = chance.now_ms()
         mine = self._part(candidates, joined)
-        mine = mine.with_counts(numSourceRows=self._held.rows)
+        mine = replace(mine, writer=self._staging.txn_id).with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
             mine = replace(mine, seen=self._computed_from)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
@@ -133,7 +136,7 @@ class MergeHands(RowHands):
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
-        every = self._merge.matching.acts_without_match or self._computed_from is not None
+        every = self._matching.acts_without_match or self._computed_from is not None
         return files if every else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
@@ -162,19 +165,24 @@ class MergeHands(RowHands):
         self._staging.sweep()
         self._staging.finish()
 
+    def _with_identities(self, chance: Chance) -> Matching:
+        """The clauses with values for the identity columns that inserts leave out: one for each source row."""
+        snapshot, matching = self._snapshot, self._merge.matching
+        missing = not_inserted(matching, snapshot.schema, snapshot.table)
+        log = Log(snapshot.store)
+        return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, chance))
+
     def _candidates(self) -> pa.Table:
-        if self._merge.matching.acts_without_match:
+        if self._matching.acts_without_match:
             return self._snapshot.files
         return only(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
 
     def _join(self, files: pa.Table) -> Joined:
-        return self._engine.join(
-            file_set(self._snapshot, files), self._merge.matching, self._held, self._staging.folder
-        )
+        return self._engine.join(file_set(self._snapshot, files), self._matching, self._held, self._staging.folder)
 
     def _part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts as they are after it."""
-        snapshot, matching = self._snapshot, self._merge.matching
+        snapshot, matching = self._snapshot, self._matching
         self._joins.append(joined)
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(joined.marks)))
         keeps = snapshot.properties.vectors
@@ -220,7 +228,7 @@ class MergeHands(RowHands):
 
     def _inserts(self, table: FileSet) -> pa.Table:
         """All rows to insert, as they are after every join so far."""
-        matching = self._merge.matching
+        matching = self._matching
         if matching.inserts:
             self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         files = self._collected()

@@ -9,6 +9,7 @@ from typing import Any
 from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
+from anabranch.commands.identity import check_not_assigned
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.snapshot import Snapshot
@@ -61,4 +62,5 @@ class Update:
             if column.name in spelled:
                 raise InvalidOption(option="set", value=name, reason="the column is set twice.")
             spelled[column.name] = value
+        check_not_assigned(snapshot.schema, list(spelled), snapshot.table)
         return spelled

@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
+from anabranch.commands.identity import reserve, to_generate
 from anabranch.commands.insert import MODES, Insert, NewTable, Taking, run_insert
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
@@ -27,6 +28,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.filesets import FileSet, Marks, count_of
+from anabranch.protocol.identity import identities
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.schema import Array, DataType, Map, Struct
@@ -109,6 +111,7 @@ class Write:
             parameters=self._parameters(),
             at=at,
             computed_from=seen,
+            writer=jobs.writer,
         )
         return run_insert(insert, patience=patience, chance=chance)
 
@@ -141,6 +144,7 @@ class _Jobs:
 
     def __init__(self, log: Log, chance: Chance, where: Condition | None) -> None:
         self._log, self._chance, self._where = log, chance, where
+        self.writer = str(chance.new_id())
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
@@ -151,11 +155,22 @@ class _Jobs:
         """
         staging = self._staging = Staging(self._log.store, str(self._chance.new_id()))
         staging.start()
+        source = self._with_identities(engine, source, metadata, staging)
         engine.write(source, metadata.schema, metadata.partition_columns, self._log.table, staging.folder)
         adds = staging.collect(metadata)
         if self._where is not None:
             check_selected(adds, metadata, self._where, self._log.table, engine)
         return adds
+
+    def _with_identities(self, engine: Engine, source: Any, metadata: Metadata, staging: Staging) -> Any:
+        """The source with values for the identity columns that it lacks, reserved for just as many rows as it has."""
+        schema, table = metadata.schema, self._log.table
+        missing = to_generate(schema, engine.describe(source).names if identities(schema) else (), table)
+        if not missing:
+            return source
+        held = engine.hold(source, schema, table, staging.folder)
+        names = [each.column for each in missing]
+        return engine.with_numbers(held, reserve(self._log, names, held.rows, self.writer, self._chance))
 
     def discard(self) -> None:
         """Remove the present folder."""
@@ -163,8 +178,9 @@ class _Jobs:
             self._staging.discard()
 
     def finish(self) -> None:
-        """Close its markers."""
+        """Remove what was only kept to work with, and close its markers."""
         if self._staging is not None:
+            self._staging.sweep()
             self._staging.finish()
 
 

@@ -47,7 +47,7 @@ _IMPLIED_BY_WRITER = {
     6: {"identityColumns"},
 }
 _HONOURED_WHEN_ACTIVE = frozenset(
-    {DELETION_VECTORS, TIMESTAMP_NTZ, "appendOnly", "vacuumProtocolCheck", "domainMetadata"}
+    {DELETION_VECTORS, TIMESTAMP_NTZ, "identityColumns", "appendOnly", "vacuumProtocolCheck", "domainMetadata"}
 )
 _ONLY_CHANGES = frozenset({"changeDataFeed"})
 """Active features that bind a writer who changes rows, but not one who only adds some."""

@@ -24,12 +24,19 @@ class SourceColumn:
 
 
 @dataclass(frozen=True)
+class Reserved:
+    """A value of its own for each source row, of those that were reserved for an identity column."""
+
+    values: range
+
+
+@dataclass(frozen=True)
 class Clause:
     """One WHEN clause; of those of one kind the first whose condition is TRUE acts.
 
     Attributes:
         when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
-        an expression or a `SourceColumn`; an update keeps the other columns, an insert leaves them NULL.
+        an expression, a `SourceColumn` or a `Reserved`; an update keeps the other columns, an insert leaves them NULL.
     """
 
     when: When

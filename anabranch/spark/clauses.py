@@ -19,11 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition
-from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
+from anabranch.protocol.merges import Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned
+from anabranch.spark.numbers import value_at
 from anabranch.spark.types import column, quoted, spark_type
 
 Numbered = Sequence[tuple[int, Clause]]
@@ -62,6 +63,11 @@ class Names:
     def number(self) -> str:
         """The number of the source's row; NULL where none matches."""
         return f"{self.prefix}number"
+
+    @property
+    def place(self) -> str:
+        """How many source rows come before the row's, where values were reserved."""
+        return f"{self.prefix}place"
 
     @property
     def clause(self) -> str:
@@ -114,14 +120,19 @@ class Decider:
         with explained(text_of(clause), self.table):
             if clause.condition is not None:
                 rows = rows.filter(as_column(clause.condition))
-            values = [as_column(each) for each in clause.values.values() if not isinstance(each, SourceColumn)]
+            ours = (SourceColumn, Reserved)
+            values = [as_column(each) for each in clause.values.values() if not isinstance(each, ours)]
             if values:
                 rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
 
     def _value(self, clause: int, name: str, value: Any) -> Column:
-        value = self._of_source(value.name) if isinstance(value, SourceColumn) else as_column(value)
-        return F.when(column(self.names.clause) == clause, value).alias(self._value_name(clause, name))
+        return F.when(column(self.names.clause) == clause, self._said(value)).alias(self._value_name(clause, name))
+
+    def _said(self, value: Any) -> Column:
+        if isinstance(value, Reserved):
+            return value_at(column(self.names.place), value.values)
+        return self._of_source(value.name) if isinstance(value, SourceColumn) else as_column(value)
 
     def _of_source(self, name: str) -> Column:
         if name.lower() not in {each.lower() for each in self.source_names}:
@@ -204,4 +215,6 @@ def _null(field: Field) -> Column:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Reserved):
+        return "a reserved value"
     return f"source.{value.name}" if isinstance(value, SourceColumn) else str(value)

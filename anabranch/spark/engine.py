@@ -18,7 +18,7 @@ from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
-from anabranch.spark import addresses, merge, origins, types, write
+from anabranch.spark import addresses, merge, numbers, origins, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
@@ -57,6 +57,10 @@ class SparkEngine:
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge.Held:
         """See `anabranch.spark.merge.hold`; the source is a DataFrame or an Arrow table."""
         return merge.hold(self.spark, self._frame(source), root, folder)
+
+    def with_numbers(self, held: merge.Held, values: Mapping[str, range]) -> DataFrame:
+        """See `anabranch.spark.numbers.with_numbers`."""
+        return numbers.with_numbers(self.spark, held.url, held.schema, values)
 
     def join(self, files: FileSet, matching: Matching, held: merge.Held, folder: str) -> Joined:
         """See `anabranch.spark.merge.join`."""

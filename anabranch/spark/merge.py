@@ -23,11 +23,12 @@ from pyspark.sql import types as T
 
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
-from anabranch.protocol.merges import Joined, Matching, When
+from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema import Struct
 from anabranch.spark.addresses import as_column, by_key, keys_of
 from anabranch.spark.clauses import Decider, Names, Numbered, explained, numbered, of_side, updating
 from anabranch.spark.failures import reported
+from anabranch.spark.numbers import counted
 from anabranch.spark.opened import address_of
 from anabranch.spark.origins import printed_plan
 from anabranch.spark.positions import rows_of
@@ -136,7 +137,10 @@ def write_inserts(
     if not clauses:
         return
     names, decider = _decider(files, matching, held)
-    rows = _unmatched(spark, _source(spark, held, names), joined, names)
+    source = _source(spark, held, names)
+    rows = _unmatched(spark, source, joined, names)
+    if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
+        rows = rows.withColumn(names.place, counted(source, names.number))
     decided = decider.decide(rows, clauses, F.lit(True)).filter(column(names.clause).isNotNull())
     with explained("the rows that MERGE inserts", files.root):
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__))

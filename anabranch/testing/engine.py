@@ -22,7 +22,7 @@ from anabranch.commands.append import fitted, parquet_bytes, partitioned
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.filesets import FileSet, Marks
-from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
+from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
@@ -89,6 +89,10 @@ class ArrowEngine:
         """Rows in memory are kept as they are."""
         return Held(tuple(source.to_pylist()))
 
+    def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
+        """The values in the order of the rows."""
+        return pa.Table.from_pylist([{**row, **_numbers(values, i)} for i, row in enumerate(held.records)])
+
     def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
         """Each live row with each source row; conditions and values are functions of both rows."""
         found = _Join(matching, held.records)
@@ -109,8 +113,8 @@ class ArrowEngine:
     ) -> None:
         """The source rows that no join matched."""
         matched = {number for each in joined for number in each.handle.sources}
-        rows = [row for number, row in enumerate(held.records) if number not in matched]
-        new = [image for row in rows if (image := _inserted(matching, row, files.schema)) is not None]
+        rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
+        new = [image for number, row in rows if (image := _inserted(matching, row, files.schema, number)) is not None]
         if new:
             self._put(files, new, folder)
 
@@ -225,10 +229,17 @@ class _Join:
             self.images.append({**row, **_values(clause, row, source)})
 
 
-def _inserted(matching: Matching, source: Row, schema: Struct) -> Row | None:
+def _inserted(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
     clauses = matching.of("not matched")
     clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
-    return None if clause is None else {**dict.fromkeys(schema.names), **_values(clause, {}, source)}
+    if clause is None:
+        return None
+    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
+    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **_numbers(reserved, number)}
+
+
+def _numbers(values: Mapping[str, range], number: int) -> Row:
+    return {name: each[number] for name, each in values.items()}
 
 
 def _values(clause: Clause, row: Row, source: Row) -> Row:

@@ -33,7 +33,8 @@ from anabranch.errors import (
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.filesets import Marks
-from anabranch.transaction.footprint import Transaction, is_blind_append, only_deletes
+from anabranch.protocol.identity import is_watermark
+from anabranch.transaction.footprint import RESERVED_FOR, Transaction, is_blind_append, only_deletes
 from anabranch.transaction.net import NO_EFFECT, Added, Net, growth, net_effect
 
 _SAMPLE = 5
@@ -136,8 +137,13 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
     """
     if mine.serializable:
         return len(window)
-    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or not is_blind_append(winner)]
+    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or _sees(winner)]
     return max(behind, default=0)
+
+
+def _sees(winner: Commit) -> bool:
+    """Whether a winner may have read rows, and changed some by what it read."""
+    return not is_blind_append(winner) and (len(winner.adds) > 0 or len(winner.removes) > 0 or winner.has_change_feed)
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:
@@ -166,10 +172,21 @@ def _protocol_changed(mine: Transaction, winner: Commit) -> Conflict | None:
 
 
 def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:
-    """Any change of properties, schema or features fails every concurrent write."""
-    if winner.head.metadata is None:
+    """Any change of properties, schema or features fails every concurrent write; reserved identity values are none."""
+    if winner.head.metadata is None or _only_reserves(mine, winner):
         return None
     return Conflict(MetadataChangedException, "METADATA_CHANGE", "the metadata was changed", winner)
+
+
+def _only_reserves(mine: Transaction, winner: Commit) -> bool:
+    """Whether a winner's metadata differs from what mine has read by reserved identity values at most.
+
+    By files, tables with identity columns conflict as documented, but not with what was reserved for mine.
+    """
+    if mine.base is None or mine.metadata is not None or winner.head.metadata is None:
+        return False
+    mines = mine.writer is not None and (winner.head.info.get("tags") or {}).get(RESERVED_FOR) == mine.writer
+    return (mines or mine.resolution != "file") and is_watermark(mine.base.metadata, winner.head.metadata)
 
 
 def _domain_changed(mine: Transaction, winner: Commit) -> Conflict | None:

@@ -21,6 +21,9 @@ from anabranch.protocol.filesets import Marks
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import SERIALIZABLE
 
+RESERVED_FOR = "anabranch.reservedFor"
+"""The tag of a commit that reserves identity values: for which writer."""
+
 
 @dataclass(frozen=True)
 class Reads:
@@ -61,7 +64,9 @@ class Transaction:
         new files (`FILES`), already staged and durable. withdraws: of what a redo gives, the paths among the earlier
         ``adds`` that it replaces. settled: the newest version that mine stands behind; ``base``
         at first, moved on by each carry-over. seen: a version behind which mine has to stand whatever the level, since
-        it was there when the command began, though ``base`` may be older. resolution: ``file`` or ``row``.
+        it was there when the command began, though ``base`` may be older. writer: by which its own reservations of
+        identity values are known. reserved_for: the writer for whom mine itself is a reservation. resolution:
+        ``file`` or ``row``.
     """
 
     base: Snapshot | None
@@ -85,6 +90,8 @@ class Transaction:
     user_metadata: str | None = None
     settled: int = -1
     seen: int = -1
+    writer: str | None = None
+    reserved_for: str | None = None
     carried: tuple[int, ...] = ()
 
     @property

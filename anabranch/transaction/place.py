@@ -18,7 +18,7 @@ from anabranch.protocol.actions import FileRow, add_body, add_lines, line, remov
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.footprint import RESERVED_FOR, Transaction
 from anabranch.transaction.patience import Chance
 
 _logger = logging.getLogger(__name__)
@@ -107,6 +107,8 @@ def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: st
 def _tags(mine: Transaction) -> dict[str, str]:
     """What later writers may want to prove more with: the cut, what was read and how mine was carried over."""
     tags = {"anabranch.cut": str(mine.settled), "anabranch.carriedOver": ",".join(map(str, mine.carried))}
+    if mine.reserved_for is not None:
+        tags[RESERVED_FOR] = mine.reserved_for
     if mine.reads is not None:
         tags["anabranch.reads"] = mine.reads.condition.text
         tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()

@@ -1,0 +1,51 @@
+"""Numbers: the rows of a source that was kept, counted from 0 on without a gap.
+
+Knows how Spark numbers rows (a partition's number in the high bits) and folders of kept rows. Guarantee: what one row
+is given stays with it however often it is asked, since the rows were evaluated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate, chain
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.spark.scratch import kept
+from anabranch.spark.types import column, free_name
+
+_IN_PARTITION = 33
+"""Bits that `monotonically_increasing_id` leaves for the rows of one partition."""
+
+
+def with_numbers(spark: SparkSession, url: str, schema: T.StructType, values: Mapping[str, range]) -> DataFrame:
+    """The rows kept in a folder, with one more column for each name: one of its values for each row, none twice.
+
+    Args:
+        spark: the session.
+        url: a folder of `anabranch.spark.scratch.keep`, whose last column numbers the rows.
+        schema: its other columns.
+        values: name -> at least as many values as there are rows.
+    """
+    number = free_name("__anabranch_number", schema.names)
+    rows = kept(spark, [url], T.StructType([*schema, T.StructField(number, T.LongType())]))
+    place = counted(rows, number)
+    return rows.select("*", *[value_at(place, each).alias(name) for name, each in values.items()]).drop(number)
+
+
+def counted(rows: DataFrame, number: str) -> Column:
+    """For each row how many come before it, by the column that numbers them; one small query."""
+    part, row = F.shiftright(column(number), _IN_PARTITION), column(number).bitwiseAND(F.lit((1 << _IN_PARTITION) - 1))
+    counts = rows.groupBy(part.alias("part")).count().orderBy("part").collect()
+    if not counts:
+        return row
+    before = [0, *accumulate(count for _, count in counts)]
+    pairs = zip((each for each, _ in counts), before, strict=False)
+    return F.create_map(*(F.lit(each).cast("long") for each in chain.from_iterable(pairs)))[part] + row
+
+
+def value_at(place: Column, values: range) -> Column:
+    """The value at a place of a range."""
+    return F.lit(values.start).cast("long") + F.lit(values.step).cast("long") * place

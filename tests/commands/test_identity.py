@@ -1,0 +1,186 @@
+"""Writers of a table with identity columns: each value once, no conflict between them, gaps allowed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anabranch import errors
+from anabranch.commands.append import Append
+from anabranch.commands.create import Create
+from anabranch.commands.insert import NewTable
+from anabranch.commands.write import Write
+from anabranch.protocol.identity import identities, identity_metadata
+from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.schema import Field, Struct
+from anabranch.testing import at_phase
+from tests.support.worlds import Clause, World, insert_all, table_path, update_all
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = created(tmp_path)
+    yield made
+    made.assert_clean()
+
+
+def created(folder: Path, explicit: bool = False, start: int = 1, step: int = 1, **properties: str) -> World:
+    number = Field("n", "long", True, identity_metadata(start, step, explicit=explicit))
+    path = table_path(folder)
+    Create(path, NewTable(Struct((Field("id", "long"), Field("x", "long"), number)), (), properties)).run()
+    return World(path)
+
+
+def numbers(world: World) -> dict[int, int]:
+    return {row["id"]: row["n"] for row in world.rows()}
+
+
+def test_an_append_counts_from_the_start_in_steps(tmp_path: Path) -> None:
+    world = created(tmp_path, start=10, step=-5)
+    world.append({"id": 1, "x": 1}, {"id": 2, "x": 2})
+    world.append({"id": 3, "x": 3})
+    assert numbers(world) == {1: 10, 2: 5, 3: 0}
+    assert [each.mark for each in identities(world.log.snapshot().schema)] == [0]
+
+
+def test_a_bulk_write_counts_on(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    Write(world.path, "append").run(world.engine, pa.table({"id": [2, 3], "x": [2, 3]}))
+    assert numbers(world) == {1: 1, 2: 2, 3: 3}
+    assert world.info()["isBlindAppend"] is True
+
+
+def test_an_overwrite_counts_on_too(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    world.overwrite({"id": 2, "x": 2})
+    assert numbers(world) == {2: 2}
+
+
+def test_a_merge_numbers_what_it_inserts_and_leaves_the_rest(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    rows = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]
+    world.merge(rows, update_all("x"), insert_all("id", "x"))
+    found = numbers(world)
+    assert found[1] == 1
+    assert len({*found.values()}) == 3
+    assert min(found[2], found[3]) > 1
+
+
+def test_the_range_is_committed_before_its_values_are_used(world: World) -> None:
+    def look() -> None:
+        assert [each.mark for each in identities(world.log.snapshot().schema)] == [2]
+        assert world.rows() == []
+
+    with at_phase("staged", look):
+        world.append({"id": 1, "x": 1}, {"id": 2, "x": 2})
+    assert world.version == 2
+
+
+def test_a_writer_that_fails_leaves_a_gap(world: World) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop() -> None:
+        raise Stop
+
+    with pytest.raises(Stop), at_phase("staged", stop):
+        world.append({"id": 1, "x": 1})
+    world.append({"id": 2, "x": 2})
+    assert numbers(world) == {2: 2}
+
+
+# -- at once -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reservation_fails_no_writer_at_either_level(tmp_path: Path) -> None:
+    for level in ("WriteSerializable", "Serializable"):
+        world = created(tmp_path, **{"delta.isolationLevel": level})
+        world.append({"id": 1, "x": 1}, {"id": 2, "x": 2})
+        with at_phase("staged", lambda w=world: w.merge([{"id": 9, "x": 9}], insert_all("id", "x"))):
+            world.update("id = 1", x=5)
+        with at_phase("staged", lambda w=world: w.append({"id": 8, "x": 9})):
+            world.delete("id = 2")
+        assert numbers(world).keys() == {1, 9, 8}
+        assert len({*numbers(world).values()}) == 3
+
+
+def test_a_reservation_does_not_bring_a_blind_append_before_me(world: World) -> None:
+    """It has read no row: at WriteSerializable mine still stands before the append that follows it."""
+    world.append({"id": 1, "x": 1})
+    with at_phase("staged", lambda: world.append({"id": 2, "x": 1})):
+        world.delete("x = 1")
+    assert numbers(world).keys() == {2}
+
+
+def test_by_files_tables_with_identity_columns_conflict_as_documented(tmp_path: Path) -> None:
+    world = created(tmp_path, **{"anabranch.conflictResolution": "file"})
+    world.append({"id": 1, "x": 1})  # its own reservation is no conflict
+    with (
+        pytest.raises(errors.MetadataChangedException),
+        at_phase("staged", lambda: world.append({"id": 3, "x": 1})),
+    ):
+        world.append({"id": 2, "x": 1})
+    assert numbers(world).keys() == {1, 3}
+
+
+def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> None:
+    failed: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for i in range(5):
+                rows = [{"id": thread * 100 + i * 10 + k, "x": 0} for k in range(3)]
+                if thread % 2:
+                    Append(world.path).run(rows)
+                else:
+                    world.merge(rows, insert_all("id", "x"))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failed == []
+    found = [row["n"] for row in world.rows()]
+    assert len(found) == len(set(found)) == 90
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def refused(world: World) -> list[Any]:
+    rows: list[dict[str, Any]] = [{"id": 1, "x": 1, "n": 7}]
+    set_n = Clause("matched", "update", None, {"n": SourceColumn("n")})
+    return [
+        lambda: world.append(*rows),
+        lambda: Write(world.path, "append").run(world.engine, pa.Table.from_pylist(rows)),
+        lambda: world.update("id = 1", n=5),
+        lambda: world.merge(rows, set_n),
+        lambda: world.merge(rows, insert_all("id", "x", "n")),
+    ]
+
+
+def test_values_that_only_the_table_gives_are_refused(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    version = world.version
+    for command in refused(world):
+        with pytest.raises(errors.IdentityColumnGiven) as error:
+            command()
+        assert error.value.facts["column"] == "n"
+    assert world.version == version
+
+
+def test_by_default_a_user_may_give_values_but_not_change_them(tmp_path: Path) -> None:
+    world = created(tmp_path, explicit=True)
+    world.append({"id": 1, "x": 1, "n": 70})
+    world.append({"id": 2, "x": 1})
+    assert numbers(world) == {1: 70, 2: 1}
+    with pytest.raises(errors.IdentityColumnGiven):
+        world.update("id = 1", n=5)
