@@ -28,6 +28,7 @@ from anabranch.protocol.schema import Struct
 from anabranch.transaction.commit import commit
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, patience_for
+from anabranch.transaction.phases import undisturbed
 
 _ATTEMPTS = 1_000
 
@@ -108,7 +109,8 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, chance: C
         ranges = _ranges(snapshot, columns, count)
         mine = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, chance)
         try:
-            commit(mine, log, _NoRows(), patience_for(blind=False), chance)
+            with undisturbed():  # the phases that others wait for are those of the command
+                commit(mine, log, _NoRows(), patience_for(blind=False), chance)
             return ranges
         except (MetadataChangedException, ProtocolChangedException):
             if not left:

@@ -101,8 +101,8 @@ def _marked(field: Field, mark: int | None) -> Field:
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
-    """Whether nothing but marks of identity columns differs."""
-    return before == after or _unmarked(before) == _unmarked(after)
+    """Whether marks of identity columns differ, and nothing else."""
+    return before != after and _unmarked(before) == _unmarked(after)
 
 
 def _unmarked(metadata: Metadata) -> Metadata:

@@ -142,8 +142,9 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
 
 
 def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows, and changed some by what it read."""
-    return not is_blind_append(winner) and (len(winner.adds) > 0 or len(winner.removes) > 0 or winner.has_change_feed)
+    """Whether a winner may have read rows; one that only reserved identity values has not."""
+    reserved = winner.head.metadata is not None and len(winner.adds) == 0 and len(winner.removes) == 0
+    return not reserved and not is_blind_append(winner)
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:

@@ -81,6 +81,14 @@ def test_the_range_is_committed_before_its_values_are_used(world: World) -> None
     assert world.version == 2
 
 
+@pytest.mark.parametrize("phase", ["checked", "put", "committed"])
+def test_the_phases_of_a_command_are_its_own_and_not_those_of_its_reservation(world: World, phase: str) -> None:
+    seen: list[int] = []
+    with at_phase(phase, lambda: seen.append(world.version)):
+        world.append({"id": 1, "x": 1})
+    assert seen == [2 if phase == "committed" else 1]
+
+
 def test_a_writer_that_fails_leaves_a_gap(world: World) -> None:
     class Stop(Exception):
         pass
