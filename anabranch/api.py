@@ -14,8 +14,9 @@ from anabranch.commands.describe import history as describe_history
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
+from anabranch.commands.rules import Texts
 from anabranch.errors import InvalidCondition
-from anabranch.sql import Context, condition
+from anabranch.sql import Context, condition, exact_literal, exact_predicate
 
 __all__ = ["append", "check", "files", "history"]
 
@@ -51,6 +52,8 @@ def append(
 
     Raises:
         SchemaMismatch: a column does not fit the table; nothing was written.
+        RowViolation: a row breaks a rule of the table, such as a CHECK constraint; nothing was written.
+        NotBuilt: the table has a rule that only Spark can hold; nothing was written.
         ConcurrentTransactionException: the same application wrote meanwhile; run it again.
         CommitOutcomeUnknown: the store never answered.
 
@@ -60,7 +63,8 @@ def append(
     """
     columns = None if partition_by is None else tuple(partition_by)
     txn = application(txn_app_id, txn_version)
-    return Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn).run(rows).version
+    command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn)
+    return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
 
 
 def files(

@@ -8,10 +8,13 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from anabranch.errors import InvalidOption
+from anabranch.commands.opening import Location
+from anabranch.errors import InvalidCondition, InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.rules import rules_of
+from anabranch.protocol.schema import Struct, schema_json
 from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
 
@@ -54,3 +57,19 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
     return Context(table, schema, now, zone, engine.are_builtin)
+
+
+def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, engine: SparkEngine) -> None:
+    """Hold that the rules of a table to be made can be held in every row.
+
+    Raises:
+        InvalidCondition: an expression does not fit the columns, or depends on more than its row.
+        NotBuilt: one holds a subquery.
+    """
+    rules = rules_of(Metadata("", schema_json(schema), configuration=properties))
+    context = context_for(str(table), schema, engine)
+    for text in (*(each.expression for each in rules.generated), *(each.expression for each in rules.checks)):
+        if assignment(text, context) != text:
+            reason = "its value would change with the clock."
+            raise InvalidCondition(expression=text, table=str(table), reason=reason)
+    engine.check_rules(schema, rules, str(table))

@@ -26,7 +26,10 @@
     │   ├── UnsupportedType
     │   ├── InvalidProperty
     │   ├── InvalidOption
-    │   ├── NotNullViolated
+    │   ├── RowViolation
+    │   │   ├── NotNullViolated
+    │   │   ├── CheckConstraintViolated
+    │   │   └── LengthExceeded
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
@@ -53,84 +56,11 @@ finds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-try:
-    from pyspark.errors import AnalysisException as _InputBase
-    from pyspark.errors import PySparkException as _Base
-except ImportError:  # log tools work without PySpark
-    _Base = Exception  # type: ignore[assignment, misc]
-    _InputBase = Exception  # type: ignore[assignment, misc]
-
-try:
-    import delta.exceptions as _delta
-except Exception:  # not there, another package of that name, or one for another PySpark; it only adds base classes
-    _delta = None
-
-
-def _twin(name: str) -> type:
-    """Delta's own class of this name, or one that adds nothing."""
-    return getattr(_delta, name, None) or type("_NoBase", (), {})
-
-
-class _Facts(dict[str, Any]):
-    """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
-
-    def __missing__(self, key: str) -> str:
-        return "unknown"
-
-
-class AnabranchError(_Base):
-    """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
-
-    Example:
-        >>> try:
-        ...     anabranch.history("/no/such/table")
-        ... except anabranch.errors.AnabranchError as error:
-        ...     error.condition, error.facts["table"]
-    """
-
-    condition = "ANABRANCH_ERROR"
-    sql_state = "58000"
-    retryable = False
-    template = "Anabranch failed."
-
-    def __init__(self, **facts: Any) -> None:
-        self.facts: Mapping[str, Any] = dict(facts)
-        self.message = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
-        super().__init__(self.message)
-
-    def __getattr__(self, name: str) -> Any:
-        facts = self.__dict__.get("facts", {})
-        if name in facts:
-            return facts[name]
-        raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
-
-    def __str__(self) -> str:
-        return self.message
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.message!r})"
-
-    def __reduce__(self) -> Any:
-        return partial(type(self), **self.facts), ()
-
-    def getCondition(self) -> str:
-        """The stable name of this condition, as PySpark's errors give theirs."""
-        return self.condition
-
-    getErrorClass = getCondition
-
-    def getSqlState(self) -> str:
-        """The SQLSTATE of this condition."""
-        return self.sql_state
-
-    def getMessageParameters(self) -> dict[str, str]:
-        """The facts as text."""
-        return {name: str(value) for name, value in self.facts.items()}
-
+from anabranch.root import AnabranchError as AnabranchError
+from anabranch.root import InputBase as _InputBase
+from anabranch.root import twin as _twin
 
 # -- names and bytes ---------------------------------------------------------------------------------------------------
 
@@ -324,12 +254,53 @@ class InvalidOption(InputError):
     template = "The option {option} cannot be {value}: {reason}"
 
 
-class NotNullViolated(InputError):
+class RowViolation(InputError):
+    """A row to be written breaks a rule of the table; nothing was committed.
+
+    ``values`` are those of a row that breaks it, as texts by column, None for NULL; ``row`` is the same as a text.
+    """
+
+    condition = "ROW_VIOLATES_RULE"
+    sql_state = "23000"
+    template = "A row to write to the table at {table} breaks one of its rules: {row}. Nothing was committed."
+
+    def __init__(self, **facts: Any) -> None:
+        values = facts.get("values") or {}
+        shown = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in values.items())
+        super().__init__(**{"values": values, "row": shown or "unknown", **facts})
+
+
+class NotNullViolated(RowViolation):
     """NULL was written into a column that is declared NOT NULL."""
 
     condition = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
     sql_state = "23502"
-    template = "Column {column} of the table at {table} is NOT NULL, but {count} of the rows to write hold NULL there."
+    template = (
+        "Column {column} of the table at {table} is NOT NULL, but a row to write holds NULL there ({row}). "
+        "Nothing was committed."
+    )
+
+
+class CheckConstraintViolated(RowViolation):
+    """A row is not one for which a CHECK constraint of the table is TRUE; NULL is not TRUE."""
+
+    condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    sql_state = "23001"
+    template = (
+        "CHECK constraint {constraint} ({expression}) of the table at {table} is violated by a row with {row}. "
+        "Nothing was committed."
+    )
+
+
+class LengthExceeded(RowViolation):
+    """A text is longer than its column's ``char(n)`` or ``varchar(n)``, blanks at its end apart."""
+
+    condition = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    sql_state = "22001"
+    template = (
+        "Column {column} of the table at {table} takes texts of the length of {limit}, but a row to write is longer "
+        "({row}). Nothing was committed."
+    )
 
 
 class AppendOnlyTable(InputError):

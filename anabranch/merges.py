@@ -100,13 +100,14 @@ class DeltaMergeBuilder:
 
         Args:
             condition: SQL text or a Column over the source; None: always.
-            values: column -> SQL text or a Column over the source; columns that are not named become NULL.
+            values: column -> SQL text or a Column over the source; a column that is not named has its default value,
+                else NULL, and a generated one is computed.
         """
         return self._with("not matched", "insert", *_arguments("values", condition, values), option="values")
 
     def whenNotMatchedInsertAll(self, condition: Condition = None) -> DeltaMergeBuilder:
         """Insert the source's columns of the table's names; others of the source are ignored."""
-        return self._with("not matched", "insert", condition, None)
+        return self._with("not matched", "insert", condition, None, option="values")
 
     def whenNotMatchedBySourceUpdate(
         self, condition: Condition | Values = None, set: Values = None

@@ -20,13 +20,14 @@ from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.update import Update
-from anabranch.conditions import understood, understood_values
+from anabranch.conditions import check_rules, understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.rules import GENERATION
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.types import parse_type, schema_of
+from anabranch.spark.types import declared, parse_type
 
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder"]
 
@@ -247,11 +248,16 @@ class DeltaTableBuilder:
         generatedByDefaultAs: Any = None,
         comment: str | None = None,
     ) -> DeltaTableBuilder:
-        """One more column; ``dataType`` is a Spark type or its SQL name."""
-        if generatedAlwaysAs is not None or generatedByDefaultAs is not None:
-            raise NotBuilt(what="a generated or identity column", instead="Add a plain column.")
+        """One more column; ``dataType`` is a Spark type or its SQL name.
+
+        Args:
+            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row.
+        """
+        if generatedByDefaultAs is not None or not isinstance(generatedAlwaysAs, str | None):
+            raise NotBuilt(what="an identity column", instead="Add a plain column.")
         type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
-        metadata = {} if comment is None else {"comment": comment}
+        known = {"comment": comment, GENERATION: generatedAlwaysAs}
+        metadata = {key: value for key, value in known.items() if value is not None}
         return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
@@ -275,11 +281,13 @@ class DeltaTableBuilder:
 
         Raises:
             TableAlreadyExists: there is one, and this is not ``createIfNotExists``.
+            InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
             ProtocolChangedException: another writer created it meanwhile.
         """
         if self.path is None:
             raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
-        schema = schema_of(StructType(list(self.columns)))
+        schema = declared(StructType(list(self.columns)))
+        check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
         new = NewTable(schema, self.partitions, self.properties, description=self.description)
         Create(self.path, new, if_not_exists=self.if_not_exists).run()
         return DeltaTable.forPath(self.spark, self.path)

@@ -19,13 +19,15 @@ import pyarrow.parquet as pq
 from anabranch.commands.identity import reserve, to_generate
 from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.staging import describe_file, remove
 from anabranch.commands.write import all_nullable
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.partitions import hive_segment, write_value
-from anabranch.protocol.schema import Field, Struct, arrow_type, from_arrow, upcastable
+from anabranch.protocol.rules import Rules, rules_of
+from anabranch.protocol.schema import DataType, Field, Struct, arrow_type, from_arrow, upcastable
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
@@ -49,13 +51,20 @@ class Append:
     user_metadata: str | None = None
     txn: AppTransaction | None = None
 
-    def run(self, rows: Any, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
+    def run(
+        self, rows: Any, *, texts: Texts = UNREAD, patience: Patience | None = None, chance: Chance | None = None
+    ) -> Committed:
         """Run it; returns the version at which the rows stand.
 
         Where ``txn`` was committed before nothing is done, in no attempts, and that is the newest version.
 
+        Args:
+            texts: how the SQL in the table's rules is read.
+
         Raises:
             SchemaMismatch: a column does not fit the table.
+            RowViolation: a row breaks a rule of the table.
+            NotBuilt: the table has a rule that only Spark can hold.
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
@@ -67,7 +76,7 @@ class Append:
             mode="append",
             new=NewTable(lambda: all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
             stage=lambda metadata: files.write(
-                fitted(log.table, files.numbered(table, metadata), metadata.schema), metadata
+                _obedient(log.table, files.numbered(table, metadata), metadata, texts), metadata
             ),
             discard=files.discard,
             finish=lambda: None,
@@ -165,8 +174,24 @@ def _built(build: Any) -> pa.Table:
         raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({error}).") from None
 
 
-def fitted(table: str, rows: pa.Table, schema: Struct) -> pa.Table:
-    """The rows under the table's columns, in its order and types.
+def _obedient(table: str, rows: pa.Table, metadata: Metadata, texts: Texts) -> pa.Table:
+    return fitted_to_rules(table, rows, metadata.schema, rules_of(metadata), texts)
+
+
+def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:
+    """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
+
+    Raises:
+        SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can hold one.
+    """
+    there = {name.lower() for name in rows.column_names}
+    absent = [name for name in schema.names if name.lower() not in there]
+    defaults = default_scalars(table, schema, rules, absent, texts)
+    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, texts)
+
+
+def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
+    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL.
 
     Raises:
         SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
@@ -181,19 +206,27 @@ def fitted(table: str, rows: pa.Table, schema: Struct) -> pa.Table:
         if by_name.setdefault(name.lower(), i) != i:
             reason = "the rows have two columns of this name (case does not count)"
             raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
-    arrays = [_fitted_column(table, rows, by_name.get(each.name.lower()), each) for each in schema.fields]
+    given = defaults or {}
+    arrays = [
+        pa.repeat(given[each.name], len(rows))
+        if each.name in given
+        else _fitted_column(table, rows, by_name.get(each.name.lower()), each)
+        for each in schema.fields
+    ]
     return pa.Table.from_arrays(arrays, names=list(schema.names))
 
 
 def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
-    wanted = arrow_type(target.type)
+    # Whether something inside is NULL is for the table's rules to say, of each row.
+    kind = _loose(target.type)
+    wanted = arrow_type(kind)
     if position is None:
         return pa.nulls(len(rows), wanted)
     column = rows.column(position)
     if column.type == wanted or pa.types.is_null(column.type):
         return column.cast(wanted)
     found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    if not (upcastable(found, target.type) or (found in _INTEGERS and target.type in _INTEGERS)):
+    if not (upcastable(_loose(found), kind) or (found in _INTEGERS and target.type in _INTEGERS)):
         raise SchemaMismatch(
             table=table, column=target.name, reason="the types differ", expected=target.type, found=found
         )
@@ -203,6 +236,11 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
         raise SchemaMismatch(
             table=table, column=target.name, reason=str(error), expected=target.type, found=found
         ) from None
+
+
+def _loose(kind: DataType) -> DataType:
+    """The type with NULL allowed everywhere inside."""
+    return all_nullable(Struct((Field("", kind),))).fields[0].type
 
 
 def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:

@@ -1,7 +1,8 @@
 """What a command asks of the engine that knows rows.
 
 An engine finds rows, and writes Parquet files into a folder of the table that nobody else uses; it decides nothing
-and commits nothing. ``anabranch.spark.engine.SparkEngine`` is one.
+and commits nothing. What it writes obeys the rules of the table (`FileSet.rules`), rows that are only copied apart.
+``anabranch.spark.engine.SparkEngine`` is one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
 
 
@@ -37,11 +39,20 @@ class Engine(Protocol):
         """
         ...
 
-    def write(self, source: Any, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str) -> None:
-        """Write the source's rows below ``root/folder``, fitted to the schema.
+    def write(
+        self,
+        source: Any,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
+    ) -> None:
+        """Write the source's rows below ``root/folder``, fitted to the schema, as the table's rules want them.
 
         Raises:
             SchemaMismatch: a column does not fit.
+            RowViolation: a row breaks a rule.
         """
         ...
 

@@ -214,7 +214,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         isolation=properties.isolation_level,
         resolution=properties.conflict_resolution,
         metadata=metadata,
-        protocol=protocol_for(metadata.schema, vectors=properties.vectors),
+        protocol=protocol_for(metadata, vectors=properties.vectors),
         user_metadata=insert.user_metadata,
     )
 

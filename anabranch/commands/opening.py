@@ -13,6 +13,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.rules import rules_of
 from anabranch.protocol.stats import num_records
 from anabranch.storage import open_store
 
@@ -37,8 +38,15 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
         CorruptVector: a vector is damaged.
     """
     files = snapshot.files if files is None else files
-    vectors = vectors_of(snapshot.store, files)
-    return FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, vectors, snapshot.version)
+    return FileSet(
+        snapshot.table,
+        snapshot.schema,
+        snapshot.partition_columns,
+        files,
+        vectors_of(snapshot.store, files),
+        rules_of(snapshot.metadata),
+        snapshot.version,
+    )
 
 
 def only(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:

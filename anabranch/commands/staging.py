@@ -19,13 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.errors import NotBuilt, NotNullViolated, StoreError
+from anabranch.errors import NotNullViolated, StoreError
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.footers import footer_stats
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.protocol.paths import encode
 from anabranch.protocol.properties import Properties
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema import Field
 from anabranch.storage.contract import Entry, Store
 
 _logger = logging.getLogger(__name__)
@@ -184,27 +184,23 @@ def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[
 
 
 def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:
-    """Hold NOT NULL on the top level by what the footer says; deeper down it is refused.
+    """Hold NOT NULL by what the footer says, whatever an engine did; inside nested columns a footer says nothing.
 
     Raises:
         NotNullViolated: a NOT NULL column holds a NULL.
-        NotBuilt: NOT NULL is declared inside a nested column.
     """
     for field in metadata.schema.fields:
-        if _nested_not_null(field.type):
-            raise NotBuilt(
-                what=f"NOT NULL inside the nested column {field.name}", instead="Declare the inner fields nullable."
-            )
         count = 0 if field.nullable else _nulls(field, metadata, values, footer)
         if count:
-            raise NotNullViolated(table=table, column=field.name, count=count)
+            row = f"it is NULL in {count} of them"
+            raise NotNullViolated(table=table, column=field.name, count=count, row=row)
 
 
 def _nulls(field: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
     if field.name in metadata.partition_columns:
         return int(footer.num_rows) if values.get(field.name) is None else 0
     if not isinstance(field.type, str):
-        raise NotBuilt(what=f"NOT NULL on the nested column {field.name}", instead="Declare the column nullable.")
+        return 0
     chunks = [
         group.column(i).statistics
         for group in (footer.row_group(g) for g in range(footer.num_row_groups))
@@ -214,13 +210,3 @@ def _nulls(field: Field, metadata: Metadata, values: dict[str, str | None], foot
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all
     return sum(chunk.null_count if chunk is not None and chunk.has_null_count else 1 for chunk in chunks)
-
-
-def _nested_not_null(type_: DataType) -> bool:
-    if isinstance(type_, Struct):
-        return any(not field.nullable or _nested_not_null(field.type) for field in type_.fields)
-    if isinstance(type_, Array):
-        return not type_.contains_null or _nested_not_null(type_.element)
-    if isinstance(type_, Map):
-        return not type_.value_contains_null or _nested_not_null(type_.key) or _nested_not_null(type_.value)
-    return False

@@ -31,6 +31,7 @@ from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.identity import identities
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Array, DataType, Map, Struct
 from anabranch.protocol.skipping import must_match
 from anabranch.protocol.stats import num_records
@@ -156,7 +157,8 @@ class _Jobs:
         staging = self._staging = Staging(self._log.store, str(self._chance.new_id()))
         staging.start()
         source = self._with_identities(engine, source, metadata, staging)
-        engine.write(source, metadata.schema, metadata.partition_columns, self._log.table, staging.folder)
+        schema, columns = metadata.schema, metadata.partition_columns
+        engine.write(source, schema, columns, self._log.table, staging.folder, rules_of(metadata))
         adds = staging.collect(metadata)
         if self._where is not None:
             check_selected(adds, metadata, self._where, self._log.table, engine)

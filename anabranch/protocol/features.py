@@ -9,11 +9,13 @@ metadata uses it). A feature whose listing alone binds a writer is refused when 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from anabranch.errors import UnsupportedFeature
+from anabranch.protocol import rules
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 
@@ -46,9 +48,13 @@ _IMPLIED_BY_WRITER = {
     5: {"columnMapping"},
     6: {"identityColumns"},
 }
-_HONOURED_WHEN_ACTIVE = frozenset(
-    {DELETION_VECTORS, TIMESTAMP_NTZ, "identityColumns", "appendOnly", "vacuumProtocolCheck", "domainMetadata"}
+_LENGTHS = "char / varchar length"
+_RULES = frozenset({"invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults", "identityColumns"})
+_HONOURED_WHEN_ACTIVE = (
+    frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "appendOnly", "vacuumProtocolCheck", "domainMetadata", _LENGTHS})
+    | _RULES
 )
+"""What `anabranch.protocol.rules` knows of them: rules of top-level columns, and invariants of members of structs."""
 _ONLY_CHANGES = frozenset({"changeDataFeed"})
 """Active features that bind a writer who changes rows, but not one who only adds some."""
 
@@ -60,11 +66,11 @@ _BY_FLAG = {
     "inCommitTimestamp": "delta.enableInCommitTimestamps",
 }
 _BY_COLUMN = {
-    "generatedColumns": "delta.generationExpression",
+    "generatedColumns": rules.GENERATION,
     "identityColumns": "delta.identity.start",
-    "invariants": "delta.invariants",
-    "allowColumnDefaults": "CURRENT_DEFAULT",
-    "char / varchar length": "__CHAR_VARCHAR_TYPE_STRING",
+    "invariants": rules.INVARIANT,
+    "allowColumnDefaults": rules.DEFAULT,
+    _LENGTHS: rules.LENGTH,
 }
 
 
@@ -90,9 +96,9 @@ def active(metadata: Metadata) -> frozenset[str]:
     """The features that this metadata really uses."""
     configuration = metadata.configuration
     names = {feature for feature, key in _BY_FLAG.items() if configuration.get(key, "").lower() == "true"}
-    in_columns, by_types = _asked_by(metadata.schema_string)
+    in_columns, _, by_types = _asked_by(metadata.schema_string)
     names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
-    if any(key.startswith("delta.constraints.") for key in configuration):
+    if any(map(rules.is_constraint, configuration)):
         names.add("checkConstraints")
     if configuration.get("delta.columnMapping.mode", "none").lower() != "none":
         names.add("columnMapping")
@@ -100,10 +106,16 @@ def active(metadata: Metadata) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns
-def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The keys in the metadata of a schema's columns, and the features that their types ask for."""
+def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The keys in the metadata of a schema's columns, those of them that stand too deep to be held here, and the
+    features that the types ask for.
+    """
     schema = parse_schema(schema_string)
-    return frozenset(key for field in _fields(schema) for key in field.metadata), required_by_types(schema)
+    deep = Counter(key for field in _fields(schema) for key in field.metadata)
+    deep.subtract(key for field in schema for key in field.metadata)
+    deep.subtract(rules.INVARIANT for field in _members(schema) if rules.INVARIANT in field.metadata)
+    keys = frozenset(key for field in _fields(schema) for key in field.metadata)
+    return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
 
 
 def required_by_types(schema: Struct) -> frozenset[str]:
@@ -138,14 +150,23 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
     spared = _HONOURED_WHEN_ACTIVE | (frozenset() if changes_rows else _ONLY_CHANGES)
     _refuse(table, "writer", active(metadata) - spared)
+    _, deep, _ = _asked_by(metadata.schema_string)
+    inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
+    _refuse(table, "writer", inside)
 
 
-def protocol_for(schema: Struct, *, vectors: bool) -> Protocol:
-    """The least protocol for a new table of these columns, as delta-spark 4 would choose it."""
-    needed = required_by_types(schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
-    if not needed:
-        return Protocol(min_reader=1, min_writer=2)
-    return Protocol(3, 7, frozenset(needed), frozenset(needed | {"appendOnly", "invariants"}))
+def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
+    """The least protocol for a new table, as delta-spark 4 chooses it: an old version where that says exactly what is
+    needed, else features by name.
+    """
+    by_name = required_by_types(metadata.schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
+    writers = frozenset({"appendOnly", "invariants"}) | by_name | (active(metadata) & _RULES)
+    if by_name:
+        return Protocol(3, 7, by_name, writers)
+    for version in (2, 3, 4):
+        if writer_features(Protocol(1, version)) == writers:
+            return Protocol(min_reader=1, min_writer=version)
+    return Protocol(1, 7, None, writers)
 
 
 def _refuse(table: str, kind: str, features: frozenset[str]) -> None:
@@ -160,6 +181,14 @@ def _fields(type_: DataType) -> Iterator[Field]:
             yield from _fields(field.type)
     for part in _parts(type_):
         yield from _fields(part)
+
+
+def _members(schema: Struct) -> Iterator[Field]:
+    """The members of structs that stand in no array and no map."""
+    for field in schema:
+        if isinstance(field.type, Struct):
+            yield from field.type
+            yield from _members(field.type)
 
 
 def _type_names(type_: DataType) -> Iterator[str]:

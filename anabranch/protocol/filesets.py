@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
 
 Marks = Mapping[str, BitMap64]
@@ -37,7 +38,8 @@ class FileSet:
     """Files to read: where, of what columns, and which of their rows are already deleted.
 
     ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
-    them that has a deletion vector, the deleted positions. ``version`` is the one whose rows they are, if it is known.
+    them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
+    ``version`` is the one whose rows they are, if it is known.
     """
 
     root: str
@@ -45,6 +47,7 @@ class FileSet:
     partition_columns: tuple[str, ...]
     files: pa.Table
     vectors: Marks
+    rules: Rules = NONE
     version: int | None = None
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:

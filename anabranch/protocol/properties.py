@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import InvalidProperty
+from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
@@ -165,7 +166,18 @@ def validate(configuration: Mapping[str, str]) -> None:
             raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
         if key in _KNOWN:
             Properties(configuration)[key]
+        elif is_constraint(key):
+            _check_constraint(key, value)
         elif key.lower().startswith(("delta.", "anabranch.")):
             meant = next((known for known in _KNOWN if known.lower() == key.lower()), None)
             said = f"it is spelled {meant}." if meant else "this version of Anabranch does not honour it."
             raise InvalidProperty(property=key, value=value, reason=said)
+
+
+def _check_constraint(key: str, value: str) -> None:
+    if not key.startswith(CONSTRAINT_PREFIX) or len(key) == len(CONSTRAINT_PREFIX) or key != key.lower():
+        raise InvalidProperty(
+            property=key, value=value, reason=f"it is spelled {CONSTRAINT_PREFIX}name, in lower case."
+        )
+    if not value.strip():
+        raise InvalidProperty(property=key, value=value, reason="it takes a condition in SQL.")

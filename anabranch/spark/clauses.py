@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition
-from anabranch.protocol.merges import Clause, Matching, Reserved, SourceColumn, When
+from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
@@ -167,6 +167,12 @@ def numbered(matching: Matching, when: When) -> Numbered:
 def updating(matching: Matching) -> tuple[int, ...]:
     """The numbers of the clauses that update."""
     return tuple(i for i, each in enumerate(matching.clauses) if each.action == "update")
+
+
+def columns_set(matching: Matching, schema: Struct, action: Action) -> dict[int, frozenset[str]]:
+    """By the number of each clause that does this, the columns that it names."""
+    clauses = [(i, each) for i, each in enumerate(matching.clauses) if each.action == action]
+    return {i: frozenset(schema.field(name).name for name in each.values) for i, each in clauses}
 
 
 def of_side(alias: str, name: str) -> Column:

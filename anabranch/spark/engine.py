@@ -17,11 +17,13 @@ from pyspark.sql import functions as F
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
 from anabranch.spark import addresses, merge, numbers, origins, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
+from anabranch.spark.rules import check_expressions
 from anabranch.spark.scan import scan
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -50,9 +52,17 @@ class SparkEngine:
         """See `anabranch.spark.write.rewrite`."""
         write.rewrite(self.spark, files, marks, assignments, folder)
 
-    def write(self, source: Any, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str) -> None:
+    def write(
+        self,
+        source: Any,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
+    ) -> None:
         """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
-        write.write(self.spark, self._frame(source), schema, partition_columns, root, folder)
+        write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge.Held:
         """See `anabranch.spark.merge.hold`; the source is a DataFrame or an Arrow table."""
@@ -75,6 +85,10 @@ class SparkEngine:
     ) -> None:
         """See `anabranch.spark.merge.write_inserts`."""
         merge.write_inserts(self.spark, files, matching, held, joined, folder)
+
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """See `anabranch.spark.rules.check_expressions`."""
+        check_expressions(self.spark, schema, rules, table)
 
     def alias(self, source: Any) -> str | None:
         """See `anabranch.spark.merge.alias_of`; an Arrow table has none."""

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, MissingDataFile
+from anabranch.spark.violations import violation_in
 
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 # Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
@@ -31,6 +32,7 @@ def reported(expression: str, table: str) -> Iterator[None]:
         MissingDataFile: a file is not there.
         InvalidCondition: the expression does not parse or does not fit the columns.
         ExecutionFailed: it cannot be evaluated on some row.
+        RowViolation: a row breaks a rule of the table.
     """
     try:
         yield
@@ -41,6 +43,8 @@ def reported(expression: str, table: str) -> Iterator[None]:
             raise MissingDataFile(table=table, file=_path_in(error), reason="is not there") from None
         raise InvalidCondition(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
+        if (violation := violation_in(str(error), table)) is not None:
+            raise violation from None
         raise ExecutionFailed(what=expression, reason=reason_of(error)) from None
 
 

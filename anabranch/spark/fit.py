@@ -11,21 +11,52 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, decimal_of, upcastable
+from anabranch.spark.failures import reported
+from anabranch.spark.lengths import limited
 from anabranch.spark.types import column, delta_type, is_void, spark_type
 
 _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def fitted(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
-    """Rows with exactly the columns of a schema, in its order: matched by name whatever the case, null where absent.
+def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
+    """Rows with exactly the columns of a schema, in its order: matched by name whatever the case.
+
+    A column that is absent has its default value, or else NULL; a generated one is NULL for now.
 
     Raises:
         SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
     """
-    given = _by_folded_name(rows, schema, table)
-    return rows.select(*[_fitted(field, given.get(field.name.lower()), table) for field in schema])
+    given, generated = _by_folded_name(rows, schema, table), {each.column for each in rules.generated}
+    found = []
+    for field in schema:
+        there = given.get(field.name.lower())
+        if there is None and (field.name in rules.defaults or field.name in generated):
+            found.append(default_value(rows, field, rules, table).alias(field.name))
+        else:
+            found.append(_fitted(field, there, table))
+    return rows.select(*found)
+
+
+def given_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
+    """The columns of a schema that rows have, in its spelling."""
+    return frozenset(field.name for name in rows.columns if (field := schema.find(name)) is not None)
+
+
+def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Column:
+    """The value of a column that rows lack: its default, or NULL.
+
+    Raises:
+        InvalidCondition: the default is not a value. SchemaMismatch: no value of its type fits the column.
+    """
+    text = rules.defaults.get(field.name)
+    if text is None:
+        return F.lit(None).cast(spark_type(field.type))
+    with reported(f"{field.name} DEFAULT {text}", table):
+        value = F.expr(text)
+        return assigned(field, value, rows.limit(0).select(value.alias("value")).schema[0].dataType, table)
 
 
 def assigned(field: Field, value: Column, found: T.DataType, table: str) -> Column:
@@ -34,6 +65,10 @@ def assigned(field: Field, value: Column, found: T.DataType, table: str) -> Colu
     Raises:
         SchemaMismatch: no value of that type could fit.
     """
+    return limited(field, _cast(field, value, found, table))
+
+
+def _cast(field: Field, value: Column, found: T.DataType, table: str) -> Column:
     target = spark_type(field.type)
     if is_void(found):
         return value.cast(target)
@@ -68,7 +103,7 @@ def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
         return F.lit(None).cast(target).alias(field.name)
     if not _goes_up(delta_type(given.dataType, given.name), field.type):
         raise _mismatch(field, table, given.dataType, "the types differ.")
-    return column(given.name).cast(target).alias(field.name)
+    return limited(field, column(given.name).cast(target)).alias(field.name)
 
 
 def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:

@@ -9,7 +9,7 @@ does not hold. The rows that a clause acts on, their number and their new images
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -24,17 +24,19 @@ from pyspark.sql import types as T
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column, by_key, keys_of
-from anabranch.spark.clauses import Decider, Names, Numbered, explained, numbered, of_side, updating
+from anabranch.spark.clauses import Decider, Names, Numbered, columns_set, explained, numbered, of_side, updating
 from anabranch.spark.failures import reported
+from anabranch.spark.fit import default_value
 from anabranch.spark.numbers import counted
 from anabranch.spark.opened import address_of
 from anabranch.spark.origins import printed_plan
 from anabranch.spark.positions import rows_of
+from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import keep, kept, size_of
-from anabranch.spark.types import column
+from anabranch.spark.types import column, free_name
 from anabranch.spark.write import gathered, write_files
 
 BROADCAST_BYTES = 64 << 20
@@ -63,13 +65,13 @@ class Changes:
     """Where a join's outcome lies: a row for each pair that matched, and for each row changed because it did not.
 
     Attributes:
-        url: the folder. schema: address, source row, acting clause, new image. updating: the numbers of the clauses
-        that update.
+        url: the folder. schema: address, source row, acting clause, new image. updates: by the number of a clause that
+        updates, the columns that it sets.
     """
 
     url: str
     schema: T.StructType
-    updating: tuple[int, ...]
+    updates: Mapping[int, frozenset[str]]
 
 
 def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
@@ -109,18 +111,24 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
-        changes = Changes(url, rows.schema, updating(matching))
+        changes = Changes(url, rows.schema, columns_set(matching, files.schema, "update"))
         return _found(kept(spark, [url], rows.schema), changes, files, matching)
 
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> None:
-    """Write the new images of the rows that a join found to be updated below ``folder``; nothing is evaluated again."""
+    """Write the new images of the rows that a join found to be updated below ``folder``; no clause is evaluated again.
+
+    Raises:
+        RowViolation: a new image breaks a rule of the table.
+    """
     count, changes = joined.updated + joined.updated_alone, joined.handle
     if not count:
         return
     with reported("the rows that MERGE updates", files.root):
-        rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updating))
-        images = rows.select(*[F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)])
+        rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
+        acting = free_name("__anabranch_clause", files.schema.names)
+        named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
+        images = _obeying(rows.select(*named, F.col("clause").alias(acting)), files, changes.updates, acting)
         write_files(spark, gathered(images, count), files.schema, files.partition_columns, files.root, folder)
 
 
@@ -132,6 +140,7 @@ def write_inserts(
     Raises:
         InvalidCondition, SchemaMismatch: an expression does not fit the source's columns.
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
+        RowViolation: a new row breaks a rule of the table.
     """
     clauses = numbered(matching, "not matched")
     if not clauses:
@@ -141,9 +150,16 @@ def write_inserts(
     rows = _unmatched(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
         rows = rows.withColumn(names.place, counted(source, names.number))
-    decided = decider.decide(rows, clauses, F.lit(True)).filter(column(names.clause).isNotNull())
+
+    def default(field: Field) -> Column:
+        return default_value(rows, field, files.rules, files.root)
+
+    decided = decider.decide(rows, clauses, F.lit(True), default).filter(column(names.clause).isNotNull())
     with explained("the rows that MERGE inserts", files.root):
-        images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__))
+        acting = column(names.clause)
+        images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
+        inserts = columns_set(matching, files.schema, "insert")
+        images = _obeying(images, files, inserts, names.clause, new=True)
         write_files(spark, gathered(images, held.rows), files.schema, files.partition_columns, files.root, folder)
 
 
@@ -159,6 +175,14 @@ def alias_of(rows: DataFrame) -> str | None:
         if not node.startswith(_KEEPS_NAMES):
             return None
     return None
+
+
+def _obeying(
+    images: DataFrame, files: FileSet, clauses: Mapping[int, frozenset[str]], acting: str, *, new: bool = False
+) -> DataFrame:
+    """The images as the table's rules want them, by what the clause that made each of them sets."""
+    writings = [Writing(column(acting) == i, given, new) for i, given in clauses.items()]
+    return obeying(images, files.schema, files.rules, writings, files.root)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Knows how Spark quotes names and which of its types Delta can hold. Knows nothin
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
+from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, decimal_of, from_arrow, to_arrow
 
 _SPARK_TYPES: dict[str, T.DataType] = {
@@ -32,6 +34,8 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
 }
+_RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH})
+"""What the metadata of a declared column says to writers."""
 _DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
 
 
@@ -134,6 +138,36 @@ def describe(rows: DataFrame) -> Struct:
 def schema_of(columns: T.StructType) -> Struct:
     """As `describe`, for a Spark schema, such as the columns that a builder was given."""
     return _struct(columns, "")
+
+
+def declared(columns: T.StructType) -> Struct:
+    """As `schema_of`, for columns that a table is declared with: their rules are kept, lengths of texts too.
+
+    Raises:
+        UnsupportedType, InvalidSchema: as for `describe`.
+    """
+    both = zip(schema_of(columns), columns, strict=True)
+    return Struct(tuple(replace(field, metadata={**field.metadata, **_rules_in(spark)}) for field, spark in both))
+
+
+def _rules_in(field: T.StructField) -> dict[str, Any]:
+    """The rules in the metadata of a column, with the lengths that its type says."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key in _RULES}
+    has_lengths = _has_lengths(field.dataType)
+    return {**metadata, LENGTH: field.dataType.simpleString()} if has_lengths else metadata
+
+
+def _has_lengths(data_type: T.DataType) -> bool:
+    match data_type:
+        case T.CharType() | T.VarcharType():
+            return True
+        case T.StructType():
+            return any(_has_lengths(each.dataType) for each in data_type)
+        case T.ArrayType():
+            return _has_lengths(data_type.elementType)
+        case T.MapType():
+            return _has_lengths(data_type.keyType) or _has_lengths(data_type.valueType)
+    return False
 
 
 def delta_type(spark: T.DataType, path: str) -> DataType:

@@ -21,13 +21,15 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import assigned, fitted
+from anabranch.spark.fit import assigned, fitted, given_columns
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
+from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.types import column, free_name
 
@@ -40,7 +42,13 @@ WRITE_OPTIONS = {
 
 
 def write(
-    spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
+    spark: SparkSession,
+    rows: DataFrame,
+    schema: Struct,
+    partition_columns: Sequence[str],
+    root: str,
+    folder: str,
+    rules: Rules = NONE,
 ) -> None:
     """Write rows below ``root/folder``, fitted to a schema.
 
@@ -51,13 +59,17 @@ def write(
         partition_columns: those of its columns that become folders.
         root: URL of the table.
         folder: a folder in it that no other job writes to: two jobs in one folder would delete each other's files.
+        rules: what the table demands of rows.
 
     Raises:
         SchemaMismatch: a column does not fit.
         ExecutionFailed: a row could not be computed.
+        RowViolation: a row breaks a rule.
     """
     with reported("the rows to write", root):
-        write_files(spark, fitted(rows, schema, root), schema, partition_columns, root, folder)
+        whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
+        obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
+        write_files(spark, obedient, schema, partition_columns, root, folder)
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
@@ -74,6 +86,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         InvalidCondition: an assignment does not parse or fit the columns.
         SchemaMismatch: its type does not fit the column's.
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
+        RowViolation: a new image breaks a rule of the table.
     """
     opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
     rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
@@ -102,6 +115,8 @@ def rewrite(
 def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column) -> DataFrame:
     """The rows with the assigned columns new where ``where`` is true, and the columns of the schema only.
 
+    Columns that are generated from assigned ones are new too, and changed rows obey the table's rules.
+
     Raises:
         InvalidCondition, SchemaMismatch: as for `update`.
     """
@@ -113,7 +128,12 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
         valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
         types = valued.schema
     # A column of its own each: what is random must not be evaluated a second time when it is fitted.
-    return valued.select(*[_image(each, new, types, where, files.root).alias(each.name) for each in files.schema])
+    images = [_image(each, new, types, where, files.root).alias(each.name) for each in files.schema]
+    if not files.rules.bind_rows:
+        return valued.select(*images)
+    flag = free_name("__anabranch_changed", files.schema.names)
+    writing = Writing(column(flag), frozenset(assignments))
+    return obeying(valued.select(*images, where.alias(flag)), files.schema, files.rules, [writing], files.root)
 
 
 def _image(field: Field, new: Mapping[str, str], types: T.StructType, where: Column, table: str) -> Column:

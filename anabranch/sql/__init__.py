@@ -12,6 +12,7 @@ from anabranch.errors import NotBuilt
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.sql.columns import check_assigned, column_condition
 from anabranch.sql.context import Context
+from anabranch.sql.exact import exact_literal, exact_predicate
 from anabranch.sql.merges import parameters_of, understood_merge
 from anabranch.sql.sides import Sides, assigned
 from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, mentioned, reads_one_way, tokens_of
@@ -25,6 +26,8 @@ __all__ = [
     "check_assigned",
     "column_condition",
     "condition",
+    "exact_literal",
+    "exact_predicate",
     "parameters_of",
     "understood_merge",
 ]

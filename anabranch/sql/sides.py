@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from anabranch.errors import InvalidOption, NotBuilt, SchemaMismatch, UnknownColumn
 from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
 from anabranch.sql.context import Context
 
@@ -81,15 +82,19 @@ class Sides:
 def assigned(values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context) -> dict[str, Any]:
     """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
 
+    Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated, and in
+    an insert one with a default.
+
     Args:
-        option: what the caller calls the mapping, for messages.
+        option: what the caller calls the mapping: ``values`` for an insert.
 
     Raises:
         UnknownColumn: the table has no such column. SchemaMismatch: ``*`` needs a column that the source lacks.
         InvalidOption: no column is named, or one twice. NotBuilt: a member of a struct is to be set.
     """
     if values is None:
-        return {field.name: _from_source(field, sides, context) for field in sides.table}
+        wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=option == "values")]
+        return {field.name: _from_source(field, sides, context) for field in wanted}
     if not values:
         raise InvalidOption(option=option, value="{}", reason="it names no column.")
     found: dict[str, Any] = {}
@@ -99,6 +104,12 @@ def assigned(values: Mapping[str, Any] | None, option: str, sides: Sides, contex
             raise InvalidOption(option=option, value=key, reason="the column is set twice.")
         found[name] = value
     return found
+
+
+def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
+    """Whether the table gives a column a value that the source lacks."""
+    given = generation_of(field) is not None or (inserts and default_of(field) is not None)
+    return given and sides.source_column(field.name) is None
 
 
 def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:

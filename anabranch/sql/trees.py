@@ -99,9 +99,9 @@ def predicate_of(tree: exp.Expr, context: Context) -> Predicate:
 
 
 def _compare(operator: str, left: exp.Expr, right: exp.Expr, context: Context) -> Predicate:
-    if (name := _column_name(left, context)) is not None and (value := _literal(right, context)) is not None:
+    if (name := _column_name(left, context)) is not None and (value := literal_of(right, context)) is not None:
         return _comparison(name, operator, value[0], context)
-    if (name := _column_name(right, context)) is not None and (value := _literal(left, context)) is not None:
+    if (name := _column_name(right, context)) is not None and (value := literal_of(left, context)) is not None:
         return _comparison(name, _FLIPPED[operator], value[0], context)
     return Unknown()
 
@@ -132,7 +132,7 @@ def _is_null(tree: exp.Is, context: Context) -> Predicate:
 
 
 def _in(tree: exp.In, context: Context) -> Predicate:
-    name, values = _column_name(tree.this, context), [_literal(value, context) for value in tree.expressions]
+    name, values = _column_name(tree.this, context), [literal_of(value, context) for value in tree.expressions]
     if name is None or not values or any(value is None for value in values):
         return Unknown()
     return In(name, tuple(value[0] for value in values if value is not None))
@@ -144,7 +144,7 @@ def _between(tree: exp.Between, context: Context) -> Predicate:
 
 
 def _like(tree: exp.Like, context: Context) -> Predicate:
-    name, pattern = _column_name(tree.this, context), _literal(tree.expression, context)
+    name, pattern = _column_name(tree.this, context), literal_of(tree.expression, context)
     if name is None or pattern is None or not isinstance(pattern[0], str):
         return Unknown()
     prefix = re.fullmatch(r"([^%_\\]+)%", pattern[0])
@@ -159,7 +159,7 @@ def _column_name(tree: exp.Expr, context: Context) -> str | None:
     return found.name if found is not None and isinstance(found.type, str) else None
 
 
-def _literal(tree: exp.Expr, context: Context) -> tuple[Any] | None:
+def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
     """The value of a literal in a tuple of one (it may be NULL), or None where it is none."""
     tree = tree.unnest()
     match tree:
@@ -170,7 +170,7 @@ def _literal(tree: exp.Expr, context: Context) -> tuple[Any] | None:
         case exp.Literal():
             return (str(tree.this),) if tree.is_string else _number(str(tree.this))
         case exp.Neg():
-            inner = _literal(tree.this, context)
+            inner = literal_of(tree.this, context)
             return (-inner[0],) if inner and type(inner[0]) in (int, float, Decimal) else None
         case exp.Cast() if isinstance(tree.this, exp.Literal) and tree.this.is_string:
             return _moment_literal(str(tree.this.this), tree.to.this, context)

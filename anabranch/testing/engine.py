@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.commands.append import fitted, parquet_bytes, partitioned
+from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitioned
+from anabranch.commands.rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.filesets import FileSet, Marks
@@ -26,11 +27,14 @@ from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, Source
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
+from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct, from_arrow, schema_json, to_arrow
+from anabranch.sql import exact_literal, exact_predicate
 from anabranch.storage import Store, open_store
 
 Row = dict[str, Any]
 _READ = b"anabranch.version"
+_TEXTS = Texts(exact_predicate, exact_literal)
 
 
 class ArrowEngine:
@@ -60,30 +64,41 @@ class ArrowEngine:
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """New images of the marked rows."""
-        changed = [
+        changed: list[Row] = [
             _assigned(row, assignments)
             for path, rows in self._rows(files)
             for i, row in rows
             if i in marks.get(path, ())
         ]
+        self._check(files, changed)
         self._put(files, changed, folder)
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """All live rows, the marked ones changed or left out."""
         kept: list[Row] = []
+        changed: list[Row] = []
         for path, rows in self._rows(files):
             for i, row in rows:
                 if i not in marks.get(path, ()):
                     kept.append(row)
                 elif assignments is not None:
-                    kept.append(_assigned(row, assignments))
+                    changed.append(_assigned(row, assignments))
+                    kept.append(changed[-1])
+        self._check(files, changed)
         self._put(files, kept, folder)
 
     def write(
-        self, source: pa.Table, schema: Struct, partition_columns: tuple[str, ...], root: str, folder: str
+        self,
+        source: pa.Table,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
     ) -> None:
         """A table's rows."""
-        self._write(fitted(root, source, schema), schema, partition_columns, open_store(root), folder)
+        rows = fitted_to_rules(root, source, schema, rules, _TEXTS)
+        self._write(rows, schema, partition_columns, open_store(root), folder)
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
         """Rows in memory are kept as they are."""
@@ -106,6 +121,7 @@ class ArrowEngine:
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
         """What `join` computed."""
+        self._check(files, joined.handle.images)
         self._put(files, joined.handle.images, folder)
 
     def write_inserts(
@@ -116,6 +132,7 @@ class ArrowEngine:
         rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
         new = [image for number, row in rows if (image := _inserted(matching, row, files.schema, number)) is not None]
         if new:
+            self._check(files, new)
             self._put(files, new, folder)
 
     def alias(self, source: pa.Table) -> None:
@@ -151,11 +168,13 @@ class ArrowEngine:
             found.append((path, [(i, row) for i, row in whole if i not in dead]))
         return found
 
+    def _check(self, files: FileSet, rows: list[Row]) -> None:
+        """Hold the table's rules for new rows."""
+        if files.rules.bind_rows:
+            obedient(files.root, _table(files, rows), files.schema, files.rules, _TEXTS)
+
     def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
-        # Spark writes what it is given, NULL in NOT NULL columns too: to refuse that is the commands' work
-        nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
-        table = pa.Table.from_pylist(rows, schema=nullable)
-        self._write(table, files.schema, files.partition_columns, open_store(files.root), folder)
+        self._write(_table(files, rows), files.schema, files.partition_columns, open_store(files.root), folder)
 
     def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], store: Store, folder: str) -> None:
         metadata = Metadata(id="", schema_string=schema_json(schema), partition_columns=columns)
@@ -251,6 +270,12 @@ def _values(clause: Clause, row: Row, source: Row) -> Row:
         else value
         for name, value in clause.values.items()
     }
+
+
+def _table(files: FileSet, rows: list[Row]) -> pa.Table:
+    """Rows as they are, NULL in NOT NULL columns too, whose rules are held elsewhere."""
+    nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
+    return pa.Table.from_pylist(rows, schema=nullable)
 
 
 def parquet_rows(store: Store, name: str) -> list[Row]:

@@ -90,8 +90,8 @@ def test_another_partitioning_than_the_tables_is_refused(world: World, mode: str
 
 def test_staging_that_fails_leaves_nothing(world: World) -> None:
     class Broken(ArrowEngine):
-        def write(self, source: Any, schema: Any, partition_columns: Any, root: str, folder: str) -> None:
-            super().write(source, schema, partition_columns, root, folder)
+        def write(self, *args: Any) -> None:
+            super().write(*args)
             raise errors.ExecutionFailed(what="the source", reason="it broke.")
 
     world.create(ROWS)

@@ -25,6 +25,7 @@ from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.worlds import World
 
 PLAIN = Struct((Field("id", "long"),))
+BASE = frozenset({"appendOnly", "invariants"})
 
 
 def metadata_of(schema: Struct = PLAIN, **configuration: str) -> Metadata:
@@ -134,7 +135,6 @@ def test_versions_to_come_are_refused() -> None:
 @pytest.mark.parametrize(
     ("configuration", "feature"),
     [
-        ({"delta_constraints.positive": "id > 0"}, "checkConstraints"),
         ({"delta_columnMapping.mode": "name"}, "columnMapping"),
         ({"delta_enableRowTracking": "TRUE"}, "rowTracking"),
         ({"delta_enableInCommitTimestamps": "true"}, "inCommitTimestamp"),
@@ -149,11 +149,7 @@ def test_a_feature_that_is_used_binds_every_writer(configuration: dict[str, str]
 @pytest.mark.parametrize(
     ("field", "feature"),
     [
-        ({"delta.generationExpression": "id + 1"}, "generatedColumns"),
         ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
-        ({"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "invariants"),
-        ({"CURRENT_DEFAULT": "5"}, "allowColumnDefaults"),
-        ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char / varchar length"),
     ],
 )
 def test_a_feature_that_a_column_uses_binds_every_writer_however_deep_it_lies(
@@ -162,6 +158,28 @@ def test_a_feature_that_a_column_uses_binds_every_writer_however_deep_it_lies(
     column = Field("c", "long", metadata=field)
     for schema in (Struct((column,)), Struct((Field("s", Struct((column,))),)), nested_in_lists(column)):
         assert refused(Protocol(1, 6), metadata_of(schema)) == f"writer {feature}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "feature"),
+    [
+        ({"delta.generationExpression": "id + 1"}, "generatedColumns"),
+        ({"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "invariants"),
+        ({"CURRENT_DEFAULT": "5"}, "allowColumnDefaults"),
+        ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char / varchar length"),
+    ],
+)
+def test_a_rule_is_held_on_the_top_level_and_refused_where_it_stands_too_deep(
+    rule: dict[str, Any], feature: str
+) -> None:
+    column = Field("c", "string", metadata=rule)
+    check_writable("t", Protocol(1, 6), metadata_of(Struct((column,))), changes_rows=True)
+    assert refused(Protocol(1, 6), metadata_of(nested_in_lists(column))) == f"writer {feature} (inside a nested column)"
+    member = metadata_of(Struct((Field("s", Struct((column,))),)))
+    if feature == "invariants":
+        check_writable("t", Protocol(1, 6), member, changes_rows=True)
+    else:
+        assert refused(Protocol(1, 6), member) == f"writer {feature} (inside a nested column)"
 
 
 def nested_in_lists(column: Field) -> Struct:
@@ -243,16 +261,41 @@ def test_vectors_are_not_written_where_the_protocol_does_not_allow_them(tmp_path
 
 
 def test_a_new_table_asks_for_no_more_than_it_needs() -> None:
-    assert protocol_for(PLAIN, vectors=False) == Protocol(1, 2)
-    with_vectors = protocol_for(PLAIN, vectors=True)
+    assert protocol_for(metadata_of(), vectors=False) == Protocol(1, 2)
+    with_vectors = protocol_for(metadata_of(), vectors=True)
     assert with_vectors.reader_features == {"deletionVectors"}
     assert with_vectors.writer_features == {"deletionVectors", "appendOnly", "invariants"}
     ntz = Struct((Field("t", "timestamp_ntz"),))
-    assert protocol_for(ntz, vectors=False).reader_features == {"timestampNtz"}
+    assert protocol_for(metadata_of(ntz), vectors=False).reader_features == {"timestampNtz"}
 
 
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("kind", ["long", "timestamp_ntz"])
 def test_what_is_created_here_can_be_written_here(vectors: bool, kind: str) -> None:
-    schema = Struct((Field("c", kind),))
-    check_writable("t", protocol_for(schema, vectors=vectors), metadata_of(schema), changes_rows=True)
+    metadata = metadata_of(Struct((Field("c", kind),)))
+    check_writable("t", protocol_for(metadata, vectors=vectors), metadata, changes_rows=True)
+
+
+GENERATED = Struct((Field("id", "long"), Field("g", "long", metadata={"delta.generationExpression": "id"})))
+DEFAULTED = Struct((Field("id", "long", metadata={"CURRENT_DEFAULT": "5"}),))
+CHECKED = {"delta_constraints.positive": "id > 0"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "configuration", "plain", "feature"),
+    [
+        (PLAIN, CHECKED, Protocol(1, 3), "checkConstraints"),
+        (GENERATED, {}, Protocol(1, 7, None, BASE | {"generatedColumns"}), "generatedColumns"),
+        (DEFAULTED, {}, Protocol(1, 7, None, BASE | {"allowColumnDefaults"}), "allowColumnDefaults"),
+        (Struct((Field("c", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),)), {}, Protocol(1, 2), None),
+    ],
+)
+def test_a_new_table_with_rules_lists_what_they_need(
+    schema: Struct, configuration: dict[str, str], plain: Protocol, feature: str | None
+) -> None:
+    """An old version only where it says exactly that: writer version 4 would promise a change feed too."""
+    metadata = metadata_of(schema, **configuration)
+    assert protocol_for(metadata, vectors=False) == plain
+    with_vectors = protocol_for(metadata, vectors=True)
+    assert with_vectors.writer_features == BASE | {"deletionVectors"} | ({feature} if feature else set())
+    check_writable("t", with_vectors, metadata, changes_rows=True)

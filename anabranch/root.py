@@ -1,0 +1,86 @@
+"""The root of all errors: how facts become a sentence, and how an error is PySpark's and Delta's too where those are.
+
+Knows no error by name; those stand in `anabranch.errors`, and are imported from there, the root too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+__all__ = ["AnabranchError", "InputBase", "twin"]
+
+try:
+    from pyspark.errors import AnalysisException as InputBase
+    from pyspark.errors import PySparkException as _Base
+except ImportError:  # log tools work without PySpark
+    _Base = Exception  # type: ignore[assignment, misc]
+    InputBase = Exception  # type: ignore[assignment, misc]
+
+try:
+    import delta.exceptions as _delta
+except Exception:  # not there, another package of that name, or one for another PySpark; it only adds base classes
+    _delta = None
+
+
+def twin(name: str) -> type:
+    """Delta's own class of this name, or one that adds nothing."""
+    return getattr(_delta, name, None) or type("_NoBase", (), {})
+
+
+class _Facts(dict[str, Any]):
+    """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
+
+    def __missing__(self, key: str) -> str:
+        return "unknown"
+
+
+class AnabranchError(_Base):
+    """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
+
+    Example:
+        >>> try:
+        ...     anabranch.history("/no/such/table")
+        ... except anabranch.errors.AnabranchError as error:
+        ...     error.condition, error.facts["table"]
+    """
+
+    condition = "ANABRANCH_ERROR"
+    sql_state = "58000"
+    retryable = False
+    template = "Anabranch failed."
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts: Mapping[str, Any] = dict(facts)
+        self.message = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
+        super().__init__(self.message)
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r})"
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), **self.facts), ()
+
+    def getCondition(self) -> str:
+        """The stable name of this condition, as PySpark's errors give theirs."""
+        return self.condition
+
+    getErrorClass = getCondition
+
+    def getSqlState(self) -> str:
+        """The SQLSTATE of this condition."""
+        return self.sql_state
+
+    def getMessageParameters(self) -> dict[str, str]:
+        """The facts as text."""
+        return {name: str(value) for name, value in self.facts.items()}

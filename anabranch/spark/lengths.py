@@ -1,0 +1,56 @@
+"""Lengths: texts in columns of char and varchar.
+
+Guarantee: as Spark stores them. A text that is too long loses blanks at its end, down to the length and no further; if
+that does not suffice the query stops. A char is padded with blanks.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from anabranch.errors import LengthExceeded
+from anabranch.protocol.rules import Inside, Length, Limits, limits_of
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.spark.types import spark_type
+from anabranch.spark.violations import raised
+
+
+def limited(field: Field, value: Column) -> Column:
+    """The value of a column, which already has its type, as the column's lengths want it."""
+    limits = limits_of(field)
+    return value if limits is None else _limited(value, field.type, limits, field.name)
+
+
+def _limited(value: Column, data_type: DataType, limits: Limits, name: str) -> Column:
+    if isinstance(limits, Length):
+        return _text(value, limits, name)
+    if isinstance(data_type, Struct):
+        members = [
+            _limited(value.getField(each.name), each.type, inner, f"{name}.{each.name}").alias(each.name)
+            if (inner := limits.get(each.name)) is not None
+            else value.getField(each.name).alias(each.name)
+            for each in data_type
+        ]
+        return F.when(value.isNotNull(), F.struct(*members)).cast(spark_type(data_type))
+    if isinstance(data_type, Array):
+        return _each(value, data_type.element, limits.get(Inside.ELEMENTS), f"{name}.element")
+    if isinstance(data_type, Map):
+        keys = _each(F.map_keys(value), data_type.key, limits.get(Inside.KEYS), f"{name}.key")
+        values = _each(F.map_values(value), data_type.value, limits.get(Inside.VALUES), f"{name}.value")
+        return F.map_from_arrays(keys, values)
+    return value
+
+
+def _each(values: Column, data_type: DataType, limits: Limits | None, name: str) -> Column:
+    return values if limits is None else F.transform(values, lambda each: _limited(each, data_type, limits, name))
+
+
+def _text(value: Column, limit: Length, name: str) -> Column:
+    length = F.char_length(value)
+    cut = F.substring(value, 1, limit.length)
+    blank_rest = F.char_length(F.rtrim(F.substring(value, limit.length + 1, 1 << 30))) == 0
+    failed = raised(LengthExceeded, {"column": name, "limit": str(limit)}, {name: value}).cast("string")
+    # CASE WHEN NULL goes to ELSE, which is then NULL
+    kept = F.rpad(value, limit.length, " ") if limit.padded else value
+    return F.when((length > limit.length) & blank_rest, cut).when(length > limit.length, failed).otherwise(kept)

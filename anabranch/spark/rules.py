@@ -1,0 +1,179 @@
+"""Rules: how Spark holds what a table demands of rows, in the very pass that writes them.
+
+Knows expressions over rows that have the table's columns. Knows nothing of files. Guarantees: a row that breaks a rule
+stops the query, with the first rule that it breaks; no job is added; rows that are only copied are not judged. The
+checks ride on a column that is written, so that no optimiser can leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.errors import CheckConstraintViolated, InvalidCondition, NotNullViolated
+from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, Step, mentioned
+from anabranch.protocol.schema import Field, Struct
+from anabranch.spark.failures import reported
+from anabranch.spark.fit import assigned, default_value
+from anabranch.spark.types import column, free_name, spark_schema, spark_type
+from anabranch.spark.violations import raised
+
+_SHOWN_COLUMNS = 20
+"""So many values of a row that holds NULL are shown."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The rows for which ``where`` is TRUE are written with these columns given; ``new``: not as images of old rows."""
+
+    where: Column
+    given: frozenset[str]
+    new: bool = False
+
+
+def obeying(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str) -> DataFrame:
+    """Rows as the table wants them: generated columns are computed, and a row that breaks a rule stops the query.
+
+    A generated column that is given is checked; that of a new row, or one whose inputs are given, is computed; any
+    other is kept.
+
+    Args:
+        rows: at least the schema's columns.
+        schema: the table's columns.
+        rules: what it demands.
+        writings: which rows are written how, each row in at most one way; where in none, it is only copied.
+        table: for messages.
+
+    Returns:
+        the schema's columns.
+
+    Raises:
+        InvalidCondition: the expression of a rule does not fit the columns.
+        CheckConstraintViolated, NotNullViolated: when the rows are evaluated, and one breaks a rule.
+    """
+    if rules.bind_rows:
+        for each in rules.generated:
+            rows = _computed(rows, schema, each, writings, table)
+        rows = _checked(rows, schema, rules, writings, table)
+    return rows.select(*map(column, schema.names))
+
+
+def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: str) -> None:
+    """Hold that a table's expressions fit its columns, before there is a row.
+
+    Raises:
+        InvalidCondition: one does not, or a column is generated from what its own row's plain columns do not decide.
+        SchemaMismatch: no value of the expression's type fits the column.
+    """
+    rows = spark.createDataFrame([], spark_schema(schema))
+    generated = {each.column for each in rules.generated}
+    for each in rules.generated:
+        if found := sorted(each.columns & generated) or mentioned(each.expression, [each.column]):
+            reason = f"it speaks of {next(iter(found))}, which is generated itself."
+            raise InvalidCondition(expression=each.expression, table=table, reason=reason)
+        plain = rows.select(*[column(name) for name in schema.names if name not in generated])
+        with reported(each.expression, table):
+            # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
+            _ = plain.join(plain.select(F.lit(1).alias("_")).limit(0), F.expr(each.expression).isNull()).schema
+    for field in schema:
+        _ = default_value(rows, field, rules, table)
+    _ = obeying(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema
+
+
+# -- generated columns -------------------------------------------------------------------------------------------------
+
+
+def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequence[Writing], table: str) -> DataFrame:
+    """The rows with this column computed wherever it has to be."""
+    wanted = [each.where for each in writings if _is_computed(rule, each)]
+    if not wanted:
+        return rows
+    field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
+    with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
+        # A column of its own: what is computed must not be computed a second time when it is fitted.
+        valued = rows.select("*", F.when(_any(wanted), F.expr(rule.expression)).alias(name))
+        value = assigned(field, column(name), valued.schema[name].dataType, table)
+        image = F.when(_any(wanted), value).otherwise(column(rule.column))
+        return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
+
+
+def _is_computed(rule: Generated, writing: Writing) -> bool:
+    return rule.column not in writing.given and (writing.new or bool(rule.columns & writing.given))
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _checked(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str) -> DataFrame:
+    written = _any([each.where for each in writings])
+    found = [*_null_checks(schema, rules.not_null), *_checks(schema, rules.checks, table)]
+    found = [(F.when(written, broken), failure) for broken, failure in found]
+    for each in rules.generated:
+        given = [w.where for w in writings if each.column in w.given]
+        if given:
+            found.append((F.when(_any(given), _differs(rows, schema, each, table)), _violation(schema, each.check)))
+    if not found:
+        return rows
+    with reported("the table's rules", table):
+        carrier = schema.names[0]
+        judged = F.when(F.lit(False), column(carrier))
+        for broken, failure in found:
+            judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
+        judged = judged.otherwise(column(carrier)).alias(carrier)
+        return rows.select(*[judged if name == carrier else column(name) for name in schema.names])
+
+
+def _null_checks(schema: Struct, rules: Iterable[NotNull]) -> Iterator[tuple[Column, Column]]:
+    for rule in rules:
+        top, *inner = rule.path
+        name = str(top)
+        shown = dict.fromkeys([name, *schema.names[:_SHOWN_COLUMNS]])
+        values = {each: _text(schema.field(each)) for each in shown}
+        yield _is_broken(column(name), inner), raised(NotNullViolated, {"column": rule.column}, values)
+
+
+def _is_broken(value: Column, path: Sequence[Step]) -> Column:
+    """Whether what lies at a path is NULL somewhere; NULL where there is nothing at all."""
+    if not path:
+        return value.isNull()
+    step, rest = path[0], path[1:]
+    match step:
+        case Inside.ELEMENTS:
+            inside = value
+        case Inside.KEYS:
+            inside = F.map_keys(value)
+        case Inside.VALUES:
+            inside = F.map_values(value)
+        case _:
+            return F.when(value.isNotNull(), _is_broken(value.getField(step), rest))
+    return F.exists(inside, lambda each: F.coalesce(_is_broken(each, rest), F.lit(False)))
+
+
+def _checks(schema: Struct, checks: Iterable[Check], table: str) -> Iterator[tuple[Column, Column]]:
+    for check in checks:
+        yield ~F.coalesce(F.expr(check.expression), F.lit(False)), _violation(schema, check)
+
+
+def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
+    """Whether a value that was given is not the one that the expression has."""
+    with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
+        value = F.expr(rule.expression)
+        found = rows.select(value.alias("value")).schema[0].dataType
+        return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table))
+
+
+def _violation(schema: Struct, check: Check) -> Column:
+    values = {each.name: _text(each) for each in schema if each.name in check.columns}
+    return raised(CheckConstraintViolated, {"constraint": check.name, "expression": check.expression}, values)
+
+
+def _text(field: Field) -> Column:
+    return F.hex(column(field.name)) if field.type == "binary" else column(field.name).cast("string")
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(Column.__or__, conditions)
