@@ -27,6 +27,7 @@ LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
 _LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]+)\s*\)", re.IGNORECASE)
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_STAR = re.compile(r"[(,.]\s*\*")
 _PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
 
 
@@ -137,13 +138,14 @@ def generation_of(column: Field) -> str | None:
 
 
 def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
-    """The columns among these that a SQL text may speak of; a word inside a string literal counts too.
+    """The columns among these that a SQL text may speak of; a word in a string literal counts too, a star means all.
 
     Example:
         >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
         ['a', 'b', 'x`y']
     """
-    return frozenset(name for name in names if _word(name).search(text))
+    has_star = _STAR.search(text) is not None
+    return frozenset(name for name in names if has_star or _word(name).search(text))
 
 
 def _word(name: str) -> re.Pattern[str]:

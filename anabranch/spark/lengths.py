@@ -13,7 +13,7 @@ from anabranch.errors import LengthExceeded
 from anabranch.protocol.rules import Inside, Length, Limits, limits_of
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 from anabranch.spark.types import spark_type
-from anabranch.spark.violations import raised
+from anabranch.spark.violations import raised, stated
 
 
 def limited(field: Field, value: Column) -> Column:
@@ -50,7 +50,7 @@ def _text(value: Column, limit: Length, name: str) -> Column:
     length = F.char_length(value)
     cut = F.substring(value, 1, limit.length)
     blank_rest = F.char_length(F.rtrim(F.substring(value, limit.length + 1, 1 << 30))) == 0
-    failed = raised(LengthExceeded, {"column": name, "limit": str(limit)}, {name: value}).cast("string")
+    failed = raised(LengthExceeded, stated(column=name, limit=str(limit)), {name: value}).cast("string")
     # CASE WHEN NULL goes to ELSE, which is then NULL
     kept = F.rpad(value, limit.length, " ") if limit.padded else value
     return F.when((length > limit.length) & blank_rest, cut).when(length > limit.length, failed).otherwise(kept)

@@ -20,7 +20,7 @@ from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned, default_value
 from anabranch.spark.types import column, free_name, spark_schema, spark_type
-from anabranch.spark.violations import raised
+from anabranch.spark.violations import raised, stated
 
 _SHOWN_COLUMNS = 20
 """So many values of a row that holds NULL are shown."""
@@ -127,13 +127,15 @@ def _checked(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[W
         return rows.select(*[judged if name == carrier else column(name) for name in schema.names])
 
 
-def _null_checks(schema: Struct, rules: Iterable[NotNull]) -> Iterator[tuple[Column, Column]]:
-    for rule in rules:
-        top, *inner = rule.path
-        name = str(top)
-        shown = dict.fromkeys([name, *schema.names[:_SHOWN_COLUMNS]])
-        values = {each: _text(schema.field(each)) for each in shown}
-        yield _is_broken(column(name), inner), raised(NotNullViolated, {"column": rule.column}, values)
+def _null_checks(schema: Struct, rules: Sequence[NotNull]) -> Iterator[tuple[Column, Column]]:
+    """One check for all of them, since each shows the same row."""
+    if rules:
+        which = F.when(F.lit(False), F.lit(""))
+        for rule in rules:
+            top, *inner = rule.path
+            which = which.when(_is_broken(column(str(top)), inner), stated(column=rule.column))
+        values = {each.name: _text(each) for each in schema.fields[:_SHOWN_COLUMNS]}
+        yield which.isNotNull(), raised(NotNullViolated, which, values)
 
 
 def _is_broken(value: Column, path: Sequence[Step]) -> Column:
@@ -168,7 +170,7 @@ def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Co
 
 def _violation(schema: Struct, check: Check) -> Column:
     values = {each.name: _text(each) for each in schema if each.name in check.columns}
-    return raised(CheckConstraintViolated, {"constraint": check.name, "expression": check.expression}, values)
+    return raised(CheckConstraintViolated, stated(constraint=check.name, expression=check.expression), values)
 
 
 def _text(field: Field) -> Column:

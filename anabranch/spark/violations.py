@@ -23,15 +23,26 @@ _SHOWN_CHARACTERS = 200
 """So much of a value is shown."""
 
 
-def raised(error: type[AnabranchError], facts: Mapping[str, str], values: Mapping[str, Column]) -> Column:
-    """An expression that stops the query with this error; ``values`` are texts of the row at hand."""
-    head = json.dumps({"error": error.__name__, "facts": dict(facts)}, ensure_ascii=False)[:-1]
-    shown = F.struct(
-        *[F.substring(text, 1, _SHOWN_CHARACTERS).alias(f"v{i}") for i, text in enumerate(values.values())]
-    )
-    names = json.dumps(list(values), ensure_ascii=False)
-    text = F.to_json(shown, {"ignoreNullFields": "false"}) if values else F.lit("{}")
-    return F.raise_error(F.concat(F.lit(f'{_MARK}{head}, "names": {names}, "values": '), text, F.lit("}")))
+def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column]) -> Column:
+    """An expression that stops the query with this error.
+
+    Args:
+        facts: those of the error, as `stated` gives them.
+        values: texts of the row at hand, by column.
+    """
+    cut = [F.substring(each, 1, _SHOWN_CHARACTERS).alias(f"v{i}") for i, each in enumerate(values.values())]
+    text = F.to_json(F.struct(*cut), {"ignoreNullFields": "false"}) if cut else F.lit("{}")
+    head = F.lit(f'{_MARK}{{"error": "{error.__name__}", "names": {_json(list(values))}, "facts": ')
+    return F.raise_error(F.concat(head, facts, F.lit(', "values": '), text, F.lit("}")))
+
+
+def stated(**facts: str) -> Column:
+    """Facts of an error, as `raised` takes them; a CASE may choose among several."""
+    return F.lit(_json(facts))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def violation_in(text: str, table: str) -> AnabranchError | None:

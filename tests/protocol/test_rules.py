@@ -97,6 +97,8 @@ def test_not_null_is_found_at_every_depth_outer_ones_first() -> None:
         ("a_b", set()),
         ("'a'", {"a"}),
         ("b:c", {"b"}),
+        ("hash( *)", {"a", "b", "a b", "x`y"}),
+        ("2 * b", {"b"}),
     ],
 )
 def test_a_column_that_a_text_may_speak_of_is_never_missed(text: str, expected: set[str]) -> None:
