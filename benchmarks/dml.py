@@ -88,7 +88,7 @@ def run(folder: Path, rows: int, tell: Tell) -> Result:
             Side("anabranch", marked, lambda path, work=task.ours: work(DeltaTable.forPath(spark, path))),  # type: ignore[misc]
             Side("deltalake", plain, lambda path, work=task.theirs: work(Theirs(path))),  # type: ignore[misc]
         ]
-        found[task.what] = _measured(task, sides, tell)
+        found[task.what] = measured(task.what, sides, tell)
     size = f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(plain)} MB"
     return Result(
         name="dml",
@@ -106,10 +106,10 @@ def _ratios(task: Task, costs: Mapping[str, list[Cost]]) -> list[Ratio]:
     return compared(f"{task.what}, ours over delta-rs", costs["anabranch"], costs["deltalake"], task.at_most)
 
 
-def _measured(task: Task, sides: Sequence[Side], tell: Tell) -> dict[str, list[Cost]]:
+def measured(what: str, sides: Sequence[Side], tell: Tell) -> dict[str, list[Cost]]:
     """The costs by library, once both are known to do the same: a fast statement that does less is worth nothing."""
-    tell(f"{task.what}: comparing what comes out")
+    tell(f"{what}: comparing what comes out")
     digests = {side.digest() for side in sides}
-    assert len(digests) == 1, f"the tables differ after {task.what}: {digests}"
+    assert len(digests) == 1, f"the tables differ after {what}: {digests}"
     contenders = {side.name: side.run for side in sides}
-    return by_turns(contenders, ROUNDS, lambda text: tell(f"{task.what}: {text}"), warm_ups=WARM_UPS - 1)
+    return by_turns(contenders, ROUNDS, lambda text: tell(f"{what}: {text}"), warm_ups=WARM_UPS - 1)

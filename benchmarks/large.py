@@ -30,15 +30,18 @@ def make(folder: Path, rows: int, *, vectors: bool, tell: Tell) -> Path:
     properties = {"delta.enableDeletionVectors": str(vectors).lower()}
     for file in range(FILES):
         tell(f"writing file {file + 1} of {FILES} of a table of {rows:,} rows")
-        anabranch.append(None, path, _rows(file, rows // FILES, rows), properties=properties if file == 0 else None)
+        ids = np.arange(file * (rows // FILES), (file + 1) * (rows // FILES))
+        given = rows_of(ids, np.random.default_rng(file), rows)
+        anabranch.append(None, path, given, properties=properties if file == 0 else None)
     return path
 
 
-def _rows(file: int, count: int, total: int) -> pa.Table:
-    dice = np.random.default_rng(file)
+def rows_of(ids: np.ndarray, dice: np.random.Generator, total: int) -> pa.Table:
+    """Random rows of these ids, for a table of ``total`` rows."""
+    count = len(ids)
     return pa.table(
         {
-            "id": np.arange(file * count, (file + 1) * count),
+            "id": ids,
             "percent": dice.integers(0, 100, count),
             "few": dice.integers(0, max(2, total // 1000), count),
             "amount": dice.integers(0, 100_000, count) / 100,

@@ -7,10 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import anabranch
-from benchmarks import appenders, harness, large, small_appends
+from benchmarks import appenders, harness, large, merge, one_file, small_appends
 from benchmarks.appenders import Call, batch, prove
 from benchmarks.harness import Cost, Line, Ratio, Result, by_turns, compared, load_all, page, save
 
@@ -101,6 +102,23 @@ def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp
     assert len(anabranch.history(twin)) == large.FILES + 1
     assert Path(large.data_files(one)[0]).samefile(twin / Path(large.data_files(one)[0]).name)
     assert anabranch.check(twin, deep=True).is_clean
+
+
+def test_half_of_what_is_merged_is_in_the_table_and_half_is_new(tmp_path: Path) -> None:
+    ids = pq.read_table(merge.source(tmp_path, 8000))["id"].to_pylist()
+    assert (len(ids), len(set(ids)), sum(i < 8000 for i in ids)) == (80, 80, 40)
+
+
+def test_the_proof_finds_updates_that_are_lost_or_doubled(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, pa.table({"id": [1, 2, 3], "x": [0, 1, 1]}))
+    one_file.prove(path, {2, 3})
+    for wrong in ({2}, {1, 2, 3}):
+        with pytest.raises(AssertionError, match="changed"):
+            one_file.prove(path, wrong)
+    anabranch.append(None, path, pa.table({"id": [4], "x": [2]}))
+    with pytest.raises(AssertionError, match="changed"):
+        one_file.prove(path, {2, 3, 4})
 
 
 def _rows_of(path: str) -> bytes:
