@@ -19,14 +19,14 @@ from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.sources import declared_version
-from anabranch.commands.write import Write
+from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.session import has_own_delta
+from anabranch.spark.session import has_own_delta, merges_schema
 from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
@@ -39,8 +39,8 @@ _LATER_READ = {
     "endingversion",
     "startingtimestamp",
 }
-_LATER_WRITE = {"mergeschema", "overwriteschema", "datachange"}
-_HARMLESS = {"mergeschema": "false", "overwriteschema": "false", "datachange": "true"}
+_LATER_WRITE = {"datachange"}
+_HARMLESS = {"datachange": "true"}
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -266,6 +266,7 @@ class _Writer:
             txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
+            schema_change=self._schema_change(),
         )
         self._options.refuse_rest(_LATER_WRITE, "writing")
         understood = None if where is None else self._understood(where, log, snapshot, engine)
@@ -274,6 +275,19 @@ class _Writer:
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         given = self._options.take("readsTarget")
         return None if snapshot is None else declared_version("readsTarget", given, snapshot.version)
+
+    def _schema_change(self) -> SchemaChange | None:
+        """What the rows may do to the table's columns: as the options say, else as the session does for ``merge``."""
+        merges, replaces = self._flag("mergeSchema"), self._flag("overwriteSchema")
+        if replaces and self._mode == "overwrite":
+            return "overwrite"
+        return "merge" if (merges_schema(self._frame.sparkSession) if merges is None else merges) else None
+
+    def _flag(self, name: str) -> bool | None:
+        text = self._options.take(name)
+        if text is not None and text.lower() not in ("true", "false"):
+            raise InvalidOption(option=name, value=text, reason="it takes true or false.")
+        return None if text is None else text.lower() == "true"
 
     def _is_dynamic(self, where: str | None) -> bool:
         """Whether only the partitions that are written are replaced: as the option says, else as the session does,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.create import Create
@@ -24,12 +24,13 @@ from anabranch.conditions import check_rules, understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
+from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import GENERATION
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import declared, parse_type
 
-__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 _LATER = {
     "vacuum": "VACUUM",
@@ -211,6 +212,18 @@ def _session(spark: SparkSession | None) -> SparkSession:
 
 
 @dataclass(frozen=True)
+class IdentityGenerator:
+    """Numbers from ``start`` on in steps of ``step``, for an identity column.
+
+    Example:
+        >>> builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=10))
+    """
+
+    start: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True)
 class DeltaTableBuilder:
     """Builds a table step by step; each step gives a builder with that much more.
 
@@ -251,13 +264,17 @@ class DeltaTableBuilder:
         """One more column; ``dataType`` is a Spark type or its SQL name.
 
         Args:
-            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row.
+            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row; or an
+                `IdentityGenerator`, which gives each row a number of its own.
+            generatedByDefaultAs: an `IdentityGenerator` for rows that bring no number themselves.
+
+        Raises:
+            InvalidOption: it cannot be generated so.
+            InvalidSchema: the numbers of an identity column cannot be counted.
         """
-        if generatedByDefaultAs is not None or not isinstance(generatedAlwaysAs, str | None):
-            raise NotBuilt(what="an identity column", instead="Add a plain column.")
         type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
-        known = {"comment": comment, GENERATION: generatedAlwaysAs}
-        metadata = {key: value for key, value in known.items() if value is not None}
+        generated = _generated(colName, type_, generatedAlwaysAs, generatedByDefaultAs)
+        metadata = generated if comment is None else {"comment": comment, **generated}
         return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
@@ -291,6 +308,22 @@ class DeltaTableBuilder:
         new = NewTable(schema, self.partitions, self.properties, description=self.description)
         Create(self.path, new, if_not_exists=self.if_not_exists).run()
         return DeltaTable.forPath(self.spark, self.path)
+
+
+def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
+    """What the metadata of a column says of how its values come."""
+    if always is None and by_default is None:
+        return {}
+    if isinstance(always, str) and by_default is None:
+        return {GENERATION: always}
+    given = by_default if always is None else always
+    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator):
+        reason = f"the column {column} takes SQL text or an IdentityGenerator, or by default an IdentityGenerator."
+        raise InvalidOption(option="generatedAlwaysAs", value=given, reason=reason)
+    if type_ != LongType():
+        reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
+        raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
+    return identity_metadata(given.start, given.step, explicit=always is None)
 
 
 def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:

@@ -21,17 +21,18 @@ from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.staging import describe_file, remove
-from anabranch.commands.write import all_nullable
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
+from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, respelled, sql_name
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.rules import Rules, rules_of
-from anabranch.protocol.schema import DataType, Field, Struct, arrow_type, from_arrow, upcastable
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, arrow_type, from_arrow
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
 _ROWS_FOR_THREADS = 100_000
+_CAST = "Cast it first."
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -226,21 +227,44 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
     if column.type == wanted or pa.types.is_null(column.type):
         return column.cast(wanted)
     found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    if not (upcastable(_loose(found), kind) or (found in _INTEGERS and target.type in _INTEGERS)):
-        raise SchemaMismatch(
-            table=table, column=target.name, reason="the types differ", expected=target.type, found=found
-        )
+    why = None if found in _INTEGERS and target.type in _INTEGERS else misfit(found, target.type, target.name)
+    if why is not None:
+        raise why.error(table, _CAST if why.reason == DIFFER else "")
     try:
-        return column.cast(wanted)
+        return _spelled(column, found, target.type).cast(wanted)
     except pa.ArrowException as error:
         raise SchemaMismatch(
-            table=table, column=target.name, reason=str(error), expected=target.type, found=found
+            table=table, column=target.name, reason=str(error), expected=sql_name(target.type), found=sql_name(found)
         ) from None
 
 
 def _loose(kind: DataType) -> DataType:
     """The type with NULL allowed everywhere inside."""
     return all_nullable(Struct((Field("", kind),))).fields[0].type
+
+
+def _spelled(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
+    """The values with members named as the table spells them: Arrow's cast knows case, and would drop the others."""
+    spelled = respelled(found, target)
+    if spelled == found:
+        return column
+    # By way of Python: Arrow cannot rename the members of a struct inside a list or map.
+    values = [_renamed(value, found, spelled) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(values, arrow_type(spelled))])
+
+
+def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
+    if value is None or isinstance(found, str):
+        return value
+    if isinstance(found, Struct):
+        assert isinstance(spelled, Struct)
+        pairs = zip(found, spelled, strict=True)
+        return {after.name: _renamed(value[before.name], before.type, after.type) for before, after in pairs}
+    if isinstance(found, Array):
+        assert isinstance(spelled, Array)
+        return [_renamed(each, found.element, spelled.element) for each in value]
+    assert isinstance(spelled, Map)
+    return [(_renamed(k, found.key, spelled.key), _renamed(v, found.value, spelled.value)) for k, v in value]
 
 
 def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:

@@ -17,13 +17,14 @@ from pyroaring import BitMap64
 
 from anabranch.commands.opening import Newest, live_rows
 from anabranch.commands.sources import whole_table
-from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
+from anabranch.errors import AppendOnlyTable, InvalidOption, NotBuilt, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
-from anabranch.protocol.features import check_writable, protocol_for
+from anabranch.protocol.features import check_writable, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
+from anabranch.protocol.identity import identities
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
@@ -75,7 +76,8 @@ class Insert:
     ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
     ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
     no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
-    the newest version that the user has seen. ``writer`` is by whom identity values are reserved.
+    the newest version that the user has seen. ``writer`` is by whom identity values are reserved. ``evolve`` makes of a
+    table's metadata what the rows make of it: the same where they change nothing.
     """
 
     log: Log
@@ -92,6 +94,7 @@ class Insert:
     at: Snapshot | Newest | None = "newest"
     computed_from: int | None = None
     writer: str | None = None
+    evolve: Callable[[Metadata], Metadata] | None = None
 
 
 def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
@@ -185,20 +188,43 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         return _creating(insert, chance)
     overwrites = insert.takes is not None
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=overwrites)
-    _check_layout(insert.new, snapshot)
     if overwrites and snapshot.properties.append_only:
         raise AppendOnlyTable(table=snapshot.table, operation="overwrite")
-    return Transaction(
+    mine = Transaction(
         base=snapshot,
         table=snapshot.table,
         txn_id=str(chance.new_id()),
         operation=insert.operation,
-        parameters=_parameters(insert, snapshot.partition_columns),
+        parameters={},
         isolation=snapshot.properties.isolation_level,
         resolution=snapshot.properties.conflict_resolution,
         user_metadata=insert.user_metadata,
         writer=insert.writer,
     )
+    mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata))
+    columns = (mine.metadata or snapshot.metadata).partition_columns
+    _check_layout(insert.new, snapshot.table, columns)
+    return replace(mine, parameters=_parameters(insert, columns))
+
+
+def under(mine: Transaction, metadata: Metadata) -> Transaction:
+    """Mine as it puts other metadata in place of its base's, with the protocol that this needs; the same metadata
+    changes nothing, and no action is written.
+
+    Raises:
+        InvalidOption, UnsupportedFeature: no table may look like that.
+    """
+    base = mine.base
+    assert base is not None
+    if metadata == base.metadata:
+        return mine
+    if identities(metadata.schema):  # a reservation would stand between this metadata and the one that it was made of
+        what = "a write that changes the columns of a table with identity columns"
+        raise NotBuilt(what=what, instead="Leave out mergeSchema and overwriteSchema.")
+    protocol = upgraded(base.protocol, metadata)
+    check_columns(metadata.schema, metadata.partition_columns)
+    check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
+    return replace(mine, metadata=metadata, protocol=protocol)
 
 
 def _creating(insert: Insert, chance: Chance) -> Transaction:
@@ -228,7 +254,7 @@ def new_metadata(new: NewTable, chance: Chance) -> Metadata:
     validate(new.properties)
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
-    _check_columns(schema, columns)
+    check_columns(schema, columns)
     vectors = {"delta.enableDeletionVectors": "true", **new.properties}
     return Metadata(
         id=str(chance.new_id()),
@@ -241,7 +267,12 @@ def new_metadata(new: NewTable, chance: Chance) -> Metadata:
     )
 
 
-def _check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
+def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
+    """Hold that a table can have these columns and this partitioning.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
     lowered = [name.lower() for name in schema.names]
     doubled = sorted({name for name in lowered if lowered.count(name) > 1})
     if doubled:
@@ -260,13 +291,11 @@ def _check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
         )
 
 
-def _check_layout(new: NewTable, snapshot: Snapshot) -> None:
-    """Refuse another partitioning than the table has."""
+def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
+    """Refuse another partitioning than the table has, or is given now."""
     asked = new.partition_columns
-    if asked is not None and tuple(asked) != snapshot.partition_columns:
-        reason = (
-            f"the table at {snapshot.table} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
-        )
+    if asked is not None and tuple(asked) != columns:
+        reason = f"the table at {table} is partitioned by {', '.join(columns) or 'nothing'}."
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,18 +27,20 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.evolution import all_nullable, evolved
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.identity import identities
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.rules import rules_of
-from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.protocol.schema import Struct, schema_json
 from anabranch.protocol.skipping import must_match
 from anabranch.protocol.stats import num_records
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
 
+SchemaChange = Literal["merge", "overwrite"]
 _SHOWN = 10
 """So many partitions are named in messages."""
 
@@ -55,7 +57,9 @@ class Write:
         replace_where: an overwrite replaces the rows that it selects, and brings no others. dynamic: an overwrite
         replaces the partitions that its rows lie in; on a table without partitions, every row. txn: how far an
         application will have written; where it has already, nothing is done. reads_target: the version of this very
-        table from which the rows were computed, for sources that do not show it.
+        table from which the rows were computed, for sources that do not show it. schema_change: ``merge`` adds the
+        columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
+        partitioning, where ``partition_by`` is given). A write that changes the schema is not blind.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -70,6 +74,7 @@ class Write:
     dynamic: bool = False
     txn: AppTransaction | None = None
     reads_target: int | None = None
+    schema_change: SchemaChange | None = None
 
     def run(
         self,
@@ -98,10 +103,11 @@ class Write:
         if read is not None:
             at, seen = base_of(log, at if isinstance(at, Snapshot) else None, read)
         jobs = _Jobs(log, chance, self.replace_where)
+        columns = all_nullable(engine.describe(source))
         insert = Insert(
             log=log,
             mode=self.mode,
-            new=NewTable(all_nullable(engine.describe(source)), self.partition_by, self.properties),
+            new=NewTable(columns, self.partition_by, self.properties),
             stage=lambda metadata: jobs.stage(engine, source, metadata),
             discard=jobs.discard,
             finish=jobs.finish,
@@ -113,6 +119,7 @@ class Write:
             at=at,
             computed_from=seen,
             writer=jobs.writer,
+            evolve=None if self.schema_change is None else lambda metadata: self._evolved(metadata, columns, log.table),
         )
         return run_insert(insert, patience=patience, chance=chance)
 
@@ -125,6 +132,39 @@ class Write:
         if self.replace_where is not None and self.dynamic:
             reason = "partitionOverwriteMode=dynamic says in another way what is replaced."
             raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
+
+        if self._replaces_schema and (self.replace_where is not None or self.dynamic):
+            other = "replaceWhere" if self.replace_where is not None else "partitionOverwriteMode=dynamic"
+            reason = f"{other} keeps rows, which the new columns may not fit; use mergeSchema to add columns."
+            raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
+
+    @property
+    def _replaces_schema(self) -> bool:
+        return self.schema_change == "overwrite" and self.mode == "overwrite"
+
+    def _evolved(self, metadata: Metadata, columns: Struct, table: str) -> Metadata:
+        """What the rows make of a table's metadata.
+
+        Raises:
+            SchemaMismatch: a column to be kept has another type in the rows.
+            InvalidOption: the columns to come lack one that the table is partitioned by.
+        """
+        if self._replaces_schema:
+            return self._replaced(metadata, columns)
+        if self.schema_change != "merge":
+            return metadata
+        merged = evolved(metadata.schema, columns, table)
+        return metadata if merged == metadata.schema else replace(metadata, schema_string=schema_json(merged))
+
+    def _replaced(self, metadata: Metadata, columns: Struct) -> Metadata:
+        asked = self.partition_by
+        missing = [] if asked is not None else [n for n in metadata.partition_columns if n not in columns.names]
+        if missing:
+            reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
+            raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
+        partitions = metadata.partition_columns if asked is None else tuple(asked)
+        schema = metadata.schema_string if columns == metadata.schema else schema_json(columns)
+        return replace(metadata, schema_string=schema, partition_columns=partitions)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
         if self.replace_where is not None:
@@ -326,17 +366,3 @@ def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
 
 def _equality(column: str, value: str | None) -> str:
     return f"{column} IS NULL" if value is None else f"{column} = '{value}'"
-
-
-def all_nullable(type_: Struct) -> Struct:
-    """A DataFrame's columns as Delta creates them: a DataFrame promises no NOT NULL, so none is declared."""
-    fields = (replace(f, nullable=True, type=_nullable_type(f.type)) for f in type_.fields)
-    return Struct(tuple(fields))
-
-
-def _nullable_type(type_: DataType) -> DataType:
-    if isinstance(type_, Struct):
-        return all_nullable(type_)
-    if isinstance(type_, Array):
-        return Array(_nullable_type(type_.element), True)
-    return Map(_nullable_type(type_.key), _nullable_type(type_.value), True) if isinstance(type_, Map) else type_

@@ -127,13 +127,16 @@ def parse_commit(table: str, raw: Raw, partition_columns: Collection[str]) -> Co
 
 
 def parse_files(table: str, raws: list[Raw], partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
-    """The file actions of many commits at once, oldest first, each with its place (``line``) in the whole sequence."""
-    heads, buffers, columns = [], [], set(partition_columns)
+    """The file actions of many commits at once, oldest first, each with its place (``line``) in the whole sequence.
+
+    Partition values are those of the partitioning after them: who changes it replaces every file.
+    """
+    heads, buffers, columns = [], [], partition_columns
     for raw in raws:
         head, lines = _split(table, raw)
         heads.append(head)
         buffers.append(lines if lines.endswith(b"\n") or not lines else lines + b"\n")
-        columns |= set(head.metadata.partition_columns if head.metadata else ())
+        columns = head.metadata.partition_columns if head.metadata else columns
     return _file_actions(table, raws, b"".join(buffers), columns)
 
 

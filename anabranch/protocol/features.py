@@ -40,6 +40,9 @@ WRITABLE = READABLE | {
 }
 """Writer features whose listing asks nothing as long as they are not active (see `active`)."""
 
+_OF_READERS = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping", "variantType"})
+"""Features that bind readers as well as writers."""
+
 _IMPLIED_BY_READER = {2: {"columnMapping"}}
 _IMPLIED_BY_WRITER = {
     2: {"appendOnly", "invariants"},
@@ -167,6 +170,41 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
         if writer_features(Protocol(1, version)) == writers:
             return Protocol(min_reader=1, min_writer=version)
     return Protocol(1, 7, None, writers)
+
+
+def needed_by(metadata: Metadata) -> frozenset[str]:
+    """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
+    vectors = metadata.configuration.get("delta.enableDeletionVectors", "").strip().lower() == "true"
+    needed = required_by_types(metadata.schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
+    return needed | (active(metadata) & _RULES)
+
+
+def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
+    """The protocol with these features on top, by the least that says so: a version number, else their names.
+
+    Source: PROTOCOL.md "Table Features"; what the old versions stand for is written out when names begin.
+
+    Example:
+        >>> with_features(Protocol(1, 2), frozenset({"checkConstraints"})).min_writer
+        3
+    """
+    new = features - writer_features(protocol)
+    if not new:
+        return protocol
+    readers, writers = reader_features(protocol) | (new & _OF_READERS), writer_features(protocol) | new
+    for version in range(protocol.min_writer, 7):
+        older = Protocol(protocol.min_reader, version)
+        if writer_features(older) == writers and reader_features(older) == readers:
+            return older
+    if new & _OF_READERS or protocol.min_reader >= 3:
+        return Protocol(3, 7, readers, writers)
+    return Protocol(protocol.min_reader, 7, None, writers)
+
+
+def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
+    """The protocol that a table needs under this metadata; None where the present one is enough."""
+    found = with_features(protocol, needed_by(metadata))
+    return None if found == protocol else found
 
 
 def _refuse(table: str, kind: str, features: frozenset[str]) -> None:

@@ -11,14 +11,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
+from anabranch.protocol.evolution import DIFFER, Misfit, misfit
 from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, decimal_of, upcastable
+from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal_of
 from anabranch.spark.failures import reported
 from anabranch.spark.lengths import limited
+from anabranch.spark.shapes import shaped
 from anabranch.spark.types import column, delta_type, is_void, spark_type
 
 _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
+_ADD = "The option mergeSchema = true adds it to the table."
+_CAST = "Cast it, or replace the column by the option overwriteSchema = true in mode overwrite."
 
 
 def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
@@ -59,22 +63,27 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
         return assigned(field, value, rows.limit(0).select(value.alias("value")).schema[0].dataType, table)
 
 
-def assigned(field: Field, value: Column, found: T.DataType, table: str) -> Column:
+def assigned(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
     """The value of an assignment to a column: any number for a number, text for any simple type, checked row by row.
+
+    Structs are taken apart by name; where values may be ``partial``, members that they lack are NULL.
 
     Raises:
         SchemaMismatch: no value of that type could fit.
     """
-    return limited(field, _cast(field, value, found, table))
+    return limited(field, _cast(field, value, found, table, partial=partial))
 
 
-def _cast(field: Field, value: Column, found: T.DataType, table: str) -> Column:
+def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool) -> Column:
     target = spark_type(field.type)
     if is_void(found):
         return value.cast(target)
     source = delta_type(found, field.name)
-    if _goes_up(source, field.type):
-        return value.cast(target)
+    why = misfit(source, field.type, field.name, whole=not partial)
+    if why is None:
+        return shaped(value, source, field.type)
+    if not isinstance(source, str) and not isinstance(field.type, str):
+        raise why.error(table, _CAST)
     if not _assignable(source, field.type):
         raise _mismatch(field, table, found, "no value of that type can be stored there.")
     # try_cast is the same in every session; what it cannot do is an error here, not a null.
@@ -101,9 +110,11 @@ def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
         raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
     if given is None or is_void(given.dataType):
         return F.lit(None).cast(target).alias(field.name)
-    if not _goes_up(delta_type(given.dataType, given.name), field.type):
-        raise _mismatch(field, table, given.dataType, "the types differ.")
-    return limited(field, column(given.name).cast(target)).alias(field.name)
+    source = delta_type(given.dataType, given.name)
+    why = misfit(source, field.type, field.name)
+    if why is not None:
+        raise why.error(table, _ADD if why.reason != DIFFER else _CAST)
+    return limited(field, shaped(column(given.name), source, field.type)).alias(field.name)
 
 
 def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:
@@ -112,23 +123,8 @@ def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -
 
 
 def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch:
-    reason, expected, found = "it is not one of its columns.", ", ".join(schema.names), given.dataType.simpleString()
-    return SchemaMismatch(column=given.name, table=table, reason=reason, expected=expected, found=found)
-
-
-def _goes_up(source: DataType, target: DataType) -> bool:
-    """Whether every value fits; nullability inside is the footers' business."""
-    return upcastable(_nullable(source), _nullable(target))
-
-
-def _nullable(data_type: DataType) -> DataType:
-    if isinstance(data_type, Struct):
-        return Struct(tuple(Field(each.name, _nullable(each.type)) for each in data_type))
-    if isinstance(data_type, Array):
-        return Array(_nullable(data_type.element))
-    if isinstance(data_type, Map):
-        return Map(_nullable(data_type.key), _nullable(data_type.value))
-    return data_type
+    found = given.dataType.simpleString()
+    return Misfit(given.name, ", ".join(schema.names), found, "it is not one of its columns.").error(table, _ADD)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:

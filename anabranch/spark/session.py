@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from anabranch.errors import MissingJava
 
 OLDEST_JAVA = 17
+MERGES_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
 
@@ -121,3 +122,8 @@ def _advice() -> str:
     system = how.get(sys.platform, "install a JRE, version 17 or newer")
     anywhere = "pip install install-jdk && python -c \"import jdk; print(jdk.install('17'))\""
     return f"Install one: {system}. Or, without root: {anywhere}, and set JAVA_HOME to the folder that it prints."
+
+
+def merges_schema(spark: SparkSession) -> bool:
+    """Whether the session lets writes add columns, as delta-spark's setting of this name says."""
+    return (spark.conf.get(MERGES_SCHEMA, None) or "").strip().lower() == "true"

@@ -163,7 +163,7 @@ class ArrowEngine:
         ):
             values = {n: read_value(v, str(files.schema.field(n).type)) for n, v in dict(partition).items()}
             dead = files.vectors.get(path, ())
-            rows = parquet_rows(store, decode(path))
+            rows = _whole(parquet_rows(store, decode(path)), files.schema)
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
             found.append((path, [(i, row) for i, row in whole if i not in dead]))
         return found
@@ -276,6 +276,16 @@ def _table(files: FileSet, rows: list[Row]) -> pa.Table:
     """Rows as they are, NULL in NOT NULL columns too, whose rules are held elsewhere."""
     nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
     return pa.Table.from_pylist(rows, schema=nullable)
+
+
+def _whole(rows: list[Row], schema: Struct) -> list[Row]:
+    """Rows of a file with every member of the schema's structs, NULL where the file is older than the member."""
+    nested = Struct(tuple(each for each in schema if not isinstance(each.type, str)))
+    if not nested.fields:
+        return rows
+    wanted = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
+    images = pa.Table.from_pylist([{n: row.get(n) for n in nested.names} for row in rows], schema=wanted).to_pylist()
+    return [{**row, **image} for row, image in zip(rows, images, strict=True)]
 
 
 def parquet_rows(store: Store, name: str) -> list[Row]:

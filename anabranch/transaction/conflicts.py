@@ -128,7 +128,22 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
     behind = window[: _cut(mine, window)]
     known = mine.touched | (mine.reads.files if mine.reads else frozenset())
     net = net_effect(behind, known)
-    return Verdict(_judge_rows(mine, net, hands), behind, net)
+    outcome = _judge_rows(mine, net, hands)
+    if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(mine, window)):
+        outcome = conflict
+    return Verdict(outcome, behind, net)
+
+
+def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
+    """Mine changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
+    that fits the new one.
+    """
+    if mine.metadata is None and mine.protocol is None:
+        return None
+    writers = (each for each in window if len(each.adds) or len(each.removes) or each.head.domains)
+    winner = next(writers, None)
+    said = "the table was written while its metadata was to be changed"
+    return None if winner is None else Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
 
 def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
@@ -386,7 +401,7 @@ _SUGGESTIONS = {
     "PREDICATES_NEED_REWRITE": "Run the command again, or state the condition with columns, literals and "
     "deterministic functions only.",
     "WHOLE_TABLE_READ": "Run the command again, or give it a condition.",
-    "METADATA_CHANGE": "Run the command again under the new metadata.",
+    "METADATA_CHANGE": "Run the command again: it will see the newest metadata and rows.",
     "PROTOCOL_CHANGE": "Run the command again under the new protocol.",
 }
 

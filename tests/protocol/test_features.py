@@ -147,25 +147,12 @@ def test_a_feature_that_is_used_binds_every_writer(configuration: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("field", "feature"),
-    [
-        ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
-    ],
-)
-def test_a_feature_that_a_column_uses_binds_every_writer_however_deep_it_lies(
-    field: dict[str, Any], feature: str
-) -> None:
-    column = Field("c", "long", metadata=field)
-    for schema in (Struct((column,)), Struct((Field("s", Struct((column,))),)), nested_in_lists(column)):
-        assert refused(Protocol(1, 6), metadata_of(schema)) == f"writer {feature}"
-
-
-@pytest.mark.parametrize(
     ("rule", "feature"),
     [
         ({"delta.generationExpression": "id + 1"}, "generatedColumns"),
         ({"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "invariants"),
         ({"CURRENT_DEFAULT": "5"}, "allowColumnDefaults"),
+        ({"delta.identity.start": 1, "delta.identity.step": 1}, "identityColumns"),
         ({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}, "char / varchar length"),
     ],
 )

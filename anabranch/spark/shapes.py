@@ -1,0 +1,57 @@
+"""Shapes: a nested value with the members of another type, matched by name.
+
+Knows Spark's structs, arrays and maps. Knows nothing of files. Guarantee: a value that is NULL stays NULL, and a member
+that the value lacks is NULL.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.spark.types import spark_type
+
+
+def shaped(value: Column, source: DataType, target: DataType) -> Column:
+    """A value of one type as one of another, into which it fits (`anabranch.protocol.evolution.misfit`)."""
+    return _members(value, source, target).cast(spark_type(target))
+
+
+def _members(value: Column, source: DataType, target: DataType) -> Column:
+    """The value with the target's members in the target's order; a cast then does the rest by position."""
+    if _alike(source, target):
+        return value
+    if isinstance(source, Struct) and isinstance(target, Struct):
+        return F.when(value.isNotNull(), F.struct(*_each_member(value, source, target)))
+    if isinstance(source, Array) and isinstance(target, Array):
+        element, wanted = source.element, target.element
+        return F.transform(value, lambda each: _members(each, element, wanted))
+    assert isinstance(source, Map), "it fits"
+    assert isinstance(target, Map), "it fits"
+    before, after = source, target
+    keyed = F.transform_keys(value, lambda key, _: _members(key, before.key, after.key))
+    return F.transform_values(keyed, lambda _, each: _members(each, before.value, after.value))
+
+
+def _each_member(value: Column, source: Struct, target: Struct) -> list[Column]:
+    return [_member(value, source, each.name, each.type).alias(each.name) for each in target]
+
+
+def _member(value: Column, source: Struct, name: str, wanted: DataType) -> Column:
+    found = source.find(name)
+    if found is None:
+        return F.lit(None).cast(spark_type(wanted))
+    return _members(value.getField(found.name), found.type, wanted)
+
+
+def _alike(source: DataType, target: DataType) -> bool:
+    """Whether both have the same members in the same order, so that a cast is enough."""
+    if isinstance(source, Struct) and isinstance(target, Struct):
+        names = [each.lower() for each in source.names] == [each.lower() for each in target.names]
+        return names and all(_alike(a.type, b.type) for a, b in zip(source, target, strict=True))
+    if isinstance(source, Array) and isinstance(target, Array):
+        return _alike(source.element, target.element)
+    if isinstance(source, Map) and isinstance(target, Map):
+        return _alike(source.key, target.key) and _alike(source.value, target.value)
+    return True
