@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
+from anabranch.protocol.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, decimal_of, from_arrow, to_arrow
 
@@ -34,7 +35,7 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
 }
-_RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH})
+_RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
 """What the metadata of a declared column says to writers."""
 _DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
 

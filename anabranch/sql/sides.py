@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anabranch.errors import InvalidOption, NotBuilt, SchemaMismatch, UnknownColumn
+from anabranch.protocol.identity import STEP
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
@@ -82,8 +83,8 @@ class Sides:
 def assigned(values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context) -> dict[str, Any]:
     """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
 
-    Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated, and in
-    an insert one with a default.
+    Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated or
+    counted, and in an insert one with a default.
 
     Args:
         option: what the caller calls the mapping: ``values`` for an insert.
@@ -108,7 +109,8 @@ def assigned(values: Mapping[str, Any] | None, option: str, sides: Sides, contex
 
 def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
     """Whether the table gives a column a value that the source lacks."""
-    given = generation_of(field) is not None or (inserts and default_of(field) is not None)
+    counted = STEP in field.metadata
+    given = counted or generation_of(field) is not None or (inserts and default_of(field) is not None)
     return given and sides.source_column(field.name) is None
 
 
