@@ -68,8 +68,10 @@ def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, 
     """
     rules = rules_of(Metadata("", schema_json(schema), configuration=properties))
     context = context_for(str(table), schema, engine)
-    for text in (*(each.expression for each in rules.generated), *(each.expression for each in rules.checks)):
-        if assignment(text, context) != text:
+    for text in (*(each.expression for each in rules.checks), *rules.defaults.values()):
+        assignment(text, context)
+    for each in rules.generated:
+        if assignment(each.expression, context) != each.expression:
             reason = "its value would change with the clock."
-            raise InvalidCondition(expression=text, table=str(table), reason=reason)
+            raise InvalidCondition(expression=each.expression, table=str(table), reason=reason)
     engine.check_rules(schema, rules, str(table))

@@ -77,6 +77,7 @@ GOOD = {
     "v": "'abc'",
     "g": "{id} * 10",
 }
+NULL_INSIDE = "array(map_from_arrays(array('k'), array(cast(null as bigint))))"
 BAD: dict[str, tuple[str, type[errors.AnabranchError], dict[str, Any]]] = {
     "c": ("0L", errors.CheckConstraintViolated, {"constraint": "positive", "values": {"c": "0"}}),
     "c NULL": ("cast(null as bigint)", errors.CheckConstraintViolated, {"values": {"c": None}}),
@@ -235,6 +236,15 @@ def test_a_rule_of_a_partition_column_is_held(sql: SparkSession, path: str) -> N
     assert rows_of(DeltaTable.forPath(sql, path)) == [("ab", 0)]
 
 
+def test_a_constraint_may_look_at_the_clock_and_a_struct_may_carry_the_checks(sql: SparkSession, path: str) -> None:
+    nested = T.StructType([T.StructField("d", T.DateType())])
+    declared(sql, path, constraints__past="s.d < current_date()").addColumn("s", nested).addColumn("x", "INT").execute()
+    with pytest.raises(errors.CheckConstraintViolated) as caught:
+        append(sql, path, "named_struct('d', date'9999-01-02') as s")
+    assert caught.value.values == {"s": "{9999-01-02}"}
+    append(sql, path, "named_struct('d', date'2001-01-02') as s")
+
+
 def test_an_expression_that_fails_on_a_row_stops_the_write(sql: SparkSession, path: str) -> None:
     declared(sql, path, constraints__c="1 div x = 1").addColumn("x", "BIGINT").execute()
     with pytest.raises(errors.ExecutionFailed, match="DIVIDE_BY_ZERO"):
@@ -256,6 +266,19 @@ def test_rows_that_are_only_copied_are_not_judged(sql: SparkSession, path: str) 
     assert rows_of(table) == [(0,), (3,)]
     with pytest.raises(errors.CheckConstraintViolated):
         table.update("x = 0", {"x": "x"})
+
+
+def test_holding_rules_costs_no_job(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    declared(sql, path, constraints__c="id >= 0").addColumn("id", "BIGINT", nullable=False).execute()
+    context, jobs = sql.sparkContext, {}
+    try:
+        for name, where in (("ruled", path), ("plain", str(tmp_path / "plain"))):
+            context.setJobGroup(name, name)
+            append(sql, where, "id")
+            jobs[name] = len(context.statusTracker().getJobIdsForGroup(name))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert jobs["ruled"] == jobs["plain"] > 0
 
 
 # -- lengths -----------------------------------------------------------------------------------------------------------
@@ -326,9 +349,9 @@ def test_a_column_that_rows_lack_has_its_default(sql: SparkSession, path: str) -
 
 
 def test_a_default_that_does_not_fit_is_refused_when_the_table_is_made(sql: SparkSession, path: str) -> None:
-    for text in ("'x' +", "nope", "array(1)"):
+    for text in ("'x' +", "nope", "id", "array(1)", "(select 1)"):
         column = T.StructField("d", T.IntegerType(), True, {"CURRENT_DEFAULT": text})
-        with pytest.raises((errors.InvalidCondition, errors.SchemaMismatch)):
+        with pytest.raises((errors.InvalidCondition, errors.SchemaMismatch, errors.NotBuilt)):
             declared(sql, path).addColumns([T.StructField("id", T.LongType()), column]).execute()
     assert not Path(path).exists()
 

@@ -59,8 +59,8 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
     if text is None:
         return F.lit(None).cast(spark_type(field.type))
     with reported(f"{field.name} DEFAULT {text}", table):
-        value = F.expr(text)
-        return assigned(field, value, rows.limit(0).select(value.alias("value")).schema[0].dataType, table)
+        value, nothing = F.expr(text), rows.select()  # among no columns, so that it cannot speak of one
+        return assigned(field, value, nothing.select(value.alias("value")).schema[0].dataType, table)
 
 
 def assigned(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
