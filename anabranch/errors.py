@@ -33,6 +33,7 @@
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
+    │   ├── ConstraintNotMet
     │   ├── AmbiguousMerge
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
@@ -218,9 +219,7 @@ class SchemaMismatch(InputError):
 
     condition = "DELTA_SCHEMA_MISMATCH"
     sql_state = "42KDG"
-    template = (
-        "Column {column} does not fit the table at {table}: {reason} (the table has {expected}, the rows have {found})."
-    )
+    template = "Column {column} does not fit the table at {table}: {reason} (it has {expected}, the rows have {found})."
 
 
 class InvalidSchema(InputError):
@@ -353,6 +352,14 @@ class IdentityColumnGiven(InputError):
     )
 
 
+class ConstraintNotMet(InputError):
+    """Rows of the table do not satisfy a constraint that is to be added."""
+
+    condition = "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
+    sql_state = "23512"
+    template = "{count} of {rows} rows of {table} break the constraint {constraint}, {predicate}; nothing is added."
+
+
 class AmbiguousMerge(InputError):
     """Several source rows would change one row of the table in a MERGE."""
 
@@ -384,7 +391,6 @@ class MissingJava(AnabranchError):
     """Spark needs a Java that is not there."""
 
     condition = "MISSING_JAVA"
-    sql_state = "58000"
     template = "Spark needs Java 17 or newer: {reason} {instead}"
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
-from anabranch.commands.create import Create
+from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.describe import DETAIL, HISTORY, as_table, detail, history
 from anabranch.commands.insert import NewTable
@@ -41,8 +42,6 @@ _LATER = {
     "clone": "CLONE",
     "cloneAtVersion": "CLONE",
     "cloneAtTimestamp": "CLONE",
-    "upgradeTableProtocol": "upgradeTableProtocol",
-    "addFeatureSupport": "addFeatureSupport",
     "dropFeatureSupport": "DROP FEATURE",
 }
 """Methods of ``delta.tables.DeltaTable`` that this version refuses."""
@@ -96,10 +95,13 @@ class DeltaTable:
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Refused: REPLACE TABLE comes later."""
-        raise NotBuilt(what="REPLACE TABLE", instead='Use df.write.mode("overwrite").')
+        """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
+        return DeltaTableBuilder(_session(sparkSession), replaces=True)
 
-    createOrReplace = replace
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that puts an empty table in the place of the one that there is, or creates it."""
+        return DeltaTableBuilder(_session(sparkSession), if_not_exists=True, replaces=True)
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
@@ -196,6 +198,29 @@ class DeltaTable:
         """One row about the table, with Delta's columns."""
         return self._engine.rows(as_table([detail(self._path)], DETAIL))
 
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the versions of the protocol that the table demands; they never go down.
+
+        Raises:
+            InvalidOption: a version is lower than the table's, or there is none such.
+            ProtocolChangedException: the table was written meanwhile.
+        """
+        for option, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InvalidOption(option=option, value=value, reason="it takes a whole number.")
+        UpgradeProtocol(self._path, readerVersion, writerVersion).run()
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """List a feature in the table's protocol; nothing happens where it has it.
+
+        Raises:
+            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            ProtocolChangedException: the table was written meanwhile.
+        """
+        if not isinstance(featureName, str):
+            raise InvalidOption(option="featureName", value=featureName, reason="it takes a name.")
+        AddFeatureSupport(self._path, featureName).run()
+
     def check(self, deep: bool = False) -> Report:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
@@ -234,6 +259,7 @@ class DeltaTableBuilder:
 
     spark: SparkSession
     if_not_exists: bool = False
+    replaces: bool = False
     path: str | None = None
     columns: tuple[StructField, ...] = ()
     partitions: tuple[str, ...] = ()
@@ -294,19 +320,23 @@ class DeltaTableBuilder:
         return replace(self, properties={**self.properties, key: value})
 
     def execute(self) -> DeltaTable:
-        """Create the table.
+        """Create the table, or put it in the place of the one that there is.
 
         Raises:
-            TableAlreadyExists: there is one, and this is not ``createIfNotExists``.
+            TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
             InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
             ProtocolChangedException: another writer created it meanwhile.
+            DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
         if self.path is None:
             raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
         schema = declared(StructType(list(self.columns)))
         check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
         new = NewTable(schema, self.partitions, self.properties, description=self.description)
-        Create(self.path, new, if_not_exists=self.if_not_exists).run()
+        if self.replaces:
+            Replace(self.path, new, or_create=self.if_not_exists).run()
+        else:
+            Create(self.path, new, if_not_exists=self.if_not_exists).run()
         return DeltaTable.forPath(self.spark, self.path)
 
 

@@ -335,7 +335,7 @@ def test_bad_writes_are_refused_before_anything_is_visible(sql: SparkSession, pa
     with pytest.raises(errors.InvalidOption):
         sql.range(1).write.format("delta").mode("append").partitionBy("id").save(path)
     with pytest.raises(errors.NotBuilt):
-        sql.range(1).write.format("delta").mode("append").option("mergeSchema", True).save(path)
+        sql.range(1).write.format("delta").mode("append").option("dataChange", False).save(path)
     with pytest.raises(errors.NotBuilt):
         table.toDF().write.format("delta").mode("overwrite").save(path)
     with pytest.raises(errors.InvalidProperty):

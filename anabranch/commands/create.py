@@ -1,13 +1,16 @@
-"""CREATE TABLE: a table without rows."""
+"""CREATE TABLE and REPLACE TABLE: a table without rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
-from anabranch.commands.insert import Insert, NewTable, run_insert
+from anabranch.commands.insert import Insert, NewTable, new_metadata, run_insert
 from anabranch.commands.opening import Location, open_log
-from anabranch.protocol.actions import empty_files
+from anabranch.commands.write import EveryRow
+from anabranch.protocol.actions import Metadata, empty_files
 from anabranch.transaction.commit import Committed
+from anabranch.transaction.patience import Chance
 
 
 @dataclass(frozen=True)
@@ -42,3 +45,52 @@ class Create:
                 operation="CREATE TABLE",
             )
         )
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Put an empty table of these columns, partitioning and properties in the place of the one that there is.
+
+    All rows, properties and the description go in one commit; the history and the table's id stay, and so do the
+    features of its protocol.
+
+    Example:
+        >>> Replace("/data/flights", NewTable(schema), or_create=True).run()
+    """
+
+    table: Location
+    new: NewTable
+    or_create: bool = False
+
+    def run(self) -> Committed | None:
+        """Run it.
+
+        Raises:
+            NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
+            DeltaConcurrentModificationException: the table was written meanwhile.
+        """
+        log, chance = open_log(self.table), Chance()
+        at = log.newest() if self.or_create else log.snapshot()
+        return run_insert(
+            Insert(
+                log=log,
+                mode="overwrite",
+                new=self.new,
+                stage=lambda metadata: empty_files(),
+                discard=lambda: None,
+                finish=lambda: None,
+                operation="CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE",
+                takes=EveryRow,
+                parameters=self._parameters(),
+                at=at,
+                evolve=lambda metadata: self._replaced(metadata, chance),
+            )
+        )
+
+    def _replaced(self, metadata: Metadata, chance: Chance) -> Metadata:
+        """Nothing of the old metadata but who the table is."""
+        return replace(new_metadata(self.new, chance), id=metadata.id, created_time=metadata.created_time)
+
+    def _parameters(self) -> dict[str, str]:
+        properties = json.dumps(dict(self.new.properties), ensure_ascii=False)
+        return {"description": self.new.description or "", "properties": properties, "isManaged": "false"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from anabranch.errors import SchemaMismatch
+from anabranch.errors import InvalidOption, SchemaMismatch
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, upcastable
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
@@ -131,6 +131,26 @@ def with_member(table: Struct, path: Sequence[str], type_: DataType) -> Struct:
         return table
     inner = replace(found, type=with_member(found.type, rest, type_))
     return Struct(tuple(inner if each is found else each for each in table))
+
+
+def inserted(
+    table: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
+) -> Struct:
+    """The columns with a new one: at the end, or first, or behind another; ``parent`` is the struct that it goes to.
+
+    Raises:
+        InvalidOption: there is one of this name. UnknownColumn: the struct or the column before it is not there.
+    """
+    if parent:
+        found = table.field(parent[0])
+        if not isinstance(found.type, Struct):
+            raise InvalidOption(option="columns", value=field.name, reason=f"{found.name} is no struct.")
+        inner = replace(found, type=inserted(found.type, parent[1:], field, first=first, after=after))
+        return Struct(tuple(inner if each is found else each for each in table))
+    if table.find(field.name) is not None:
+        raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
+    place = 0 if first else len(table) if after is None else table.fields.index(table.field(after)) + 1
+    return Struct((*table.fields[:place], field, *table.fields[place:]))
 
 
 def all_nullable(columns: Struct) -> Struct:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from anabranch.errors import UnsupportedFeature
+from anabranch.errors import InvalidOption, UnsupportedFeature
 from anabranch.protocol import rules
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
@@ -58,6 +58,9 @@ _HONOURED_WHEN_ACTIVE = (
     | _RULES
 )
 """What `anabranch.protocol.rules` knows of them: rules of top-level columns, and invariants of members of structs."""
+SUPPORTED = _HONOURED_WHEN_ACTIVE & WRITABLE
+"""Features that a user may switch on here: all that they ask is done."""
+
 _ONLY_CHANGES = frozenset({"changeDataFeed"})
 """Active features that bind a writer who changes rows, but not one who only adds some."""
 
@@ -199,6 +202,27 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
     if new & _OF_READERS or protocol.min_reader >= 3:
         return Protocol(3, 7, readers, writers)
     return Protocol(protocol.min_reader, 7, None, writers)
+
+
+def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
+    """The protocol at higher versions; what the old versions stand for is written out where names begin.
+
+    Raises:
+        InvalidOption: a version is lower than the present one, or is none, or reader 3 comes without writer 7.
+    """
+    present = (protocol.min_reader, protocol.min_writer)
+    if not (present[0] <= reader <= 3 and present[1] <= writer <= 7):
+        reason = f"the table has {present}; versions only go up, to at most 3 for readers and 7 for writers."
+        raise InvalidOption(option="protocol", value=(reader, writer), reason=reason)
+    if reader == 3 and writer < 7:
+        raise InvalidOption(
+            option="protocol", value=(reader, writer), reason="reader version 3 needs writer version 7."
+        )
+    if writer < 7:
+        return Protocol(reader, writer)
+    readers = reader_features(protocol) | (reader_features(Protocol(2, 5)) if reader == 2 else frozenset())
+    names = readers if reader == 3 else None
+    return Protocol(reader, writer, names, writer_features(protocol) | readers)
 
 
 def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:

@@ -142,8 +142,13 @@ def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | No
         return None
     writers = (each for each in window if len(each.adds) or len(each.removes) or each.head.domains)
     winner = next(writers, None)
+    if winner is None:
+        return None
+    if mine.metadata is None:
+        said = "the table was written while its protocol was to be changed"
+        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
-    return None if winner is None else Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
 
 def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
@@ -402,7 +407,7 @@ _SUGGESTIONS = {
     "deterministic functions only.",
     "WHOLE_TABLE_READ": "Run the command again, or give it a condition.",
     "METADATA_CHANGE": "Run the command again: it will see the newest metadata and rows.",
-    "PROTOCOL_CHANGE": "Run the command again under the new protocol.",
+    "PROTOCOL_CHANGE": "Run the command again: it will see the newest protocol and rows.",
 }
 
 

@@ -1,0 +1,440 @@
+"""Changing what a table says of itself: properties, columns, constraints, protocol. No row is written.
+
+Knows Delta's names for these changes and their parameters in the history. Guarantees: where nothing would change
+nothing is committed; every other write that has not seen the change fails, and the change fails behind a write that it
+has not seen; what a property or a type demands of the protocol comes in the same commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.commands.change import rows_of, with_counts
+from anabranch.commands.delete import EVERY_ROW
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.write import EveryRow
+from anabranch.errors import (
+    ConstraintNotMet,
+    InvalidCondition,
+    InvalidOption,
+    InvalidProperty,
+    NotBuilt,
+    UnsupportedFeature,
+)
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.evolution import inserted, sql_name
+from anabranch.protocol.features import (
+    SUPPORTED,
+    check_writable,
+    required_by_types,
+    upgraded,
+    upgraded_to,
+    with_features,
+)
+from anabranch.protocol.filesets import count_of
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.properties import validate
+from anabranch.protocol.schema import Field, Struct, arrow_type, schema_json
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.footprint import Reads, Transaction
+from anabranch.transaction.patience import Chance, Patience, patience_for
+from anabranch.transaction.phases import reach
+
+_FEATURE = "delta.feature."
+_CONSTRAINT = "delta.constraints."
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """What a table is to say of itself, and how the history names that; a part that stays is None."""
+
+    operation: str
+    parameters: Mapping[str, str]
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and how patiently a command runs: at which version, with which clock and ids."""
+
+    at: Snapshot | None = None
+    patience: Patience | None = None
+    chance: Chance | None = None
+
+
+NOW = Moment()
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """ALTER TABLE … SET TBLPROPERTIES.
+
+    Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
+    ``supported`` does that for any feature.
+
+    Example:
+        >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
+    """
+
+    table: Location
+    properties: Mapping[str, str]
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table says so already.
+
+        Raises:
+            InvalidProperty: a key or value is not one. UnsupportedFeature: a feature is not known here.
+            MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
+        """
+        parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
+        return _run(self.table, lambda base: self._on(base, parameters), moment)
+
+    def _on(self, base: Snapshot, parameters: Mapping[str, str]) -> Alteration:
+        features = frozenset(_feature(key, value) for key, value in self.properties.items() if key.startswith(_FEATURE))
+        rest = {key: value for key, value in self.properties.items() if not key.startswith(_FEATURE)}
+        _refuse_constraints(rest)
+        validate(rest)
+        metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
+        protocol = _with_support(base, features)
+        return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
+
+
+@dataclass(frozen=True)
+class UnsetProperties:
+    """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
+
+    Example:
+        >>> UnsetProperties("/data/flights", ("delta.isolationLevel",)).run()
+    """
+
+    table: Location
+    keys: Sequence[str]
+    if_exists: bool = False
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where none of them is set.
+
+        Raises:
+            InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        return _run(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        known = base.metadata.configuration
+        _refuse_constraints(dict.fromkeys(self.keys, ""))
+        for key in self.keys:
+            if key not in known and not self.if_exists:
+                raise InvalidProperty(property=key, value="unset", reason="it is not set.")
+        left = {key: value for key, value in known.items() if key not in self.keys}
+        parameters = {"properties": json.dumps(list(self.keys)), "ifExists": json.dumps(self.if_exists)}
+        return Alteration("UNSET TBLPROPERTIES", parameters, replace(base.metadata, configuration=left))
+
+
+@dataclass(frozen=True)
+class NewColumn:
+    """A column to be added: inside the struct at ``parent``, at the end, or ``first``, or behind the one ``after``."""
+
+    field: Field
+    parent: tuple[str, ...] = ()
+    first: bool = False
+    after: str | None = None
+
+    def logged(self) -> dict[str, Any]:
+        """How Delta's history shows it."""
+        path = ".".join((*self.parent, self.field.name))
+        kind = self.field.type if isinstance(self.field.type, str) else sql_name(self.field.type)
+        shown = {"name": path, "type": kind, "nullable": self.field.nullable, "metadata": dict(self.field.metadata)}
+        position = "FIRST" if self.first else None if self.after is None else f"AFTER {self.after}"
+        return {"column": shown} if position is None else {"column": shown, "position": position}
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ALTER TABLE … ADD COLUMNS: rows that are there have NULL in them.
+
+    Example:
+        >>> AddColumns("/data/flights", (NewColumn(Field("gate", "string"), after="carrier"),)).run()
+    """
+
+    table: Location
+    columns: Sequence[NewColumn]
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            InvalidOption: the column is there already, or is NOT NULL, or none is named.
+            UnknownColumn: the struct or the column before it is not there.
+            UnsupportedType, UnsupportedFeature: no table here can have a column of that type.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        if not self.columns:
+            raise InvalidOption(option="columns", value="none", reason="name at least one column to add.")
+        for column in self.columns:
+            _check_new(column.field)
+        return _run(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        schema: Struct = base.schema
+        for each in self.columns:
+            schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
+        metadata = replace(base.metadata, schema_string=schema_json(schema))
+        parameters = {"columns": json.dumps([each.logged() for each in self.columns], ensure_ascii=False)}
+        return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
+
+
+def _check_new(field: Field) -> None:
+    arrow_type(field.type, field.name)
+    if not field.nullable:
+        reason = "rows that are there would have NULL in it; add it without NOT NULL."
+        raise InvalidOption(option="columns", value=field.name, reason=reason)
+    if set(field.metadata) - {"comment"}:
+        raise NotBuilt(what=f"adding the column {field.name} with more than a comment", instead="Leave it out.")
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
+
+    It reads the whole table, so that any row which came meanwhile is a conflict.
+
+    Example:
+        >>> AddConstraint("/data/flights", "plausible", where).run(engine)
+    """
+
+    table: Location
+    name: str
+    where: Condition
+
+    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+        """Run it, at the version for which ``where`` was understood.
+
+        Raises:
+            ConstraintNotMet: rows that are there do not satisfy it.
+            InvalidCondition: it is not decided by one row alone. InvalidOption: there is one of this name.
+            ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
+        """
+        if not self.where.row_local:
+            reason = "a constraint takes columns, literals and deterministic functions of one row only."
+            raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
+        return _run(self.table, self._on, moment, lambda base: self._checked(base, engine))
+
+    def _on(self, base: Snapshot) -> Alteration:
+        key = f"{_CONSTRAINT}{self.name.lower()}"
+        known = base.metadata.configuration
+        if any(each.lower() == key for each in known) or not self.name.strip():
+            raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
+        metadata = replace(base.metadata, configuration={**known, key: self.where.text})
+        parameters = {"name": self.name, "expr": self.where.text}
+        return Alteration("ADD CONSTRAINT", parameters, metadata, upgraded(base.protocol, metadata))
+
+    def _checked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
+        files = with_counts(base, file_set(base))
+        rows = rows_of(files.files) - count_of(files.vectors)
+        missing = rows - count_of(engine.find(files, self.where)) if rows else 0
+        if missing:
+            raise ConstraintNotMet(
+                table=base.table, constraint=self.name, predicate=self.where.text, count=missing, rows=rows
+            )
+        return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    """ALTER TABLE … DROP CONSTRAINT.
+
+    Example:
+        >>> DropConstraint("/data/flights", "plausible").run()
+    """
+
+    table: Location
+    name: str
+    if_exists: bool = False
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where there is none of this name and this is ``if_exists``.
+
+        Raises:
+            InvalidOption: there is none of this name. MetadataChangedException: the table was written meanwhile.
+        """
+        return _run(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        key = f"{_CONSTRAINT}{self.name.lower()}"
+        known = base.metadata.configuration
+        found = next((each for each in known if each.lower() == key), None)
+        if found is None and not self.if_exists:
+            raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
+        left = {each: value for each, value in known.items() if each != found}
+        parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
+        return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
+
+
+@dataclass(frozen=True)
+class UpgradeProtocol:
+    """Raise the versions of the protocol that a table demands; they never go down.
+
+    Example:
+        >>> UpgradeProtocol("/data/flights", 3, 7).run()
+    """
+
+    table: Location
+    reader_version: int
+    writer_version: int
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table has these versions.
+
+        Raises:
+            InvalidOption: a version is lower than the table's, or there is none such.
+            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
+        """
+        return _run(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
+        parameters = {"newProtocol": json.dumps(protocol.to_json())}
+        return Alteration("UPGRADE PROTOCOL", parameters, protocol=protocol)
+
+
+@dataclass(frozen=True)
+class AddFeatureSupport:
+    """List a feature in the protocol of a table; Delta's history shows it as the property that stands for it.
+
+    Example:
+        >>> AddFeatureSupport("/data/flights", "deletionVectors").run()
+    """
+
+    table: Location
+    feature: str
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table has it.
+
+        Raises:
+            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
+        """
+        return SetProperties(self.table, {f"{_FEATURE}{self.feature}": "supported"}).run(moment)
+
+
+def _feature(key: str, value: str) -> str:
+    if value not in ("supported", "enabled"):
+        raise InvalidProperty(property=key, value=value, reason="it takes supported.")
+    return key[len(_FEATURE) :]
+
+
+def _with_support(base: Snapshot, features: frozenset[str]) -> Protocol:
+    named = {each.lower(): each for each in SUPPORTED}
+    for feature in sorted(features):
+        if feature.lower() not in named:
+            raise UnsupportedFeature(table=base.table, kind="table", feature=feature)
+    return with_features(base.protocol, frozenset(named[feature.lower()] for feature in features))
+
+
+def _refuse_constraints(properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        if key.lower().startswith(_CONSTRAINT):
+            reason = "constraints are added and dropped by commands of their own, which look at the rows."
+            raise InvalidProperty(property=key, value=value, reason=reason)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+class _NoRows:
+    """The hands of a change that reads and writes no row."""
+
+    def vector(self, file: Any) -> BitMap64:
+        """Nothing is known of rows."""
+        return BitMap64()
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """No row is read."""
+        return files.slice(0, 0)
+
+    def matches(self, files: pa.Table) -> Mapping[str, BitMap64]:
+        """No row is read."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Any) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("a change of metadata selects no row")
+
+    def discard(self) -> None:
+        """Nothing was staged."""
+
+
+def _run(
+    table: Location,
+    altered: Callable[[Snapshot], Alteration],
+    moment: Moment,
+    read: Callable[[Snapshot], tuple[Reads, Hands]] | None = None,
+) -> Committed | None:
+    chance, log = moment.chance or Chance(), open_log(table)
+    base = moment.at or log.snapshot()
+    change = _real_part(altered(base), base)
+    if change.metadata is None and change.protocol is None:
+        return None
+    _check_allowed(change, base)
+    reach("read")
+    reads, hands = (None, _NoRows()) if read is None else read(base)
+    mine = _transaction(change, base, reads, chance)
+    reach("staged")
+    return commit(mine, log, hands, moment.patience or patience_for(blind=False), chance)
+
+
+def _real_part(change: Alteration, base: Snapshot) -> Alteration:
+    """Only what differs from what the table says already."""
+    metadata = None if change.metadata == base.metadata else change.metadata
+    protocol = None if change.protocol == base.protocol else change.protocol
+    return replace(change, metadata=metadata, protocol=protocol)
+
+
+def _check_allowed(change: Alteration, base: Snapshot) -> None:
+    """Hold that this version may write the table, and knows what new columns ask for.
+
+    Raises:
+        UnsupportedFeature: with the feature's name.
+    """
+    check_writable(base.table, base.protocol, _without_row_rules(base.metadata), changes_rows=False)
+    added = _in_types(change.metadata) - _in_types(base.metadata)
+    for feature in sorted(added - SUPPORTED):
+        raise UnsupportedFeature(table=base.table, kind="table", feature=feature)
+
+
+def _in_types(metadata: Metadata | None) -> frozenset[str]:
+    return frozenset() if metadata is None else required_by_types(metadata.schema)
+
+
+def _without_row_rules(metadata: Metadata) -> Metadata:
+    """Constraints ask nothing of a change that writes no row."""
+    configuration = metadata.configuration
+    left = {key: value for key, value in configuration.items() if not key.lower().startswith(_CONSTRAINT)}
+    return replace(metadata, configuration=left)
+
+
+def _transaction(change: Alteration, base: Snapshot, reads: Reads | None, chance: Chance) -> Transaction:
+    return Transaction(
+        base=base,
+        table=base.table,
+        txn_id=str(chance.new_id()),
+        operation=change.operation,
+        parameters=change.parameters,
+        isolation=base.properties.isolation_level,
+        resolution=base.properties.conflict_resolution,
+        reads=reads,
+        metadata=change.metadata,
+        protocol=change.protocol,
+    )
