@@ -415,9 +415,11 @@ class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurren
     """Another transaction committed first and mine cannot stand behind it; nothing of mine is visible.
 
     Facts: ``table``, ``sub_condition`` (why the row level did not help), ``winner`` (a sentence) with
-    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp``; ``operation`` and ``predicate``
-    of mine; ``file`` and ``rows`` (a few positions in it) where rows are the reason; ``suggestion``. Source:
-    Databricks documentation, "Isolation levels and write conflicts", section "Write conflicts".
+    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds); ``operation``,
+    ``predicate``, ``base_version``, ``user`` and ``timestamp`` of mine; ``file``, ``rows`` (a few positions in it) and
+    ``samples`` (their values) where rows are the reason; ``suggestion``, and in ``narrower`` what to add to the
+    condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
+    "Write conflicts".
     """
 
     condition = "DELTA_CONCURRENT_MODIFICATION"
@@ -440,8 +442,8 @@ class DeltaConcurrentModificationException(AnabranchError, _twin("DeltaConcurren
 
 
 _CONFLICT = (
-    " Reason: {explanation}. Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version}."
-    " File: {file}. Rows: {rows}. {suggestion}"
+    " Reason: {explanation}. Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version},"
+    " by {user} at {time}. File: {file}. Rows: {shown}. {suggestion}"
 )
 
 

@@ -283,6 +283,7 @@ def test_the_settings_name_the_bounds_of_a_commit() -> None:
     stated = {cells[0]: cells[1].replace(",", "") for cells in rows_of_table(DOCS / "settings.md", "bound")}
     assert stated == {
         "attempts of a blind append": str(patience.APPEND_ATTEMPTS),
+        "attempts of a blind append before time counts": str(patience.APPEND_ATTEMPTS_AT_LEAST),
         "attempts of any other command": str(patience.CHANGE_ATTEMPTS),
         "time in all": f"{patience.SECONDS:.0f} s",
         "time on one put without an answer": f"{patience.UNKNOWN_SECONDS:.0f} s",
@@ -323,7 +324,7 @@ def test_the_page_of_errors_names_every_class_as_it_is() -> None:
 
 
 def test_the_page_of_errors_names_every_sub_condition() -> None:
-    source = Path(conflicts.__file__).read_text(encoding="utf-8")
-    commit = Path(conflicts.__file__).with_name("commit.py").read_text(encoding="utf-8")
-    used = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', source + commit))
+    folder = Path(conflicts.__file__).parent
+    source = "".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in ("conflicts", "commit", "words"))
+    used = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', source))
     assert {cells[0] for cells in rows_of_table(DOCS / "errors.md", "sub-condition")} == used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +327,67 @@ def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, tabl
         upsert(table, updates(sql, (9, 90, "mine"))).execute()
     nines = [row for row in rows_of(table) if row[0] == 9]
     assert nines in ([(9, 90, "mine")], [(9, 0, "blind"), (9, 90, "mine")]), "behind the append, or before it"
+
+
+# -- what a conflict says ----------------------------------------------------------------------------------------------
+
+BY_FILES = {"anabranch.conflictResolution": "file"}
+DAYS = [dt.date(2024, 1, day) for day in (1, 2, 3)]
+
+
+@pytest.fixture
+def by_day(sql: SparkSession, path: str) -> DeltaTable:
+    rows = [{"id": id, "day": day, "x": 0} for day in DAYS for id in (1, 2)]
+    anabranch.append(None, path, rows, partition_by=["day"], properties=BY_FILES)
+    return DeltaTable.forPath(sql, path)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        lambda: "t.day = s.day AND t.id = s.id",
+        lambda: "(s.id = t.id) AND ((t.`day` = s.day))",
+        lambda: (F.col("t.day") == F.col("s.day")) & (F.col("t.id") == F.col("s.id")),
+    ],
+    ids=["text", "turned round", "Column"],
+)
+def test_a_merge_that_loses_by_files_is_told_what_its_source_holds(
+    sql: SparkSession, by_day: DeltaTable, on: Callable[[], str | Column]
+) -> None:
+    """The source is random, so it is not asked again: what is told is what was merged."""
+    rows = updates(sql, (1, DAYS[0], 7), (1, DAYS[1], 7), (1, None, 7), schema="id long, day date, x long")
+    source = rows.withColumn("x", (F.rand() * 100).cast("long")).alias("s")
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException) as refused,
+        at_phase("staged", lambda: by_day.update("day = DATE '2024-01-03'", {"x": "1"})),
+    ):
+        upsert(by_day, source, on()).execute()
+    narrower = refused.value.narrower
+    assert narrower == "t.day IN (DATE '2024-01-01', DATE '2024-01-02')"
+    assert f"Add AND {narrower} to the ON condition" in str(refused.value)
+    with at_phase("staged", lambda: by_day.update("day = DATE '2024-01-03'", {"x": "2"})):
+        upsert(by_day, source, f"t.day = s.day AND t.id = s.id AND {narrower}").execute()
+
+
+def test_the_row_that_both_changed_is_shown_as_spark_wrote_it(sql: SparkSession, table: DeltaTable) -> None:
+    with (
+        pytest.raises(errors.ConcurrentDeleteReadException) as refused,
+        at_phase("staged", lambda: table.update("id = 2", {"x": "-1"})),
+    ):
+        upsert(table, updates(sql, (2, 21, "new"))).execute()
+    assert refused.value.samples == [{"id": 2, "x": 20, "note": "old"}]
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_the_legacy_setting_of_the_row_level_changes_nothing(sql: SparkSession, by_day: DeltaTable, value: str) -> None:
+    """The table's owner chose the file level."""
+    legacy = "spark.databricks.delta.rowLevelConcurrencyPreview"
+    sql.conf.set(legacy, value)
+    try:
+        with (
+            pytest.raises(errors.ConcurrentDeleteReadException),
+            at_phase("staged", lambda: by_day.update("id = 1 AND day = DATE '2024-01-03'", {"x": "1"})),
+        ):
+            by_day.delete("id = 2 AND day = DATE '2024-01-03'")
+    finally:
+        sql.conf.unset(legacy)

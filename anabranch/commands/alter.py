@@ -12,9 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-from pyroaring import BitMap64
-
 from anabranch.commands.change import rows_of, with_counts
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
@@ -44,7 +41,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import validate
 from anabranch.protocol.schema import Field, Struct, arrow_type, schema_json
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.conflicts import Hands, NoRows
 from anabranch.transaction.footprint import Reads, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
@@ -353,29 +350,6 @@ def _refuse_constraints(properties: Mapping[str, str]) -> None:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-class _NoRows:
-    """The hands of a change that reads and writes no row."""
-
-    def vector(self, file: Any) -> BitMap64:
-        """Nothing is known of rows."""
-        return BitMap64()
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """No row is read."""
-        return files.slice(0, 0)
-
-    def matches(self, files: pa.Table) -> Mapping[str, BitMap64]:
-        """No row is read."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Any) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a change of metadata selects no row")
-
-    def discard(self) -> None:
-        """Nothing was staged."""
-
-
 def _run(
     table: Location,
     altered: Callable[[Snapshot], Alteration],
@@ -389,7 +363,7 @@ def _run(
         return None
     _check_allowed(change, base)
     reach("read")
-    reads, hands = (None, _NoRows()) if read is None else read(base)
+    reads, hands = (None, NoRows()) if read is None else read(base)
     mine = _transaction(change, base, reads, chance)
     reach("staged")
     return commit(mine, log, hands, moment.patience or patience_for(blind=False), chance)

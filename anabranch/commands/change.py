@@ -8,7 +8,7 @@ rows that blind appends brought in, when the transaction has to stand behind tho
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands import clues
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.staging import Staging, read_footer
@@ -27,7 +28,7 @@ from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.paths import store_name
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.commit import Committed, commit
@@ -122,6 +123,17 @@ class RowHands(ABC):
     @abstractmethod
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """See `Hands.redo`."""
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows of a file, those of the condition's columns first."""
+        return clues.sampled(self._snapshot, file, rows, self._told_first())
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """The partitions that hold all selected rows, if this file lies in another."""
+        return clues.of_partitions(self._snapshot, mine, file)
+
+    def _told_first(self) -> frozenset[str]:
+        return self._where.columns or columns_of(self._where.predicate)
 
     @abstractmethod
     def discard(self) -> None:

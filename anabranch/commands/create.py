@@ -9,6 +9,7 @@ from anabranch.commands.insert import Insert, NewTable, new_metadata, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.write import EveryRow
 from anabranch.protocol.actions import Metadata, empty_files
+from anabranch.protocol.identity import marks_of, with_marks
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
 
@@ -88,8 +89,9 @@ class Replace:
         )
 
     def _replaced(self, metadata: Metadata, chance: Chance) -> Metadata:
-        """Nothing of the old metadata but who the table is."""
-        return replace(new_metadata(self.new, chance), id=metadata.id, created_time=metadata.created_time)
+        """Nothing of the old metadata but who the table is, and which identity values it has given."""
+        new = replace(new_metadata(self.new, chance), id=metadata.id, created_time=metadata.created_time)
+        return with_marks(new, marks_of(metadata.schema))
 
     def _parameters(self) -> dict[str, str]:
         properties = json.dumps(dict(self.new.properties), ensure_ascii=False)

@@ -95,6 +95,10 @@ class Engine(Protocol):
         """
         ...
 
+    def few_values(self, held: Any, column: str, limit: int) -> list[Any] | None:
+        """The distinct values of a held source's column; None where there are more than ``limit``."""
+        ...
+
     def alias(self, source: Any) -> str | None:
         """The name under which a source's columns are spoken of, if it was given one."""
         ...

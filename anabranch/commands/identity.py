@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-from pyroaring import BitMap64
-
 from anabranch.errors import (
     IdentityColumnGiven,
     MetadataChangedException,
@@ -19,13 +16,12 @@ from anabranch.errors import (
 )
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import check_writable
-from anabranch.protocol.filesets import Marks
 from anabranch.protocol.identity import Identity, identities, with_marks
 from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.schema import Struct
 from anabranch.transaction.commit import commit
+from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, patience_for
 from anabranch.transaction.phases import undisturbed
@@ -110,7 +106,7 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, chance: C
         mine = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, chance)
         try:
             with undisturbed():  # the phases that others wait for are those of the command
-                commit(mine, log, _NoRows(), patience_for(blind=False), chance)
+                commit(mine, log, NoRows(), patience_for(blind=False), chance)
             return ranges
         except (MetadataChangedException, ProtocolChangedException):
             if not left:
@@ -144,26 +140,3 @@ def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, chan
         metadata=with_marks(snapshot.metadata, marks),
         reserved_for=writer,
     )
-
-
-class _NoRows:
-    """The hands of a transaction that touches no row."""
-
-    def vector(self, file: FileRow) -> BitMap64:
-        """Nothing is marked."""
-        return BitMap64()
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """No row matters."""
-        return files.slice(0, 0)
-
-    def matches(self, files: pa.Table) -> Marks:
-        """No row matters."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for: no row matters."""
-        raise AssertionError("a transaction without rows has nothing to redo")
-
-    def discard(self) -> None:
-        """Nothing was staged."""

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.opening import Newest, live_rows
 from anabranch.commands.sources import whole_table
-from anabranch.errors import AppendOnlyTable, InvalidOption, NotBuilt, ProtocolChangedException, TableAlreadyExists
+from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.features import check_writable, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
-from anabranch.protocol.identity import identities
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
@@ -218,9 +217,6 @@ def under(mine: Transaction, metadata: Metadata) -> Transaction:
     assert base is not None
     if metadata == base.metadata:
         return mine
-    if identities(metadata.schema):  # a reservation would stand between this metadata and the one that it was made of
-        what = "a write that changes the columns of a table with identity columns"
-        raise NotBuilt(what=what, instead="Leave out mergeSchema and overwriteSchema.")
     protocol = upgraded(base.protocol, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
@@ -356,6 +352,14 @@ class InsertHands:
         """Take these rows away too, which blind appends brought before the place where this overwrite stands."""
         assert self._taking is not None, "an append selects no row"
         return self._taking.redo(files, rows)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows that would have been taken away."""
+        return self._taking.sample(file, rows) if self._taking else []
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """What could be added to the condition of what is taken away."""
+        return self._taking.narrower(mine, file) if self._taking else None
 
     def discard(self) -> None:
         """Remove what was staged."""

@@ -8,12 +8,13 @@ none there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from anabranch.commands import clues
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import not_inserted, reserve, with_reserved
@@ -23,6 +24,7 @@ from anabranch.commands.staging import Staging, remove
 from anabranch.errors import AppendOnlyTable, ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
@@ -155,6 +157,16 @@ class MergeHands(RowHands):
         remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
         counts = {**part.metrics, "numTargetRowsInserted": self._insert_count - before}
         return replace(part, withdraws=withdrawn, metrics=counts)
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """What the source holds in the columns that ON compares."""
+        return clues.of_source(self._snapshot, self._merge.matching, self._where, self._few_values)
+
+    def _few_values(self, column: str) -> Sequence[Any] | None:
+        return self._engine.few_values(self._held, column, clues.FEW_VALUES)
+
+    def _told_first(self) -> frozenset[str]:
+        return frozenset(target for target, _ in self._merge.matching.equated)
 
     def discard(self) -> None:
         """Remove what was staged."""

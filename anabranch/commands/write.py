@@ -6,7 +6,7 @@ new rows lie in. Each is judged as a DELETE of just that, together with an INSER
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands import clues
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
@@ -279,6 +280,14 @@ class EveryRow:
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Remove the files that blind appends brought in before the place where this overwrite stands."""
         return self._removal(files)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows that would have gone."""
+        return clues.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """Nothing: such an overwrite has no condition that could say more."""
+        return None
 
     def discard(self) -> None:
         """Nothing was staged."""

@@ -50,13 +50,15 @@ class Matching:
     """How rows are matched, and what is done then.
 
     Attributes:
-        on: the condition over both sides. target, source: the aliases, None where there is none.
+        on: the condition over both sides. target, source: the aliases, None where there is none. equated: pairs of
+        a table's and a source's column which ON requires to be equal; only messages go by them.
     """
 
     on: Any
     clauses: tuple[Clause, ...]
     target: str | None = None
     source: str | None = None
+    equated: tuple[tuple[str, str], ...] = ()
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""

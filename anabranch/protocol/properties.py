@@ -17,6 +17,8 @@ from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
+RESOLUTION_BYTES = "anabranch.resolutionBytes"
+RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
 _DAY_MS = 86_400_000
 _UNITS_MS = {
     "millisecond": 1,
@@ -38,6 +40,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise ValueError("it takes a whole number from 1")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("it takes a whole number from 0")
     return value
 
 
@@ -92,6 +101,9 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
+    RESOLUTION_BYTES: (_natural, str(64 << 30)),
+    RESOLUTION_SECONDS: (_natural, "600"),
+    "anabranch.rowsInErrors": (_boolean, "true"),
 }
 
 
@@ -131,6 +143,21 @@ class Properties:
     def conflict_resolution(self) -> str:
         """``file`` or ``row``; without vectors, conflicts are per file whatever is set."""
         return str(self["anabranch.conflictResolution"]) if self.vectors else "file"
+
+    @property
+    def resolution_bytes(self) -> int:
+        """How many bytes of winners' files one command may read to find its place behind them."""
+        return int(self[RESOLUTION_BYTES])
+
+    @property
+    def resolution_seconds(self) -> int:
+        """How long one command may look for its place behind its winners."""
+        return int(self[RESOLUTION_SECONDS])
+
+    @property
+    def rows_in_errors(self) -> bool:
+        """Whether messages may show what rows hold."""
+        return bool(self["anabranch.rowsInErrors"])
 
     @property
     def checkpoint_interval(self) -> int:

@@ -90,6 +90,10 @@ class SparkEngine:
         """See `anabranch.spark.rules.check_expressions`."""
         check_expressions(self.spark, schema, rules, table)
 
+    def few_values(self, held: merge.Held, column: str, limit: int) -> list[Any] | None:
+        """See `anabranch.spark.merge.few_values`."""
+        return merge.few_values(self.spark, held, column, limit)
+
     def alias(self, source: Any) -> str | None:
         """See `anabranch.spark.merge.alias_of`; an Arrow table has none."""
         return merge.alias_of(source) if isinstance(source, DataFrame) else None

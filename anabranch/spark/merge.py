@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -161,6 +162,15 @@ def write_inserts(
         inserts = columns_set(matching, files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
         write_files(spark, gathered(images, held.rows), files.schema, files.partition_columns, files.root, folder)
+
+
+def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
+    """The distinct values of a kept source's column, None where there are more than ``limit``; the source itself is
+    not asked.
+    """
+    rows = kept(spark, [held.url], T.StructType([*held.schema, T.StructField("number", T.LongType())]))
+    found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
+    return found["value"].to_pylist() if len(found) <= limit else None
 
 
 def alias_of(rows: DataFrame) -> str | None:

@@ -7,7 +7,7 @@ that could be a call counts as one wherever it stands, and for skipping only a p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from anabranch.errors import NotBuilt
@@ -86,18 +86,39 @@ def _calls(text: str) -> frozenset[str]:
 
 def _printed_predicate(text: str, context: Context, named: Named) -> Predicate:
     """What skipping can use of ``and(>(id, 5), <(id, 9))``: integer columns against whole numbers."""
+    tree = _whole_tree(text)
+    return Unknown() if tree is None else _printed_meaning(tree, context, named)
+
+
+def equalities(column: Any) -> list[tuple[str, str]]:
+    """The pairs of words that a Column requires to be equal, ``(t.id, s.id)``; for messages only."""
+    text, is_plain = _printed(column)
+    return list(_equal_words(_whole_tree(text))) if is_plain else []
+
+
+def _equal_words(tree: Any) -> Iterator[tuple[str, str]]:
+    match tree:
+        case ["and", left, right]:
+            yield from _equal_words(left)
+            yield from _equal_words(right)
+        case ["=", str() as left, str() as right]:
+            yield left, right
+
+
+def _whole_tree(text: str) -> Any | None:
+    """The tree of a print that holds nothing but words, whole numbers, operators and calls."""
     tokens, end = [], 0
     while end < len(text.rstrip()):
         match = _TOKEN.match(text, end)
         if match is None:
-            return Unknown()
+            return None
         tokens.append(match[1])
         end = match.end()
     try:
         tree, rest = _printed_tree(tokens)
     except (IndexError, RecursionError):
-        return Unknown()
-    return Unknown() if rest else _printed_meaning(tree, context, named)
+        return None
+    return None if rest else tree
 
 
 def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:

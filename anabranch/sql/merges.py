@@ -17,9 +17,9 @@ from sqlglot import exp
 from anabranch.errors import NotBuilt
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Condition, Predicate, Unknown
-from anabranch.sql.columns import check_assigned, column_condition, printed
+from anabranch.sql.columns import check_assigned, column_condition, equalities, printed
 from anabranch.sql.context import Context
-from anabranch.sql.sides import Sides
+from anabranch.sql.sides import Reading, Sides, name_parts
 from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, reads_one_way, tokens_of
 from anabranch.sql.trees import parsed, predicate_of
 
@@ -50,7 +50,8 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         NotBuilt: an expression holds a subquery or a window.
     """
     first = _read(on, sides, context)
-    matching, reads = Matching(first.expression, (), sides.target, sides.source), [first]
+    matching = Matching(first.expression, (), sides.target, sides.source, _equated(on, sides))
+    reads = [first]
     for clause in clauses:
         condition = None if clause.condition is None else _read(clause.condition, sides, context)
         values = {name: _read(value, sides, context) for name, value in clause.values.items()}
@@ -121,6 +122,26 @@ def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
         return _NO_COLUMN.copy() if name is None else exp.column(name, quoted=True)
 
     return tree.transform(bare)
+
+
+def _equated(on: Any, sides: Sides) -> tuple[tuple[str, str], ...]:
+    """The table's and the source's columns that ON requires to be equal, where each name can mean nothing else."""
+    names = _equal_columns(parsed(on)) if isinstance(on, str) else [tuple(map(name_parts, p)) for p in equalities(on)]
+    readings = [[sides.readings(parts) for parts in both] for both in names if all(both)]
+    return tuple(pair for both in readings if (pair := _pair(both)) is not None)
+
+
+def _equal_columns(tree: exp.Expr | None) -> list[tuple[list[str], ...]]:
+    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree] if tree is not None else []
+    found = [each for part in parts if isinstance(each := part.unnest(), exp.EQ)]
+    pairs = [(each.left.unnest(), each.right.unnest()) for each in found]
+    return [(_parts(a), _parts(b)) for a, b in pairs if isinstance(a, exp.Column) and isinstance(b, exp.Column)]
+
+
+def _pair(readings: list[list[Reading]]) -> tuple[str, str] | None:
+    """A column of each side, whichever stands first."""
+    sides = {each[0].side: each[0] for each in readings if len(each) == 1 and not each[0].nested}
+    return (sides["target"].column, sides["source"].column) if len(sides) == 2 else None
 
 
 def _parts(column: exp.Column) -> list[str]:

@@ -135,6 +135,11 @@ class ArrowEngine:
             self._check(files, new)
             self._put(files, new, folder)
 
+    def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
+        """The distinct values of a column."""
+        found = list(dict.fromkeys(row[column] for row in held.records))
+        return found if len(found) <= limit else None
+
     def alias(self, source: pa.Table) -> None:
         """Functions need no names."""
         return None

@@ -16,6 +16,7 @@ from anabranch.errors import (
     CommitOutcomeUnknown,
     ConcurrentWriteException,
     CorruptLog,
+    DeltaConcurrentModificationException,
     ExecutionFailed,
     ProtocolChangedException,
     PutOutcomeUnknown,
@@ -23,12 +24,14 @@ from anabranch.errors import (
 )
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
-from anabranch.transaction.conflicts import Conflict, Hands, Verdict, judge
+from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
+from anabranch.transaction.conflicts import Hands, Verdict, judge
 from anabranch.transaction.footprint import Transaction
-from anabranch.transaction.patience import Chance, Patience
+from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Patience
 from anabranch.transaction.phases import reach
 from anabranch.transaction.place import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.rebase import carried_over
+from anabranch.transaction.words import Conflict
 
 _logger = logging.getLogger(__name__)
 
@@ -69,7 +72,8 @@ class Attempt:
     """The changing part of a commit: mine as it is carried along, the winners seen so far, and its vectors' file."""
 
     def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
-        self.mine, self.log, self.hands, self.chance = mine, log, hands, chance
+        self.mine, self.log, self.chance = mine, log, chance
+        self.hands = Bounded(hands, lambda: _bounds(mine), chance.seconds)
         self.vectors = VectorFile(None, {})
         self._winners: list[Commit] = []
         self._placed_before = False
@@ -82,7 +86,7 @@ class Attempt:
         later = self.log.commits_after(known, base.partition_columns if base else ())
         if later is None:
             said = "another table stands at this path now"
-            raise Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said).error(self.mine)
+            raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said))
         self._winners.extend(later)
         return [winner for winner in self._winners if winner.version > self.mine.settled]
 
@@ -92,15 +96,41 @@ class Attempt:
         Raises:
             DeltaConcurrentModificationException: it cannot stand there.
         """
-        verdict = _judged(self.mine, window, self.hands)
-        reach("checked")
-        if isinstance(verdict.outcome, Conflict):
-            raise verdict.outcome.error(self.mine)
-        placed = carried_over(self.mine, verdict, self.hands)
+        try:
+            placed = self._carried(window)
+        except Exceeded as bound:
+            raise self.error(_exceeded(bound, window)) from bound
         if placed is not self.mine or not self._placed_before:
             self._drop_vectors()  # the put that named them was decided: lost
             self.vectors = write_vectors(placed, self.log.store, self.chance)
         self.mine, self._placed_before = placed, True
+
+    def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
+        """A conflict of mine as the exception that says it."""
+        return conflict.error(self.mine, self.hands, self.chance)
+
+    def out_of_patience(self) -> DeltaConcurrentModificationException:
+        """The exception that says that too many winners came too fast."""
+        said = "the attempts or the time allowed for this commit are used up"
+        last = self._winners[-1] if self._winners else None
+        return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said, last))
+
+    def _carried(self, window: Sequence[Commit]) -> Transaction:
+        with self.hands.timed():
+            verdict = self._judged(window)
+        reach("checked")
+        if isinstance(verdict.outcome, Conflict):
+            raise self.error(verdict.outcome)
+        return carried_over(self.mine, verdict, self.hands)
+
+    def _judged(self, window: Sequence[Commit]) -> Verdict:
+        try:
+            return judge(self.mine, window, self.hands)
+        except ExecutionFailed as error:
+            # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
+            said = f"the winners' rows could not be judged: {error.message}"
+            conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", said, window[-1])
+            raise self.error(conflict) from error
 
     def discard(self) -> None:
         """Remove what was staged, now that it is known that no commit names it."""
@@ -136,20 +166,27 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
             return Committed(version, mine.carried, number + 1, mine.metrics)
-        if chance.seconds() - started > patience.seconds:
+        if chance.seconds() - started > patience.seconds and _may_stop(mine, number + 1):
             break
         chance.sleep(patience.pause(number, chance))
-    said = "the attempts or the time allowed for this commit are used up"
-    raise Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said).error(attempt.mine)
+    raise attempt.out_of_patience()
 
 
-def _judged(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
-    try:
-        return judge(mine, window, hands)
-    except ExecutionFailed as error:
-        # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
-        said = f"the winners' rows could not be judged: {error.message}"
-        raise Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", said, window[-1]).error(mine) from error
+def _may_stop(mine: Transaction, attempts: int) -> bool:
+    """Whether time counts yet: a blind append tries a documented number of times, however long that takes."""
+    return not mine.is_blind or attempts >= APPEND_ATTEMPTS_AT_LEAST
+
+
+def _bounds(mine: Transaction) -> Bounds:
+    assert mine.base is not None, "whoever creates a table has nothing to look at"
+    properties = mine.base.properties
+    return Bounds(properties.resolution_bytes, properties.resolution_seconds)
+
+
+def _exceeded(bound: Exceeded, window: Sequence[Commit]) -> Conflict:
+    said = f"what finding a place behind the winners may cost is used up ({bound})"
+    more = {"bound": bound.bound, "allowed": bound.allowed, "needed": bound.needed}
+    return Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said, window[-1], more=more)
 
 
 def _decided(mine: Transaction, log: Log, version: int, data: bytes, patience: Patience, chance: Chance) -> bool:

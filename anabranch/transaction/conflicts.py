@@ -12,7 +12,7 @@ at the end of the window, and behind all others by their net effect. At Serializ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,13 +34,13 @@ from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.identity import is_watermark
-from anabranch.transaction.footprint import RESERVED_FOR, Transaction, is_blind_append, only_deletes
-from anabranch.transaction.net import NO_EFFECT, Added, Net, growth, net_effect
+from anabranch.protocol.stats import num_records
+from anabranch.transaction.footprint import RESERVED_FOR, Source, Transaction, is_blind_append, only_deletes
+from anabranch.transaction.net import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch.transaction.words import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
 
-_SAMPLE = 5
 
-
-class Hands(Protocol):
+class Hands(Clues, Protocol):
     """What a command does for its transaction, since only it knows rows and the store."""
 
     def vector(self, file: FileRow) -> BitMap64:
@@ -64,33 +64,35 @@ class Hands(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """Mine cannot stand behind ``winner``; ``error`` says it in the documented words."""
+class NoRows:
+    """The hands of a transaction that neither reads nor touches a row, such as a change of properties."""
 
-    kind: type[DeltaConcurrentModificationException]
-    sub_condition: str
-    explanation: str
-    winner: Commit | None = None
-    file: str | None = None
-    rows: tuple[int, ...] = ()
+    def vector(self, file: FileRow) -> BitMap64:
+        """Nothing is known of rows."""
+        return BitMap64()
 
-    def error(self, mine: Transaction) -> DeltaConcurrentModificationException:
-        """The exception for the user, with every fact as a field."""
-        base = -1 if mine.base is None else mine.base.version
-        return self.kind(
-            table=mine.table,
-            sub_condition=self.sub_condition,
-            explanation=self.explanation,
-            operation=mine.operation,
-            predicate=mine.predicate,
-            base_version=base,
-            txn_id=mine.txn_id,
-            file=self.file or "none in particular",
-            rows=list(self.rows) if self.rows else "none in particular",
-            suggestion=_SUGGESTIONS.get(self.sub_condition, "Run the command again."),
-            **_winner_facts(self.winner),
-        )
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """No row is read."""
+        return files.slice(0, 0)
+
+    def matches(self, files: pa.Table) -> Marks:
+        """No row is read."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("a transaction without rows has nothing to redo")
+
+    def discard(self) -> None:
+        """Nothing was staged."""
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """No row is in the way."""
+        return ()
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """There is no condition."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -202,9 +204,10 @@ def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:
 def _only_reserves(mine: Transaction, winner: Commit) -> bool:
     """Whether a winner's metadata differs from what mine has read by reserved identity values at most.
 
-    By files, tables with identity columns conflict as documented, but not with what was reserved for mine.
+    By files, tables with identity columns conflict as documented, but not with what was reserved for mine; and of two
+    reservations the second must take other values.
     """
-    if mine.base is None or mine.metadata is not None or winner.head.metadata is None:
+    if mine.base is None or mine.reserved_for is not None or winner.head.metadata is None:
         return False
     mines = mine.writer is not None and (winner.head.info.get("tags") or {}).get(RESERVED_FOR) == mine.writer
     return (mines or mine.resolution != "file") and is_watermark(mine.base.metadata, winner.head.metadata)
@@ -248,22 +251,26 @@ def _marked_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict
 def _same_rows(mine: Transaction, path: str, net: Net, hands: Hands) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        return _row_conflict(mine, change.winners[-1], path, mine.marks.get(path))
+        rows = mine.marks.get(path) or _live(mine.sources[path])
+        return _row_conflict(mine, change.winners[-1], change.before, rows)
     grown, shrunk = growth(mine.sources[path].vector, hands.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
-        winner = change.winners[-1]
-        return Conflict(
-            ConcurrentDeleteReadException, "ROW_LEVEL_CHANGES", "rows were restored", winner, path, _sample(shrunk)
-        )
+        return _restored(ConcurrentDeleteReadException, change, shrunk)
     both = grown if path in mine.removes else grown & mine.marks[path]
-    return _row_conflict(mine, _who_marked(change.winners, path, both, hands), path, both) if both else None
+    return _row_conflict(mine, _who_marked(change.winners, path, both, hands), change.before, both) if both else None
 
 
-def _row_conflict(mine: Transaction, winner: Commit, path: str, rows: BitMap64 | None) -> Conflict:
+def _row_conflict(mine: Transaction, winner: Commit, file: FileRow, rows: BitMap64) -> Conflict:
     both_delete = mine.only_deletes and only_deletes(winner)
     kind = ConcurrentDeleteDeleteException if both_delete else ConcurrentDeleteReadException
     said = "both changed the same rows"
-    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, path, _sample(rows or BitMap64()))
+    return Conflict(kind, why_rows(winner), said, winner, file, some_of(rows))
+
+
+def _live(source: Source) -> BitMap64:
+    """A few rows of a file that mine removes whole, as it was read."""
+    records = num_records(source.row.get("stats")) or 0
+    return BitMap64(range(min(records, len(source.vector) + SAMPLE))) - source.vector
 
 
 def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, hands: Hands) -> Commit:
@@ -281,10 +288,10 @@ def _matched_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflic
     for path in sorted(matched.keys() & net.changed.keys()):
         change = net.changed[path]
         if change.after is None:
-            return _row_conflict(mine, change.winners[-1], path, matched[path])
+            return _row_conflict(mine, change.winners[-1], change.before, matched[path])
         grown, _ = growth(hands.vector(change.before), hands.vector(change.after))
         if both := grown & matched[path]:
-            return _row_conflict(mine, _who_marked(change.winners, path, both, hands), path, both)
+            return _row_conflict(mine, _who_marked(change.winners, path, both, hands), change.before, both)
     return None
 
 
@@ -297,11 +304,13 @@ def _restored_rows(mine: Transaction, net: Net, hands: Hands) -> Conflict | None
             continue
         _, shrunk = growth(hands.vector(change.before), hands.vector(change.after))
         if shrunk and len(hands.could_match(_one(change.after))):
-            winner = change.winners[-1]
-            return Conflict(
-                ConcurrentAppendException, "ROW_LEVEL_CHANGES", "rows were restored", winner, path, _sample(shrunk)
-            )
+            return _restored(ConcurrentAppendException, change, shrunk)
     return None
+
+
+def _restored(kind: type[DeltaConcurrentModificationException], change: Change, rows: BitMap64) -> Conflict:
+    said, winner = "rows were restored", change.winners[-1]
+    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows))
 
 
 def _new_rows_match(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
@@ -319,7 +328,8 @@ def _matching(added: Added, hands: Hands) -> Conflict | None:
     for path, positions in sorted(rows.items()):
         winner = added.winners[path]
         said = "rows that the condition selects were added"
-        return Conflict(ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, path, _sample(positions))
+        file = file_of(added.files, path)
+        return Conflict(ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, file, some_of(positions))
     return None
 
 
@@ -349,7 +359,7 @@ def _added_file(mine: Transaction, added: Added, hands: Hands) -> Conflict | Non
     candidates = hands.could_match(added.files) if len(added.files) else added.files
     for path in sorted(candidates["path"].to_pylist()):
         said = "a file was added that may hold rows which the condition selects"
-        return Conflict(ConcurrentAppendException, _why_files(mine), said, added.winners[path], path)
+        return _file_conflict(mine, ConcurrentAppendException, said, added.winners[path], file_of(candidates, path))
     return None
 
 
@@ -357,19 +367,23 @@ def _files_that_i_read_are_changed(mine: Transaction, net: Net, hands: Hands) ->
     """A winner removed, marked or rewrote a file that mine had to read."""
     read = mine.reads.files if mine.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
-        winner = net.changed[path].winners[0]
-        return Conflict(
-            ConcurrentDeleteReadException, _why_files(mine), "a file that was read is changed", winner, path
-        )
+        change, said = net.changed[path], "a file that was read is changed"
+        return _file_conflict(mine, ConcurrentDeleteReadException, said, change.winners[0], change.before)
     return None
 
 
 def _files_that_i_remove_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
     """A winner removed or marked a file that mine removes or marks without having read it."""
     for path in sorted(mine.touched & net.changed.keys()):
-        winner = net.changed[path].winners[0]
-        return Conflict(ConcurrentDeleteDeleteException, _why_files(mine), "both delete from one file", winner, path)
+        change, said = net.changed[path], "both delete from one file"
+        return _file_conflict(mine, ConcurrentDeleteDeleteException, said, change.winners[0], change.before)
     return None
+
+
+def _file_conflict(
+    mine: Transaction, kind: type[DeltaConcurrentModificationException], said: str, winner: Commit, file: FileRow
+) -> Conflict:
+    return Conflict(kind, why_files(mine, winner, kind), said, winner, file)
 
 
 _FILE_RULES = (
@@ -392,52 +406,6 @@ def _blind_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo:
         return Clear()
     keep = pc.is_in(net.blind.files["path"], value_set=pa.array(list(rows), pa.string()))
     return Redo(net.blind.files.filter(keep), rows)
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-_SUGGESTIONS = {
-    "ROW_LEVEL_CHANGES": "Run the command again: it will see the winner's rows.",
-    "WITH_PARTITION_HINT": "Run the command again, or name the partition in the condition, "
-    "so that other partitions do not matter.",
-    "WITHOUT_HINT": "Run the command again, or switch on row-level conflict detection "
-    "(delta.enableDeletionVectors = true and anabranch.conflictResolution = row).",
-    "PREDICATES_NEED_REWRITE": "Run the command again, or state the condition with columns, literals and "
-    "deterministic functions only.",
-    "WHOLE_TABLE_READ": "Run the command again, or give it a condition.",
-    "METADATA_CHANGE": "Run the command again: it will see the newest metadata and rows.",
-    "PROTOCOL_CHANGE": "Run the command again: it will see the newest protocol and rows.",
-}
-
-
-def _why_files(mine: Transaction) -> str:
-    """The sub-condition that says why the row level did not help."""
-    if mine.reads is not None and mine.reads.condition.text.upper() == "TRUE":
-        return "WHOLE_TABLE_READ"
-    if mine.reads is not None and not mine.reads.row_local:
-        return "PREDICATES_NEED_REWRITE"
-    partitioned = mine.base is not None and bool(mine.base.partition_columns)
-    return "WITH_PARTITION_HINT" if partitioned else "WITHOUT_HINT"
-
-
-def _winner_facts(winner: Commit | None) -> dict[str, Any]:
-    if winner is None:
-        return {"winner": "unknown", "winner_version": None}
-    info = winner.head.info
-    operation, engine = info.get("operation", "an unnamed operation"), info.get("engineInfo", "an unknown engine")
-    user = info.get("userName") or info.get("userId") or "an unknown user"
-    return {
-        "winner": f"version {winner.version}, {operation} by {user} ({engine}), at {winner.timestamp} ms",
-        "winner_version": winner.version,
-        "winner_operation": operation,
-        "winner_user": user,
-        "winner_timestamp": winner.timestamp,
-    }
-
-
-def _sample(rows: BitMap64) -> tuple[int, ...]:
-    return tuple(rows[i] for i in range(min(_SAMPLE, len(rows))))
 
 
 def _one(file: FileRow) -> pa.Table:

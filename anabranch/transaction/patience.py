@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 APPEND_ATTEMPTS = 10_000
 """Puts that a blind append makes before it gives up; each lost one means that another writer got through."""
 
+APPEND_ATTEMPTS_AT_LEAST = 1_000
+"""Puts that a blind append makes before the time that it took may stop it."""
+
 CHANGE_ATTEMPTS = 1_000
 """Puts that a transaction with reads makes before it gives up."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.actions import FileRow
+from anabranch.protocol.identity import marks_of, with_marks
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
 from anabranch.transaction.footprint import Reads, Source, Transaction
@@ -28,7 +29,16 @@ def carried_over(mine: Transaction, verdict: Verdict, hands: Hands) -> Transacti
     if isinstance(verdict.outcome, Redo):
         moved = joined(moved, hands.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
-    return replace(_reading(moved, verdict, hands), settled=versions[-1], carried=mine.carried + versions)
+    moved = _with_marks(_reading(moved, verdict, hands), verdict)
+    return replace(moved, settled=versions[-1], carried=mine.carried + versions)
+
+
+def _with_marks(mine: Transaction, verdict: Verdict) -> Transaction:
+    """Where mine changes the metadata, it keeps what others have reserved of identity columns meanwhile."""
+    known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
+    if mine.metadata is None or not known:
+        return mine
+    return replace(mine, metadata=with_marks(mine.metadata, marks_of(known[-1].schema)))
 
 
 def joined(mine: Transaction, extra: Transaction) -> Transaction:

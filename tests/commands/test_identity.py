@@ -11,14 +11,17 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
-from anabranch.commands.create import Create
+from anabranch.commands.create import Create, Replace
+from anabranch.commands.identity import reserve
 from anabranch.commands.insert import NewTable
 from anabranch.commands.write import Write
 from anabranch.protocol.identity import identities, identity_metadata
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.schema import Field, Struct
 from anabranch.testing import at_phase
+from anabranch.transaction.patience import Chance
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
 
@@ -123,6 +126,34 @@ def test_a_reservation_does_not_bring_a_blind_append_before_me(world: World) -> 
     with at_phase("staged", lambda: world.append({"id": 2, "x": 1})):
         world.delete("x = 1")
     assert numbers(world).keys() == {2}
+
+
+def marks(world: World) -> list[int | None]:
+    return [each.mark for each in identities(world.log.snapshot().schema)]
+
+
+def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+        SetProperties(world.path, {"delta.appendOnly": "true"}).run()
+    assert marks(world) == [6]
+    assert world.log.snapshot().properties.append_only
+
+
+def test_a_write_that_adds_a_column_keeps_the_values_that_it_reserved(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    rows = pa.table({"id": [2, 3], "x": [2, 3], "y": [7, 8]})
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+        Write(world.path, "append", schema_change="merge").run(world.engine, rows)
+    assert [(row["n"], row["y"]) for row in world.rows()] == [(1, None), (2, 7), (3, 8)]
+    assert marks(world) == [8]
+
+
+def test_a_table_that_is_replaced_goes_on_counting(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    Replace(world.path, NewTable(world.log.snapshot().schema)).run()
+    world.append({"id": 2, "x": 2})
+    assert numbers(world) == {2: 2}
 
 
 def test_by_files_tables_with_identity_columns_conflict_as_documented(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from anabranch.protocol.predicates import (
     StartsWith,
     Unknown,
 )
-from anabranch.protocol.schema import Array, Field, Struct
+from anabranch.protocol.schema import Array, Field, Map, Struct
 from anabranch.sql import Context, condition
 
 SCHEMA = Struct(
@@ -488,3 +488,65 @@ def test_a_column_called_like_a_clock_is_a_column() -> None:
     assert found.expression == "current_date = DATE '2020-01-01'"
     assert found.columns is None or "current_date" in found.columns
     assert is_nothing(found.predicate) or found.predicate == Compare("current_date", "=", dt.date(2020, 1, 1))
+
+
+# -- nested columns and what is not of the row -------------------------------------------------------------------------
+
+NESTED = Struct(
+    (
+        Field("id", "long"),
+        Field("s", Struct((Field("a", "integer"), Field("list", Array(Struct((Field("a", "integer"),)), True))))),
+        Field("tags", Array("integer", True)),
+        Field("m", Map("string", "integer", True)),
+    )
+)
+
+
+def is_row_local(text: str) -> bool:
+    return condition(text, Context("t", NESTED, NOW, "UTC", lambda names: True)).row_local
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s.a = 1", "s.a IS NULL", "tags[0] = 1", "m['k'] = 1", "s.list[0].a = 1", "s IS NOT NULL", "id = 1 AND s.a = 1"],
+)
+def test_members_and_elements_are_of_the_row(text: str) -> None:
+    assert is_row_local(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "array_contains(tags, 1)",
+        "size(m) > 0",
+        "exists(tags, e -> e > 1)",
+        "s = named_struct('a', 1)",
+        "tags = array(1)",
+        "element_at(m, 'k') = 1",
+        "rand() < 0.5",
+        "uuid() = 'a'",
+        "shuffle(tags)[0] = 1",
+        "current_user() = 'ada'",
+        "my_function(id) = 1",
+        "input_file_name() = 'a'",
+        "_metadata.row_index = 1",
+        "monotonically_increasing_id() = 1",
+        "id = 1 AND rand() < 0.5",
+    ],
+)
+def test_functions_of_nested_columns_and_what_is_not_of_the_row_go_by_files(text: str) -> None:
+    assert not is_row_local(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id IN (SELECT 1)",
+        "id = (SELECT max(id) FROM t)",
+        "EXISTS (SELECT 1 FROM u WHERE u.id = id)",
+        "s.a IN (TABLE u)",
+    ],
+)
+def test_subqueries_are_refused_until_they_are_built(text: str) -> None:
+    with pytest.raises(errors.NotBuilt):
+        is_row_local(text)

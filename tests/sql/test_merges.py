@@ -380,3 +380,33 @@ def test_the_history_shows_what_columns_print() -> None:
     shown = parameters_of(*merged(Printed("=(t.id, src.id)"), Clause("matched", "delete", Printed("=(t.id, 1)"))))
     assert json.loads(shown["predicate"]) == ["=(t.id, src.id)"]
     assert json.loads(shown["matchedPredicates"]) == [{"predicate": "=(t.id, 1)", "actionType": "delete"}]
+
+
+# -- what ON requires to be equal, for messages ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"),
+    [
+        ("t.id = src.id", [("id", "id")]),
+        ("src.day = t.Day AND (t.id = src.id) AND t.only_t > 5", [("day", "day"), ("id", "id")]),
+        ("only_t = only_s", [("only_t", "only_s")]),
+        (Printed("and(=(t.id, src.id), =(src.day, t.day))"), [("id", "id"), ("day", "day")]),
+        # an alternative or a negation requires nothing
+        ("t.id = src.id OR t.day = src.day", []),
+        ("NOT (t.id = src.id)", []),
+        (Printed("or(=(t.id, src.id), =(src.day, t.day))"), []),
+        (Printed("not(=(t.id, src.id))"), []),
+        # neither does what may be something else, or what is no column of each side
+        ("t.id <=> src.id", []),
+        ("id = src.id", []),
+        ("t.id = t.only_t", []),
+        ("t.id = 5", []),
+        ("t.id = src.id + 1", []),
+        ("t.st.id = src.id", []),
+        (Printed("=(t.name, 'a = b')"), []),
+        (Printed("(t.id"), []),
+    ],
+)
+def test_columns_that_must_be_equal_are_found_where_that_is_certain(on: Any, expected: list[tuple[str, str]]) -> None:
+    assert list(merged(on)[1].equated) == expected

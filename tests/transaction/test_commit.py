@@ -375,17 +375,28 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
     assert listing(world.path).keys() - logs == files.keys() - logs
 
 
-def test_time_is_bounded(world: World, through: Through) -> None:
-    through(Watched(open_store(world.path), before=losing_to(world, 10**6)))
-    chance = instant()
-    with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
-        Append(world.path).run([{"id": 9, "x": 9}], chance=chance, patience=Patience(attempts=10**6, seconds=20))
+def test_time_is_bounded(world: World) -> None:
+    store, chance = Watched(open_store(world.path), before=losing_to(world, 10**6)), instant()
+    with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED") as refused:
+        changed("id = 1", None)(world, store, chance, Patience(attempts=10**6, seconds=20))
     assert 20 < chance.seconds() < 25
+    assert refused.value.winner_version == world.version - 1, "the last that was looked at"
 
 
-def test_a_pure_append_tries_at_least_a_thousand_times() -> None:
+def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
+    """However long that takes: the clock here says a second for each wait, and twenty are allowed."""
     assert patience_for(blind=True).attempts >= 1000
-    assert patience_for(blind=False).attempts >= 1
+    store = through(Watched(open_store(world.path), before=losing_to(world, 999)))
+    committed = Append(world.path).run([{"id": 9, "x": 9}], chance=instant(), patience=Patience(10**6, seconds=20))
+    assert committed.attempts == 1000
+    assert sum(call.is_commit for call in store.calls) == 1000
+
+
+def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
+    store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
+    with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
+        Append(world.path).run([{"id": 9, "x": 9}], chance=instant(), patience=Patience(10**6, seconds=20))
+    assert sum(call.is_commit for call in store.calls) == 1000
 
 
 def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:

@@ -210,6 +210,12 @@ class EveryRow:
     def matches(self, files: pa.Table) -> Marks:
         return {path: BitMap64([0]) for path in files["path"].to_pylist()}
 
+    def sample(self, file: Any, rows: Any) -> list[Any]:
+        return []
+
+    def narrower(self, mine: Any, file: Any) -> None:
+        return None
+
     def discard(self) -> None:
         """Nothing was staged."""
 

@@ -1,0 +1,214 @@
+"""Clues: what a conflict's message can show beyond positions and names.
+
+Knows a few rows of one data file, by reading just those column chunks that a small number of bytes allows, and how
+conditions are written in SQL. Decides nothing. Guarantee: where the table or the environment keeps rows out of
+messages, no value of a row or partition is given; what is given is short.
+
+`ROWS_IN_ERRORS` in the environment counts for a whole process, ``anabranch.rowsInErrors`` for a table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from anabranch.commands.staging import read_footer
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.partitions import read_value
+from anabranch.protocol.paths import store_name
+from anabranch.protocol.predicates import Condition, columns_of
+from anabranch.protocol.schema import INTEGERS, DataType, Field, decimal_of
+from anabranch.storage.contract import Store
+from anabranch.transaction.footprint import Transaction
+
+ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
+"""The environment variable that keeps rows out of the messages of a process, when it is ``false``."""
+
+BYTES = 16 << 20
+"""So much of a file is read at most to show some of its rows."""
+
+FEW_VALUES = 10
+"""So many values of a column are named in a suggestion at most."""
+
+_COLUMNS = 16
+_CHARACTERS = 60
+_NAMED = 3
+
+
+def may_show(snapshot: Snapshot) -> bool:
+    """Whether messages may show what rows of this table hold."""
+    said = os.environ.get(ROWS_IN_ERRORS, "true").strip().lower()
+    return said not in ("false", "0", "no", "off") and snapshot.properties.rows_in_errors
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: frozenset[str]) -> list[Mapping[str, Any]]:
+    """The values of these rows of a file: those of some columns first, of the others as far as they fit.
+
+    Long values are cut short. Nothing where values may not be shown, or where the file is not in the table's folder.
+    """
+    name = store_name(snapshot.table, file["path"])
+    if name is None or not rows or not may_show(snapshot):
+        return []
+    entry = snapshot.store.head(name)
+    if entry is None:
+        return []
+    footer, partition = read_footer(snapshot.store, entry), _partition(snapshot, file)
+    group, local = _row_group(footer, rows)
+    columns = _affordable(footer, group, [each for each in _in_order(snapshot, first) if each not in partition])
+    opened = pq.ParquetFile(_Ranged(snapshot.store, name, entry.size), metadata=footer)
+    found = opened.read_row_group(group, columns=columns, use_threads=False).take(local).to_pylist()
+    names = [each for each in _in_order(snapshot, first) if each in partition or each in columns]
+    return [{each: _short({**partition, **row}.get(each)) for each in names} for row in found]
+
+
+def _in_order(snapshot: Snapshot, first: frozenset[str]) -> list[str]:
+    return sorted(snapshot.schema.names, key=lambda name: name not in first)[:_COLUMNS]
+
+
+def _row_group(footer: pq.FileMetaData, rows: Sequence[int]) -> tuple[int, list[int]]:
+    """The row group of the first row, and which of the rows lie in it, counted from its own beginning."""
+    begins = 0
+    for group in range(footer.num_row_groups):
+        count = footer.row_group(group).num_rows
+        if rows[0] < begins + count:
+            return group, [row - begins for row in rows if begins <= row < begins + count]
+        begins += count
+    raise ValueError(f"the file has {begins} rows, and none at {rows[0]}")
+
+
+def _affordable(footer: pq.FileMetaData, group: int, wanted: Iterable[str]) -> list[str]:
+    """Those of the columns whose chunks together are not too many bytes."""
+    sizes: dict[str, int] = {}
+    for i in range(footer.num_columns):
+        chunk = footer.row_group(group).column(i)
+        column = chunk.path_in_schema.split(".")[0]
+        sizes[column] = sizes.get(column, 0) + chunk.total_compressed_size
+    chosen, left = [], BYTES
+    for column in wanted:
+        if column in sizes and sizes[column] <= left:
+            chosen.append(column)
+            left -= sizes[column]
+    return chosen
+
+
+def _partition(snapshot: Snapshot, file: FileRow) -> dict[str, Any]:
+    values = dict(file["partitionValues"] or {})
+    columns = map(snapshot.schema.field, snapshot.partition_columns)
+    return {each.name: read_value(values.get(each.physical_name), str(each.type)) for each in columns}
+
+
+def _short(value: Any) -> Any:
+    """The value, or the beginning of what it prints."""
+    if isinstance(value, bool | int | float | Decimal | dt.date) or value is None:
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    return value if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…"
+
+
+class _Ranged(io.RawIOBase):
+    """A file of the store as Parquet's reader wants it: only what is asked for is read."""
+
+    def __init__(self, store: Store, name: str, size: int) -> None:
+        self._store, self._name, self._size, self._at = store, name, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = self._size - self._at
+        found = self._store.read_range(self._name, self._at, left if size is None or size < 0 else min(size, left))
+        self._at += len(found)
+        return found
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+Values = Callable[[str], Sequence[Any] | None]
+"""The distinct values of a source's column; None where they are more than a few."""
+
+
+def of_partitions(snapshot: Snapshot, mine: Transaction, file: FileRow | None) -> str | None:
+    """The partitions that hold all rows which mine selected, as a condition that the other file does not meet.
+
+    None where there is no such condition, where it would be long, or where values may not be shown.
+    """
+    if file is None or not mine.touched or not may_show(snapshot):
+        return None
+    partitions = [_partition(snapshot, mine.sources[path].row) for path in sorted(mine.touched)]
+    other = _partition(snapshot, file)
+    for name in snapshot.partition_columns:
+        values = list(dict.fromkeys(each[name] for each in partitions))
+        if other[name] not in values and (said := _in("", snapshot.schema.field(name), values)) is not None:
+            return said
+    return None
+
+
+def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: Values) -> str | None:
+    """What the source holds now in the columns that ON compares, as a condition on the table's.
+
+    ON says ``t.c = s.c`` already, so this changes nothing in what matches. Partition columns count first. None where
+    no comparison is known, or where rows that match nothing are changed, so that all have to be read.
+    """
+    if matching.acts_without_match or not may_show(snapshot):
+        return None
+    known = columns_of(where.predicate)
+    pairs = {target: source for target, source in matching.equated if target not in known}
+    of_partition = [name for name in pairs if name in snapshot.partition_columns]
+    found = []
+    for name in (of_partition or list(pairs))[:_NAMED]:
+        few = values(pairs[name])
+        said = None if few is None else _in(_prefix(matching), snapshot.schema.field(name), few)
+        found += [said] if said is not None else []
+    return " AND ".join(found) or None
+
+
+def _prefix(matching: Matching) -> str:
+    return f"{_name(matching.target)}." if matching.target else ""
+
+
+def _in(prefix: str, column: Field, values: Sequence[Any]) -> str | None:
+    """``column IN (values)``; NULL, which equals nothing, is left out."""
+    literals = [_literal(value, column.type) for value in values if value is not None]
+    if not literals or None in literals or len(literals) > FEW_VALUES:
+        return None
+    return f"{prefix}{_name(column.name)} IN ({', '.join(sorted(map(str, literals)))})"
+
+
+def _name(name: str) -> str:
+    plain = name.isidentifier() and name.isascii()
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def _literal(value: Any, data_type: DataType) -> str | None:
+    """A value as SQL writes it, if it is of the column's own kind and can be written in one way only."""
+    if isinstance(value, bool):
+        return str(value).lower() if data_type == "boolean" else None
+    if isinstance(value, int):
+        return str(value) if data_type in INTEGERS else None
+    if isinstance(value, Decimal):
+        return f"{value:f}" if decimal_of(data_type) is not None else None
+    if type(value) is dt.date:
+        return f"DATE '{value.isoformat()}'" if data_type == "date" else None
+    odd = not isinstance(value, str) or data_type != "string" or len(value) > _CHARACTERS
+    return None if odd or set(value) & set("'\\\"\n\r") else f"'{value}'"
