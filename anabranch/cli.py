@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +16,9 @@ from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
 from anabranch.errors import AnabranchError
+
+if TYPE_CHECKING:
+    from anabranch.testing.matrix import Cell, Matrix
 
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
 _console = Console()
@@ -71,6 +75,24 @@ def check(
     raise typer.Exit(0 if report.is_clean else 1)
 
 
+@app.command()
+def matrix(as_json: Json = False) -> None:
+    """Run the documented matrices of conflicts, here and now. Exit code 1 if a cell differs."""
+    from anabranch.testing import matrix as tried  # the other commands need no tools for tests
+
+    found = []
+    for each in tried.matrices():
+        found.append(each)
+        if not as_json:
+            _print_matrix(each)
+    same = all(each.as_documented for each in found)
+    if as_json:
+        _print_json({"asDocumented": same, "matrices": [tried.as_json(each) for each in found]})
+    else:
+        _console.print("Every cell that is built is as documented." if same else "Some cell is not as documented.")
+    raise typer.Exit(0 if same else 1)
+
+
 def main() -> None:
     """The entry point: an error is one sentence on the terminal, never a stack."""
     try:
@@ -91,6 +113,25 @@ def _print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(*("" if row[name] is None else str(_plain(row[name])) for name in columns))
     _console.print(table)
+
+
+def _print_matrix(found: Matrix) -> None:
+    """A row for each kind of mine, a column for each kind of winner; below it each run that went another way."""
+    winners = list(dict.fromkeys(cell.winner for cell in found.cells))
+    table = Table("mine", *(f"winner: {each}" for each in winners), box=SIMPLE, show_lines=True)
+    for mine in dict.fromkeys(cell.mine for cell in found.cells):
+        table.add_row(mine, *(_in_words(cell) for cell in found.cells if cell.mine == mine))
+    _console.print(f"anabranch.conflictResolution = {found.dial}, {found.level}", style="bold", highlight=False)
+    _console.print(table)
+    for run in (run for cell in found.cells for run in cell.runs if not run.as_documented):
+        said = f"committed, {'right' if run.right_rows else 'wrong'} rows" if run.condition is None else run.condition
+        _console.print(f"✗ {run.mine} against {run.winner}, {run.where}: {said}", style="red", highlight=False)
+
+
+def _in_words(cell: Cell) -> str:
+    marks = {True: "✓", False: "✗", None: "–"}
+    happened = f"{cell.refused} of {len(cell.runs)} runs refused" if cell.runs else "not built yet"
+    return f"{marks[cell.as_documented]} {cell.documented}\n  {happened}"
 
 
 def _plain(value: Any) -> Any:

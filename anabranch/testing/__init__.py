@@ -5,7 +5,8 @@
 - `ArrowEngine`: the commands without a JVM.
 - `Plan`, `run`, `violations`: play real transactions under a deterministic scheduler and ask the oracle.
 
-This room may know everything below the doors; nothing but tests may know this room.
+This room may know everything below the doors; nothing but tests may know this room, and the command line's ``matrix``,
+which is one.
 """
 
 from anabranch.storage.open import mounted

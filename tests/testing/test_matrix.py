@@ -1,0 +1,124 @@
+"""The documented matrices come true by running them, and a product that differs does not get away with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from anabranch.cli import app
+from anabranch.testing import matrix
+from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, Cell, Matrix, Run, matrices
+from anabranch.transaction import conflicts
+
+UPDATES = ", ".join(CHANGES)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[tuple[str, str], Matrix]:
+    return {(each.dial, each.level): each for each in matrices()}
+
+
+def cell(found: Matrix, mine: str, winner: str) -> Cell:
+    return next(each for each in found.cells if (each.mine, each.winner) == (mine, winner))
+
+
+def test_every_cell_that_is_built_is_as_documented(found: dict[tuple[str, str], Matrix]) -> None:
+    assert list(found) == [(dial, level) for dial in DIALS for level in LEVELS]
+    for each in found.values():
+        wrong = [run for cell in each.cells for run in cell.runs if not run.as_documented]
+        assert not wrong, (each.dial, each.level)
+        assert each.as_documented
+
+
+def test_every_pair_of_verbs_is_run_in_every_place(found: dict[tuple[str, str], Matrix]) -> None:
+    for each in found.values():
+        runs = [(run.mine, run.winner, run.where) for cell in each.cells for run in cell.runs]
+        assert len(set(runs)) == len(runs) == 4 * 4 * 4
+
+
+def test_optimize_is_said_to_be_missing(found: dict[tuple[str, str], Matrix]) -> None:
+    for each in found.values():
+        missing = [cell for cell in each.cells if cell.as_documented is None]
+        assert {"OPTIMIZE"} == set.intersection(*({cell.mine, cell.winner} for cell in missing))
+        assert len(missing) == 2 * len(GROUPS) - 1
+
+
+def test_an_insert_is_never_refused_and_refuses_nobody_at_write_serializable(
+    found: dict[tuple[str, str], Matrix],
+) -> None:
+    for (_, level), each in found.items():
+        for winner in ("INSERT", UPDATES):
+            assert cell(each, "INSERT", winner).refused == 0
+        assert (cell(each, UPDATES, "INSERT").refused == 0) == (level == "WriteSerializable")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_row_level_lets_other_rows_of_a_file_through(found: dict[tuple[str, str], Matrix], level: str) -> None:
+    refused = {
+        dial: {run.where for run in cell(found[dial, level], UPDATES, UPDATES).runs if run.condition} for dial in DIALS
+    }
+    assert refused["row"] == {"same row"}
+    assert refused["file"] == {"same row", "same file", "other file"}  # the last for MERGE only
+
+
+# -- a product that differs --------------------------------------------------------------------------------------------
+
+
+def only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "DIALS", ("row",))
+    monkeypatch.setattr(matrix, "LEVELS", ("WriteSerializable",))
+
+
+def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    monkeypatch.setattr(conflicts, "_ROW_RULES", ())
+    (each,) = matrices()
+    wrong = cell(each, UPDATES, UPDATES)
+    assert wrong.as_documented is False
+    assert not each.as_documented
+    assert {run.where for run in wrong.runs if not run.as_documented} == {"same row"}
+
+
+def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    monkeypatch.setattr(conflicts, "_goes_by_rows", lambda mine: False)
+    (each,) = matrices()
+    assert cell(each, UPDATES, UPDATES).as_documented is False
+
+
+def test_wrong_rows_are_caught_even_where_nobody_was_refused() -> None:
+    run = Run("UPDATE", "DELETE", "same file", refusal_expected=False, condition=None, right_rows=False)
+    assert not run.as_documented
+    assert Cell("UPDATE", "DELETE", "cannot conflict", (run,)).as_documented is False
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def invoke(*words: str) -> Any:
+    return CliRunner().invoke(app, ["matrix", *words], env={"COLUMNS": "300"})
+
+
+def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    monkeypatch.setattr(conflicts, "_ROW_RULES", ())
+    shown = invoke()
+    assert shown.exit_code == 1
+    assert "✗ can conflict" in shown.output
+    assert "✗ MERGE against MERGE, same row: committed, wrong rows" in shown.output
+    assert "Some cell is not as documented." in shown.output
+    machine = invoke("--json")
+    assert machine.exit_code == 1
+    assert json.loads(machine.output)["asDocumented"] is False
+
+
+def test_the_command_shows_a_tick_for_each_cell_and_a_dash_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    shown = invoke()
+    assert shown.exit_code == 0
+    assert shown.output.count("✓") == 4
+    assert shown.output.count("not built yet") == 5
+    assert "✗" not in shown.output
