@@ -24,6 +24,7 @@ from anabranch.errors import (
 )
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
+from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.conflicts import Hands, Verdict, judge
 from anabranch.transaction.footprint import Transaction
@@ -178,8 +179,7 @@ def _may_stop(mine: Transaction, attempts: int) -> bool:
 
 
 def _bounds(mine: Transaction) -> Bounds:
-    assert mine.base is not None, "whoever creates a table has nothing to look at"
-    properties = mine.base.properties
+    properties = mine.base.properties if mine.base is not None else Properties({})
     return Bounds(properties.resolution_bytes, properties.resolution_seconds)
 
 
