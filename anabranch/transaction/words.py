@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 from anabranch.errors import ConcurrentAppendException, DeltaConcurrentModificationException
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.predicates import Always, columns_of
+from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance
 
@@ -113,10 +113,9 @@ def why_files(mine: Transaction, winner: Commit, kind: type[DeltaConcurrentModif
     """The sub-condition that says why the row level did not help."""
     if replaces_everything(winner):
         return "WHOLE_TABLE_REPLACE"
-    computed_from_it = mine.seen >= 0
-    if mine.reads is not None and not mine.reads.row_local and not computed_from_it:
+    if mine.reads is not None and not mine.reads.row_local and not _selects_all(mine.reads.condition):
         return "PREDICATES_NEED_REWRITE"
-    if computed_from_it or _reads_everything(mine):
+    if mine.reads is not None and _reads_everything(mine, mine.reads.condition):
         return "WHOLE_TABLE_READ" if kind is ConcurrentAppendException else "EMPTY_READ_PREDICATES"
     return "WITH_PARTITION_HINT" if _partition_columns(mine) else "WITHOUT_HINT"
 
@@ -136,14 +135,13 @@ def replaces_everything(winner: Commit) -> bool:
     return str(parameters.get("mode")) == "Overwrite" and not part
 
 
-def _reads_everything(mine: Transaction) -> bool:
+def _selects_all(condition: Condition) -> bool:
+    return condition.text.upper() == "TRUE" or condition.predicate == Always(True)
+
+
+def _reads_everything(mine: Transaction, condition: Condition) -> bool:
     """Whether nothing that mine says could tell some rows of the table from others: a MERGE's ON may only compare."""
-    if mine.reads is None:
-        return False
-    condition = mine.reads.condition
-    if condition.text.upper() == "TRUE" or condition.predicate == Always(True):
-        return True
-    return mine.operation == "MERGE" and not columns_of(condition.predicate)
+    return _selects_all(condition) or (mine.operation == "MERGE" and not columns_of(condition.predicate))
 
 
 def _partition_columns(mine: Transaction) -> tuple[str, ...]:
@@ -162,8 +160,8 @@ _SUGGESTIONS = {
     "WHOLE_TABLE_READ": "Run the command again, or give it a condition on the table's own columns.",
     "EMPTY_READ_PREDICATES": "Run the command again, or give it a condition on the table's own columns.",
     "WHOLE_TABLE_REPLACE": "Run the command again: all rows of the table are new.",
-    "METADATA_CHANGE": "Run the command again under the new metadata.",
-    "PROTOCOL_CHANGE": "Run the command again under the new protocol.",
+    "METADATA_CHANGE": "Run the command again: it will see the newest metadata and rows.",
+    "PROTOCOL_CHANGE": "Run the command again: it will see the newest protocol and rows.",
     "ALLOTTED_TIME_EXCEEDED": "Run the command again when fewer others write, or raise the bound that was reached.",
 }
 
