@@ -1,9 +1,11 @@
-"""Random MERGEs on real Spark against DuckDB's own MERGE INTO: the same rows and counts, or both refuse."""
+"""Random MERGEs on real Spark against an oracle of joins in DuckDB: the same rows and counts, or both refuse."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,12 @@ from anabranch.commands.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
 from anabranch.merges import DeltaMergeBuilder
 from tests.support.duck_merges import Answer, Duck
-from tests.support.random_merges import RandomClause, RandomMerge, RandomTable, Text, arrow, merges, tables
+from tests.support.random_merges import COLUMNS, RandomClause, RandomMerge, RandomTable, Text, arrow, merges, tables
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-EXAMPLES = int(os.environ.get("ANABRANCH_MERGE_EXAMPLES", "40"))
+ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
+EXAMPLES = int(ASKED or 40)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
 REFUSALS = {AmbiguousMerge: "ambiguous", ExecutionFailed: "no such value"}
@@ -70,16 +71,23 @@ def spelled(text: Text, merge: RandomMerge) -> Any:
     return F.expr(text.spark) if merge.as_columns else text.spark
 
 
-@settings(
+# the same tables each time, but where more are asked for
+drawing = settings(
     max_examples=EXAMPLES,
-    derandomize=True,
+    derandomize=ASKED is None,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes, and what fails is short enough to read
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
-@given(table=tables(), commands=st.lists(merges(), min_size=1, max_size=3))
+histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_size=3))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.timeout(300 + 10 * EXAMPLES)
-def test_duckdb_and_ours_make_the_same_of_any_merge_or_both_refuse_it(
+@drawing
+@histories
+def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, table: RandomTable, commands: list[RandomMerge]
 ) -> None:
     world, duck = make(tmp_path_factory.mktemp("merges"), table), Duck(table)
@@ -93,3 +101,53 @@ def test_duckdb_and_ours_make_the_same_of_any_merge_or_both_refuse_it(
         assert world.version - before == bool(ours.counts)
     duck.close()
     world.assert_clean()
+
+
+# -- the oracle itself -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_drawn_comes_to_every_kind_of_end() -> None:
+    ends: Counter[str] = Counter()
+
+    @drawing
+    @histories
+    def draw(table: RandomTable, commands: list[RandomMerge]) -> None:
+        with closing(Duck(table)) as duck:
+            for answer in map(duck.merge, commands):
+                ends.update([answer.refused or "run", *answer.counts])
+
+    draw()
+    assert set(ends) == {"run", "ambiguous", "no such value", "updated", "deleted", "inserted"}
+
+
+EMPTY = dict.fromkeys(COLUMNS)
+
+
+def known(*clauses: RandomClause, keys: Sequence[int | None] = (1, 2, None, 9)) -> tuple[Answer, list[tuple[Any, Any]]]:
+    """What the oracle says of a source with v = 7 and these keys, and keys 1, 2, 3 and NULL with v = 0 in the table."""
+    table = RandomTable([[{**EMPTY, "k": key, "v": 0} for key in (1, 2, 3, None)]], (), True)
+    source = [{**EMPTY, "k": key, "v": 7} for key in keys]
+    with closing(Duck(table)) as duck:
+        answer = duck.merge(RandomMerge(source, COLUMNS, False, Text.of("t.k = s.k"), clauses, False))
+        return answer, sorted(((row["k"], row["v"]) for row in duck.rows()), key=str)
+
+
+UPDATE, DELETE = RandomClause("matched", "update"), RandomClause("matched", "delete")
+INSERT = RandomClause("not matched", "insert")
+
+
+def test_the_oracle_knows_what_merge_means() -> None:
+    done, rows = known(RandomClause("matched", "delete", Text.of("t.k = 2")), UPDATE, INSERT)
+    assert done == Answer(Counter(updated=1, deleted=1, inserted=2))
+    assert rows == [(1, 7), (3, 0), (9, 7), (None, 0), (None, 7)]
+    alone = RandomClause("not matched by source", "update", Text.of("t.k = 3"), {"v": Text.of("t.v - 1")})
+    done, rows = known(RandomClause("matched", "update", Text.of("s.v < 0")), alone)
+    assert (done.counts, rows) == (Counter(updated=1), [(1, 0), (2, 0), (3, -1), (None, 0)])
+
+
+def test_the_oracle_refuses_what_hangs_on_chance_and_no_more() -> None:
+    assert known(UPDATE, keys=(1, 1))[0].refused == "ambiguous"
+    assert known(RandomClause("matched", "update", Text.of("s.v < 0")), keys=(1, 1))[0] == Answer(Counter())
+    assert known(DELETE, keys=(1, 1)) == (Answer(Counter(deleted=1)), [(2, 0), (3, 0), (None, 0)])
+    assert known(RandomClause("matched", "delete", Text.of("s.v > 0")), keys=(1, 1))[0].refused == "ambiguous"
+    assert known(INSERT, keys=(9, 9))[0].counts == Counter(inserted=2)

@@ -143,7 +143,7 @@ _row = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in 
 @st.composite
 def tables(draw: st.DrawFn) -> RandomTable:
     """Tables of one to three files."""
-    files = draw(st.lists(st.lists(_row, max_size=6), min_size=1, max_size=3))
+    files = draw(st.lists(st.lists(_row, min_size=2, max_size=6), min_size=1, max_size=3))
     return RandomTable(files, draw(st.sampled_from(PARTITIONINGS)), draw(st.integers(0, 3)) > 0)
 
 
@@ -259,6 +259,7 @@ _ONS = [
     Text.of("false"),
 ]
 _ons = st.one_of(
+    st.sampled_from(_ONS[:4]),
     st.sampled_from(_ONS),
     conditions("s").map(lambda also: Text.of("t.k = s.k AND {}", also)),
     conditions("t").map(lambda also: Text.of("{} AND t.k = s.k", also)),
@@ -292,7 +293,7 @@ def _clauses(draw: st.DrawFn, when: str, sides: str, actions: Sequence[str], mos
 @st.composite
 def merges(draw: st.DrawFn) -> RandomMerge:
     """Commands with at least one clause; about half of the sources have each key once at most."""
-    source = draw(st.lists(_row, max_size=6))
+    source = draw(st.lists(_row, min_size=draw(st.sampled_from([0, 2, 4])), max_size=6))
     if draw(st.booleans()):
         source = list({row["k"]: row for row in source}.values())
     clauses = [
