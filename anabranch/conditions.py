@@ -12,11 +12,12 @@ from anabranch.commands.opening import Location
 from anabranch.errors import InvalidCondition, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.assignments import mapped
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.spark.engine import SparkEngine
-from anabranch.sql import Context, assignment, check_assigned, column_condition, condition
+from anabranch.sql import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 
 
 def understood(given: Any, snapshot: Snapshot, engine: SparkEngine) -> Condition:
@@ -34,18 +35,25 @@ def understood(given: Any, snapshot: Snapshot, engine: SparkEngine) -> Condition
     raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
 
 
-def understood_values(values: Mapping[str, str | Column], snapshot: Snapshot, engine: SparkEngine) -> dict[str, Any]:
-    """Values to be assigned, each of which may depend on its own row only; the clock is fixed for all of them.
+def understood_values(
+    values: Mapping[str, str | Column], snapshot: Snapshot, engine: SparkEngine, alias: str | None = None
+) -> dict[str, Any]:
+    """Values to be assigned to columns and members of structs, each of which may depend on its own row only; the clock
+    is fixed for all of them.
 
     Raises:
-        InvalidCondition, NotBuilt: one cannot be used.
+        UnknownColumn: a key names none of these. InvalidOption: one is set twice.
+        InvalidCondition, NotBuilt: a value cannot be used.
     """
-    context, found = context_of(snapshot, engine), {}
-    for name, value in values.items():
+    context = context_of(snapshot, engine)
+
+    def understood_value(value: str | Column) -> Any:
         if isinstance(value, Column):
             check_assigned(value)
-        found[name] = assignment(value, context) if isinstance(value, str) else value
-    return found
+            return value
+        return assignment(value, context)
+
+    return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
 
 
 def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:

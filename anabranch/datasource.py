@@ -26,7 +26,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.session import has_own_delta, merges_schema
+from anabranch.spark.session import has_own_delta
 from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
@@ -281,7 +281,9 @@ class _Writer:
         merges, replaces = self._flag("mergeSchema"), self._flag("overwriteSchema")
         if replaces and self._mode == "overwrite":
             return "overwrite"
-        return "merge" if (merges_schema(self._frame.sparkSession) if merges is None else merges) else None
+        return (
+            "merge" if (SparkEngine(self._frame.sparkSession).merges_schema() if merges is None else merges) else None
+        )
 
     def _flag(self, name: str) -> bool | None:
         text = self._options.take(name)

@@ -17,11 +17,12 @@ from anabranch.commands.merge import Merge
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.sources import declared_version
 from anabranch.conditions import context_of
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.evolution import all_nullable
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.spark.engine import SparkEngine
-from anabranch.sql import Context, Sides, assigned, parameters_of, understood_merge
+from anabranch.sql import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 
 __all__ = ["DeltaMergeBuilder"]
 
@@ -48,7 +49,9 @@ class _Asked:
 
     def clause(self, sides: Sides, context: Context) -> Clause:
         """The clause, with the table's own names for its columns."""
-        values = {} if self.action == "delete" else assigned(self.values, self.option, sides, context)
+        if self.action == "delete":
+            return Clause(self.when, self.action, self.condition)
+        values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
         return Clause(self.when, self.action, self.condition, values)
 
 
@@ -77,18 +80,22 @@ class DeltaMergeBuilder:
     alias: str | None = None
     clauses: tuple[_Asked, ...] = ()
     reads_target: bool | int = False
+    evolves: bool = False
 
     def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that matches, where the condition is TRUE of the pair.
 
         Args:
             condition: SQL text or a Column over both sides; None: always.
-            set: column -> SQL text or a Column over both sides, evaluated on the old row.
+            set: column, or member of a struct such as ``s.a`` -> SQL text or a Column over both sides, evaluated on the
+                old row.
         """
         return self._with("matched", "update", *_arguments("set", condition, set))
 
     def whenMatchedUpdateAll(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Set every column of the table to the source's column of the same name; others of the source are ignored."""
+        """Set every column of the table to the source's column of the same name; others of the source are ignored, or
+        added to the table `withSchemaEvolution`, where columns that the source lacks keep their values.
+        """
         return self._with("matched", "update", condition, None)
 
     def whenMatchedDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
@@ -106,7 +113,9 @@ class DeltaMergeBuilder:
         return self._with("not matched", "insert", *_arguments("values", condition, values), option="values")
 
     def whenNotMatchedInsertAll(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Insert the source's columns of the table's names; others of the source are ignored."""
+        """Insert the source's columns of the table's names; others of the source are ignored, or added to the table
+        `withSchemaEvolution`, where columns that the source lacks are NULL.
+        """
         return self._with("not matched", "insert", condition, None, option="values")
 
     def whenNotMatchedBySourceUpdate(
@@ -125,8 +134,10 @@ class DeltaMergeBuilder:
         return self._with("not matched by source", "delete", condition, {})
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Refused: schema evolution comes later."""
-        raise NotBuilt(what="MERGE WITH SCHEMA EVOLUTION", instead="Select the table's columns from the source.")
+        """Add to the table what only the source has: every column, for the All forms, else those of the keys' names;
+        members of structs too, at any depth. The session's autoMerge setting does the same.
+        """
+        return replace(self, evolves=True)
 
     def execute(self) -> DataFrame:
         """Run the MERGE in one transaction.
@@ -160,12 +171,26 @@ def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
         InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `DeltaMergeBuilder.execute`.
     """
     _check_order(builder.clauses)
-    context, source = context_of(snapshot, builder.engine), builder.engine.alias(builder.source)
-    sides = Sides(context.schema, tuple(builder.source.columns), builder.alias, source)
+    context, sides = context_of(snapshot, builder.engine), _sides(builder, snapshot)
     clauses = [asked.clause(sides, context) for asked in builder.clauses]
     where, matching = understood_merge(builder.condition, clauses, sides, context)
     read = declared_version("reads_target", builder.reads_target, snapshot.version)
-    return Merge(builder.table, builder.source, matching, where, parameters_of(where, matching), read)
+    parameters = parameters_of(where, matching)
+    return Merge(builder.table, builder.source, matching, where, parameters, sides.evolved, read)
+
+
+def _sides(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Sides:
+    """Both sides, and what the table's columns become if they may."""
+    alias = builder.engine.alias(builder.source)
+    sides = Sides(snapshot.schema, tuple(builder.source.columns), builder.alias, alias)
+    if not (builder.evolves or builder.engine.merges_schema()):
+        return sides
+    sides = replace(sides, described=all_nullable(builder.engine.describe(builder.source)))
+    schema = snapshot.schema
+    for asked in builder.clauses:
+        if asked.action != "delete" and asked.when != "not matched by source":
+            schema = evolved_by(asked.values, schema, sides)
+    return replace(sides, evolved=schema)
 
 
 def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:

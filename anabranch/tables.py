@@ -152,7 +152,7 @@ class DeltaTable:
 
         Args:
             condition: SQL text or a Column.
-            set: column -> SQL text or a Column, evaluated on the old row.
+            set: column, or member of a struct such as ``s.a`` -> SQL text or a Column, evaluated on the old row.
 
         Raises:
             UnknownColumn, InvalidCondition, SchemaMismatch: the command does not fit the table.
@@ -163,7 +163,7 @@ class DeltaTable:
         if not isinstance(set, Mapping) or not all(isinstance(v, str | Column) for v in set.values()):
             raise InvalidOption(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
         snapshot = open_log(self._path).snapshot()
-        assignments = understood_values(set, snapshot, self._engine)
+        assignments = understood_values(set, snapshot, self._engine, self._alias)
         Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
 
     def merge(

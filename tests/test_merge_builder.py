@@ -22,6 +22,7 @@ from anabranch.commands.opening import open_log
 from anabranch.merges import DeltaMergeBuilder, command_of
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.protocol.predicates import And, Compare, Unknown
+from anabranch.protocol.schema import Field, Struct
 
 ON = "t.id = s.id"
 
@@ -38,6 +39,13 @@ class Engine:
     """An engine that knows what the builder asks of it, and no rows."""
 
     name: str | None = "s"
+    session_merges: bool = False
+
+    def merges_schema(self) -> bool:
+        return self.session_merges
+
+    def describe(self, source: Any) -> Struct:
+        return Struct(tuple(Field(name, "long") for name in source.columns))
 
     def alias(self, source: Any) -> str | None:
         return self.name
@@ -187,7 +195,11 @@ REFUSED: dict[str, tuple[Callable[[DeltaMergeBuilder], Any], type[Exception], st
         errors.UnknownColumn,
         "no column s.x",
     ),
-    "schema evolution": (lambda b: b.withSchemaEvolution(), errors.NotBuilt, "SCHEMA EVOLUTION"),
+    "a column that neither side has, though columns may be added": (
+        lambda b: b.withSchemaEvolution().whenMatchedUpdate(set={"y": "1"}).execute(),
+        errors.UnknownColumn,
+        "no column y",
+    ),
     "a subquery": (lambda b: b.whenMatchedDelete("s.id IN (SELECT 1)").execute(), errors.NotBuilt, "a subquery"),
 }
 
@@ -263,3 +275,34 @@ def test_every_method_has_deltas_name_and_arguments() -> None:
     assert all(argument.default is None for arguments in found.values() for argument in arguments)
     assert list(inspect.signature(DeltaTable.merge).parameters) == ["self", "source", "condition"]
     assert list(inspect.signature(DeltaTable.alias).parameters) == ["self", "aliasName"]
+
+
+# -- columns that are added --------------------------------------------------------------------------------------------
+
+
+def schema_of(builder: DeltaMergeBuilder) -> tuple[str, ...] | None:
+    schema = command_of(builder, open_log(builder.table).snapshot()).schema
+    return None if schema is None else schema.names
+
+
+def test_the_command_says_what_the_columns_become_where_it_may_add_some(builder: DeltaMergeBuilder) -> None:
+    assert schema_of(builder.whenMatchedUpdateAll()) is None
+    evolving = builder.withSchemaEvolution()
+    assert schema_of(evolving.whenMatchedUpdateAll()) == ("id", "X", "more")
+    assert schema_of(evolving.whenNotMatchedInsertAll("s.x > 0")) == ("id", "X", "more")
+    assert schema_of(evolving.whenMatchedUpdate(set={"x": "s.more"})) == ("id", "X")
+    assert schema_of(evolving.whenMatchedUpdate(set={"t.more": "s.x"})) == ("id", "X", "more")
+    assert schema_of(evolving.whenMatchedDelete().whenNotMatchedBySourceUpdate(set={"x": "0"})) == ("id", "X")
+    matching = command_of(evolving.whenMatchedDelete(), open_log(builder.table).snapshot()).matching
+    assert matching.evolves
+
+
+def test_the_session_may_let_every_merge_add_columns(path: str) -> None:
+    engine = Engine(session_merges=True)
+    merge = DeltaMergeBuilder(path, engine, Source(), ON, "t")  # type: ignore[arg-type]
+    assert schema_of(merge.whenMatchedUpdateAll()) == ("id", "X", "more")
+
+
+def test_rows_that_match_nothing_add_no_column(builder: DeltaMergeBuilder) -> None:
+    with pytest.raises(errors.UnknownColumn):
+        builder.withSchemaEvolution().whenNotMatchedBySourceUpdate(set={"more": "1"}).execute()

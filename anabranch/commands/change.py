@@ -100,6 +100,7 @@ class RowHands(ABC):
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
+        self._metadata = snapshot.metadata  # of what is written
         self._settings = dict(engine.settings())
         self._staged: list[str] = []
 
@@ -155,7 +156,7 @@ class RowHands(ABC):
 
     def _collected(self) -> pa.Table:
         """The files that were written since this was last asked."""
-        files = self._staging.collect(self._snapshot.metadata, self._staged)
+        files = self._staging.collect(self._metadata, self._staged)
         self._staged += files["path"].to_pylist()
         return files
 
@@ -170,7 +171,7 @@ def staged_and_committed(
     except Exception:
         hands.discard()
         raise
-    if not mine.touched and len(mine.adds) == 0:
+    if not mine.touched and len(mine.adds) == 0 and mine.metadata is None:
         hands.discard()
         return mine, None
     committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)

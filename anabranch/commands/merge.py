@@ -18,18 +18,21 @@ from anabranch.commands import clues
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import not_inserted, reserve, with_reserved
+from anabranch.commands.insert import under
 from anabranch.commands.opening import Location, file_set, only, open_log
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.errors import AppendOnlyTable, ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow
+from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.evolution import evolved
 from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
@@ -43,7 +46,8 @@ class Merge:
     Attributes:
         matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
         of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
-        it is row-local if everything in the command is decided row by row. parameters: what the history shows.
+        it is row-local if everything in the command is decided row by row. parameters: what the history shows. schema:
+        what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
         reads_target: as for `anabranch.commands.write.Write`.
 
     Example:
@@ -55,6 +59,7 @@ class Merge:
     matching: Matching
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    schema: Struct | None = None
     reads_target: int | None = None
 
     def run(
@@ -104,6 +109,14 @@ def _check_allowed(merge: Merge, snapshot: Snapshot) -> None:
         raise AppendOnlyTable(table=snapshot.table, operation="MERGE")
 
 
+def _evolved(merge: Merge, snapshot: Snapshot) -> Metadata:
+    """The table's metadata as the MERGE makes it."""
+    schema = snapshot.schema if merge.schema is None else evolved(snapshot.schema, merge.schema, snapshot.table)
+    if schema == snapshot.schema:
+        return snapshot.metadata
+    return replace(snapshot.metadata, schema_string=schema_json(schema))
+
+
 class MergeHands(RowHands):
     """The hands of one running MERGE. Where its source was computed from the table's rows, any row may matter to it,
     and it has to stand behind the version that its user has seen, ``computed_from``.
@@ -113,7 +126,10 @@ class MergeHands(RowHands):
         self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging, *, computed_from: int | None = None
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
-        self._merge, self._matching, self._computed_from = merge, merge.matching, computed_from
+        self._merge, self._computed_from = merge, computed_from
+        self._metadata = _evolved(merge, snapshot)
+        added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
+        self._matching = replace(merge.matching, added=added)
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
@@ -124,13 +140,14 @@ class MergeHands(RowHands):
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot = chance.now_ms(), self._snapshot
         self._staging.start()
-        self._held = self._engine.hold(self._merge.source, snapshot.schema, snapshot.table, self._staging.folder)
+        self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
         self._matching = self._with_identities(chance)
         candidates = self._candidates()
         joined = self._join(candidates)
         scanned = chance.now_ms()
         mine = self._part(candidates, joined)
-        mine = replace(mine, writer=self._staging.txn_id).with_counts(numSourceRows=self._held.rows)
+        mine = replace(under(mine, self._metadata), writer=self._staging.txn_id)
+        mine = mine.with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
             mine = replace(mine, seen=self._computed_from)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
@@ -179,7 +196,7 @@ class MergeHands(RowHands):
 
     def _with_identities(self, chance: Chance) -> Matching:
         """The clauses with values for the identity columns that inserts leave out: one for each source row."""
-        snapshot, matching = self._snapshot, self._merge.matching
+        snapshot, matching = self._snapshot, self._matching
         missing = not_inserted(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
         return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, chance))
@@ -190,13 +207,17 @@ class MergeHands(RowHands):
         return only(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
 
     def _join(self, files: pa.Table) -> Joined:
-        return self._engine.join(file_set(self._snapshot, files), self._matching, self._held, self._staging.folder)
+        return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
+
+    def _file_set(self, files: pa.Table) -> FileSet:
+        """These files under the columns to come: what they lack is NULL."""
+        return replace(file_set(self._snapshot, files), schema=self._metadata.schema)
 
     def _part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts as they are after it."""
         snapshot, matching = self._snapshot, self._matching
         self._joins.append(joined)
-        chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(joined.marks)))
+        chosen = with_counts(snapshot, self._file_set(files).restricted(set(joined.marks)))
         keeps = snapshot.properties.vectors
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
         adds, copied = self._new_files(chosen, joined, keeps=keeps)

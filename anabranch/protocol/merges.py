@@ -18,9 +18,13 @@ Action = Literal["update", "delete", "insert"]
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """The value of the source's column of this name, as ``*`` means it."""
+    """The value of the source's column of this name, as ``*`` means it, or of a member in it."""
 
     name: str
+    members: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join(("source", self.name, *self.members))
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Clause:
 
     Attributes:
         when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
-        an expression, a `SourceColumn` or a `Reserved`; an update keeps the other columns, an insert leaves them NULL.
+        an expression, a `SourceColumn`, a `Reserved`, or `anabranch.protocol.assignments.Members` of these; an update
+        keeps the other columns, an insert leaves them NULL.
     """
 
     when: When
@@ -51,7 +56,9 @@ class Matching:
 
     Attributes:
         on: the condition over both sides. target, source: the aliases, None where there is none. equated: pairs of
-        a table's and a source's column which ON requires to be equal; only messages go by them.
+        a table's and a source's column which ON requires to be equal; only messages go by them. evolves: whether
+        structs of the source may lack members, which are NULL then. added: columns that the MERGE adds to the table, of
+        which no expression speaks.
     """
 
     on: Any
@@ -59,6 +66,8 @@ class Matching:
     target: str | None = None
     source: str | None = None
     equated: tuple[tuple[str, str], ...] = ()
+    evolves: bool = False
+    added: tuple[str, ...] = ()
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""

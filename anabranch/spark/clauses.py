@@ -18,12 +18,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import InvalidCondition
+from anabranch.errors import InvalidCondition, UnknownColumn
+from anabranch.protocol.assignments import Path, leaves, spelled
 from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import assigned
+from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.numbers import value_at
 from anabranch.spark.types import column, quoted, spark_type
 
@@ -79,7 +80,7 @@ class Names:
         return f"{self.prefix}image{i}"
 
     def value(self, clause: int, i: int) -> str:
-        """What a clause assigns to the table's column ``i``, before it is fitted."""
+        """The ``i``-th value that a clause assigns, before it is fitted."""
         return f"{self.prefix}value{clause}_{i}"
 
 
@@ -91,6 +92,7 @@ class Decider:
     schema: Struct
     source_names: Sequence[str]
     names: Names
+    partial: bool = False
 
     def decide(
         self, rows: DataFrame, clauses: Numbered, where: Column, rest: Callable[[Field], Column] | None = None
@@ -111,9 +113,9 @@ class Decider:
         with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
             rows = rows.select("*", F.when(where, _first(clauses)).alias(self.names.clause))
             # A column of its own each: what is random must not be evaluated a second time when it is fitted.
-            values = [self._value(i, name, value) for i, each in clauses for name, value in each.values.items()]
+            values = [each for i, clause in clauses for each in self._values(i, clause)]
             rows = rows.select("*", *values)
-            return rows.select("*", *self._images(clauses, rows.schema, rest or _null))
+            return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
     def _check(self, rows: DataFrame, clause: Clause) -> None:
         """A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too."""
@@ -121,42 +123,48 @@ class Decider:
             if clause.condition is not None:
                 rows = rows.filter(as_column(clause.condition))
             ours = (SourceColumn, Reserved)
-            values = [as_column(each) for each in clause.values.values() if not isinstance(each, ours)]
+            values = [as_column(each) for _, each in leaves(clause.values) if not isinstance(each, ours)]
             if values:
                 rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
 
-    def _value(self, clause: int, name: str, value: Any) -> Column:
-        return F.when(column(self.names.clause) == clause, self._said(value)).alias(self._value_name(clause, name))
+    def _values(self, number: int, clause: Clause) -> Iterator[Column]:
+        for i, (_, value) in enumerate(leaves(clause.values)):
+            said = F.when(column(self.names.clause) == number, self._said(value))
+            yield said.alias(self.names.value(number, i))
 
     def _said(self, value: Any) -> Column:
         if isinstance(value, Reserved):
             return value_at(column(self.names.place), value.values)
-        return self._of_source(value.name) if isinstance(value, SourceColumn) else as_column(value)
+        return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value)
 
-    def _of_source(self, name: str) -> Column:
-        if name.lower() not in {each.lower() for each in self.source_names}:
-            reason = f"the source has no column {name}; it has {', '.join(self.source_names)}."
-            raise InvalidCondition(expression=name, table=self.table, reason=reason)
-        return of_side(self.names.source, name)
-
-    def _value_name(self, clause: int, name: str) -> str:
-        return self.names.value(clause, self.schema.fields.index(self.schema.field(name)))
+    def _of_source(self, value: SourceColumn) -> Column:
+        if value.name.lower() not in {each.lower() for each in self.source_names}:
+            reason = f"the source has no column {value.name}; it has {', '.join(self.source_names)}."
+            raise InvalidCondition(expression=value.name, table=self.table, reason=reason)
+        return reduce(Column.getField, value.members, of_side(self.names.source, value.name))
 
     def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
         """The columns of the new image: NULL where no clause acts, or one that deletes."""
-        writing = [(i, each) for i, each in clauses if each.action != "delete"]
+        writing = [(i, self._set_by(i, each)) for i, each in clauses if each.action != "delete"]
         for i, field in enumerate(self.schema):
-            image = _nothing(_null(field))
-            for number, clause in writing:
-                named = self.schema.field(field.name) in map(self.schema.field, clause.values)
-                value = self._fitted(number, field, types) if named else rest(field)
+            image = _nothing(null_of(field))
+            for number, new in writing:
+                old = rest(field)
+                value = rebuilt(field, old, new, types, self.table, partial=self.partial) if is_set(field, new) else old
                 image = image.when(column(self.names.clause) == number, value)
             yield image.alias(self.names.image(i))
 
-    def _fitted(self, clause: int, field: Field, types: T.StructType) -> Column:
-        name = self._value_name(clause, field.name)
-        return assigned(field, column(name), types[name].dataType, self.table)
+    def _set_by(self, number: int, clause: Clause) -> dict[Path, str]:
+        """What a clause sets, as the table spells it, and where the values lie."""
+        found = {}
+        for i, (path, _) in enumerate(leaves(clause.values)):
+            known = spelled(path, self.schema)
+            if known is None:
+                names = ", ".join(self.schema.names)
+                raise UnknownColumn(table=self.table, column=".".join(path), columns=names)
+            found[known] = self.names.value(number, i)
+        return found
 
 
 def numbered(matching: Matching, when: When) -> Numbered:
@@ -183,7 +191,7 @@ def of_side(alias: str, name: str) -> Column:
 def text_of(clause: Clause) -> str:
     """A clause as an error shows it."""
     condition = "" if clause.condition is None else f" AND {clause.condition}"
-    values = ", ".join(f"{name} = {_shown(value)}" for name, value in clause.values.items())
+    values = ", ".join(f"{'.'.join(path)} = {value}" for path, value in leaves(clause.values))
     return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
 
 
@@ -216,11 +224,6 @@ def _nothing(null: Column) -> Column:
     return F.when(F.lit(False), null)
 
 
-def _null(field: Field) -> Column:
+def null_of(field: Field) -> Column:
+    """NULL, as a value of a column."""
     return F.lit(None).cast(spark_type(field.type))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Reserved):
-        return "a reserved value"
-    return f"source.{value.name}" if isinstance(value, SourceColumn) else str(value)

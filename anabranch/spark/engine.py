@@ -25,6 +25,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.rules import check_expressions
 from anabranch.spark.scan import scan
+from anabranch.spark.session import merges_schema
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 """On what the value of an expression depends besides the row."""
@@ -133,6 +134,10 @@ class SparkEngine:
     def are_builtin(self, functions: Iterable[str]) -> bool:
         """See `anabranch.spark.functions.are_builtin`."""
         return are_builtin(self.spark, functions)
+
+    def merges_schema(self) -> bool:
+        """See `anabranch.spark.session.merges_schema`."""
+        return merges_schema(self.spark)
 
     def user(self) -> str:
         """Who runs the session."""

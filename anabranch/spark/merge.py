@@ -27,7 +27,7 @@ from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column, by_key, keys_of
-from anabranch.spark.clauses import Decider, Names, Numbered, columns_set, explained, numbered, of_side, updating
+from anabranch.spark.clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import default_value
 from anabranch.spark.numbers import counted
@@ -198,9 +198,9 @@ def _obeying(
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _target(spark: SparkSession, files: FileSet, names: Names) -> DataFrame:
+def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching) -> DataFrame:
     address = address_of(files.schema)
-    own = [column(name) for name in files.schema.names]
+    own = [column(name) for name in files.schema.names if name not in matching.added]
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
     return scan(spark, files, address=True).select(*own, *ours).alias(names.target)
 
@@ -228,26 +228,32 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
         source = F.broadcast(source)
     kind = "left" if matching.acts_without_match else "inner"
     with explained(f"MERGE ON {matching.on}", files.root):
-        rows = _target(spark, files, names).join(source, as_column(matching.on), kind)
+        rows = _target(spark, files, names, matching).join(source, as_column(matching.on), kind)
         _ = rows.schema  # else Spark Connect looks at the condition only later
     is_matched = column(names.number).isNotNull()
-    rows = decider.decide(
-        rows, numbered(matching, "matched"), is_matched, lambda each: of_side(names.target, each.name)
-    )
+    rows = decider.decide(rows, numbered(matching, "matched"), is_matched, _old(names, matching))
     if matching.acts_without_match:
-        rows = _decided_alone(decider, rows, numbered(matching, "not matched by source"))
+        rows = _decided_alone(decider, rows, matching)
     address = [column(ours).alias(name) for ours, name in zip(_ours(names), _KEPT, strict=True)]
-    return rows.select(*address, *(_images(names, files.schema, _image) if updating(matching) else ()))
+    return rows.select(
+        *address, *(_images(names, files.schema, _image) if columns_set(matching, files.schema, "update") else ())
+    )
 
 
-def _decided_alone(decider: Decider, rows: DataFrame, clauses: Numbered) -> DataFrame:
+def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
+    """The value that a column of the table has had; none has one that the MERGE adds."""
+    return lambda each: null_of(each) if each.name in matching.added else of_side(names.target, each.name)
+
+
+def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching) -> DataFrame:
     """Of rows that were decided where they match: decided where they do not, by the table's columns alone."""
     names, schema = decider.names, decider.schema
     address, decided = [names.path, names.row, names.number], [names.clause, *map(names.image, range(len(schema)))]
-    own = [of_side(names.target, name).alias(name) for name in schema.names]
+    clauses = numbered(matching, "not matched by source")
+    own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
     before = [column(name).alias(f"{name}_before") for name in decided]
     alone, is_alone = rows.select(*own, *map(column, address), *before), column(names.number).isNull()
-    rows = decider.decide(alone.alias(names.target), clauses, is_alone, lambda each: of_side(names.target, each.name))
+    rows = decider.decide(alone.alias(names.target), clauses, is_alone, _old(names, matching))
     both = [F.when(is_alone, column(name)).otherwise(column(f"{name}_before")).alias(name) for name in decided]
     rows = rows.select(*map(column, address), *both)
     return rows.filter(column(names.number).isNotNull() | column(names.clause).isNotNull())
@@ -255,7 +261,7 @@ def _decided_alone(decider: Decider, rows: DataFrame, clauses: Numbered) -> Data
 
 def _decider(files: FileSet, matching: Matching, held: Held) -> tuple[Names, Decider]:
     names = Names.beside([*files.schema.names, *held.schema.names], matching)
-    return names, Decider(files.root, files.schema, held.schema.names, names)
+    return names, Decider(files.root, files.schema, held.schema.names, names, matching.evolves)
 
 
 def _ours(names: Names) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.protocol.assignments import Path, leaves
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules import NONE, Rules
@@ -26,7 +27,8 @@ from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import assigned, fitted, given_columns
+from anabranch.spark.fit import fitted, given_columns
+from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
 from anabranch.spark.rules import Writing, obeying
@@ -79,7 +81,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         spark: the session.
         files: the files that hold them.
         marks: path as in the log -> positions.
-        assignments: column -> SQL text or Column over the old row; all are evaluated at once.
+        assignments: column -> SQL text or Column over the old row, or `Members` of these; all are evaluated at once.
         folder: as for `write`.
 
     Raises:
@@ -120,8 +122,9 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     Raises:
         InvalidCondition, SchemaMismatch: as for `update`.
     """
-    new = {name: free_name(f"__anabranch_new_{i}", rows.columns) for i, name in enumerate(assignments)}
-    values = {new[name]: as_column(value) for name, value in assignments.items()}
+    single = list(leaves(assignments))
+    new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
+    values = {new[path]: as_column(value) for path, value in single}
     with reported(_text(assignments), files.root):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
         _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
@@ -136,11 +139,9 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     return obeying(valued.select(*images, where.alias(flag)), files.schema, files.rules, [writing], files.root)
 
 
-def _image(field: Field, new: Mapping[str, str], types: T.StructType, where: Column, table: str) -> Column:
-    if field.name not in new:
-        return column(field.name)
-    value = assigned(field, column(new[field.name]), types[new[field.name]].dataType, table)
-    return F.when(where, value).otherwise(column(field.name))
+def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Column, table: str) -> Column:
+    old = column(field.name)
+    return F.when(where, rebuilt(field, old, new, types, table)).otherwise(old) if is_set(field, new) else old
 
 
 def partition_text(value: Column, data_type: str) -> Column:
@@ -195,4 +196,4 @@ def write_files(
 
 
 def _text(assignments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {expression}" for name, expression in assignments.items())
+    return ", ".join(f"{'.'.join(path)} = {expression}" for path, expression in leaves(assignments))

@@ -14,7 +14,7 @@ from anabranch.sql.columns import check_assigned, column_condition
 from anabranch.sql.context import Context
 from anabranch.sql.exact import exact_literal, exact_predicate
 from anabranch.sql.merges import parameters_of, understood_merge
-from anabranch.sql.sides import Sides, assigned
+from anabranch.sql.sides import Sides, assigned, evolved_by
 from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, mentioned, reads_one_way, tokens_of
 from anabranch.sql.trees import columns_of, parsed, predicate_of
 
@@ -26,6 +26,7 @@ __all__ = [
     "check_assigned",
     "column_condition",
     "condition",
+    "evolved_by",
     "exact_literal",
     "exact_predicate",
     "parameters_of",

@@ -15,6 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from anabranch.errors import NotBuilt
+from anabranch.protocol.assignments import leaves, mapped
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Condition, Predicate, Unknown
 from anabranch.sql.columns import check_assigned, column_condition, equalities, printed
@@ -50,13 +51,13 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         NotBuilt: an expression holds a subquery or a window.
     """
     first = _read(on, sides, context)
-    matching = Matching(first.expression, (), sides.target, sides.source, _equated(on, sides))
-    reads = [first]
+    evolves, equated = sides.evolved is not None, _equated(on, sides)
+    matching, reads = Matching(first.expression, (), sides.target, sides.source, equated, evolves), [first]
     for clause in clauses:
         condition = None if clause.condition is None else _read(clause.condition, sides, context)
-        values = {name: _read(value, sides, context) for name, value in clause.values.items()}
-        reads += [*values.values(), *([condition] if condition else [])]
-        given = {name: value.expression for name, value in values.items()}
+        values = mapped(clause.values, lambda value: _read(value, sides, context))
+        reads += [*(read for _, read in leaves(values)), *([condition] if condition else [])]
+        given = mapped(values, lambda read: read.expression)
         done = replace(clause, condition=condition.expression if condition else None, values=given)
         matching = replace(matching, clauses=(*matching.clauses, done))
     row_local = _all_row_local(reads, context)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from anabranch.errors import InvalidOption, NotBuilt, SchemaMismatch, UnknownColumn
+from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
+from anabranch.protocol.assignments import Members, Path, gathered, spelled
+from anabranch.protocol.evolution import evolved
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.rules import default_of, generation_of
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.schema import DataType, Field, Struct
 from anabranch.sql.context import Context
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(?:\.|$)")
@@ -36,13 +38,21 @@ class Sides:
 
     Attributes:
         table: the target's columns. source_columns: the source's. target, source: their aliases, None where there is
-        none.
+        none. evolved: what the target's columns become, where the MERGE may add some. described: the source's columns
+        with their types, known in that case.
     """
 
     table: Struct
     source_columns: tuple[str, ...]
     target: str | None = None
     source: str | None = None
+    evolved: Struct | None = None
+    described: Struct = field(default_factory=Struct)
+
+    @property
+    def settable(self) -> Struct:
+        """The columns that may be set."""
+        return self.table if self.evolved is None else self.evolved
 
     @property
     def all_columns(self) -> Struct:
@@ -80,30 +90,52 @@ class Sides:
         return Reading(side, found.name, nested)
 
 
-def assigned(values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context) -> dict[str, Any]:
+def assigned(
+    values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context, *, keeps: bool = False
+) -> dict[str, Any]:
     """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
 
     Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated or
     counted, and in an insert one with a default.
 
     Args:
-        option: what the caller calls the mapping: ``values`` for an insert.
+        option: what the caller calls the mapping, for messages. keeps: whether columns and members that are not named
+            keep their values, as in an update.
 
     Raises:
-        UnknownColumn: the table has no such column. SchemaMismatch: ``*`` needs a column that the source lacks.
-        InvalidOption: no column is named, or one twice. NotBuilt: a member of a struct is to be set.
+        UnknownColumn: the table has no such column or member. SchemaMismatch: ``*`` needs a column that the source
+        lacks. InvalidOption: no column is named, or one twice.
     """
     if values is None:
-        wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=option == "values")]
-        return {field.name: _from_source(field, sides, context) for field in wanted}
+        return _star(sides, context, keeps=keeps)
     if not values:
         raise InvalidOption(option=option, value="{}", reason="it names no column.")
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        name = _spelled(key, sides, context)
-        if name in found:
-            raise InvalidOption(option=option, value=key, reason="the column is set twice.")
-        found[name] = value
+    return gathered([(key, path_of(key, sides, context), value) for key, value in values.items()], option)
+
+
+def evolved_by(values: Mapping[str, Any] | None, schema: Struct, sides: Sides) -> Struct:
+    """Columns with what a clause adds to them: for ``*`` all that the source has, else what it has of the keys' names.
+
+    Types of columns that are there stay; whether values fit them is seen when they are fitted.
+    """
+    if values is None:
+        return evolved(schema, sides.described, None)
+    for key in values:
+        parts = [key] if sides.described.find(key) is not None else _parts_of(key, sides)
+        schema = evolved(schema, _only_at(parts, sides.described), None)
+    return schema
+
+
+def path_of(key: str, sides: Sides, context: Context) -> Path:
+    """The table's column, or member of one, that a key such as ``x``, ``t.x``, ``t.`a b` `` or ``s.x`` means.
+
+    Raises:
+        UnknownColumn: there is none.
+    """
+    direct = sides.settable.find(key)
+    found = (direct.name,) if direct is not None else spelled(_parts_of(key, sides), sides.settable)
+    if found is None:
+        raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.settable.names))
     return found
 
 
@@ -112,6 +144,49 @@ def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
     counted = STEP in field.metadata
     given = counted or generation_of(field) is not None or (inserts and default_of(field) is not None)
     return given and sides.source_column(field.name) is None
+
+
+def _parts_of(key: str, sides: Sides) -> list[str]:
+    parts = name_parts(key)
+    return parts[1:] if len(parts) > 1 and _same(parts[0], sides.target) else parts
+
+
+def _only_at(path: Sequence[str], columns: Struct) -> Struct:
+    """Of these columns the one at a path, in the structs that lead to it; none where there is none."""
+    found = columns.find(path[0]) if path else None
+    if found is None or len(path) == 1:
+        return Struct(() if found is None else (found,))
+    inner = _only_at(path[1:], found.type) if isinstance(found.type, Struct) else Struct()
+    return Struct((replace(found, type=inner),)) if inner.fields else Struct()
+
+
+def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
+    if sides.evolved is None:
+        wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=not keeps)]
+        return {field.name: _from_source(field, sides, context) for field in wanted}
+    there = [field for field in sides.evolved if sides.source_column(field.name) is not None]
+    return {field.name: _evolving(field, sides, keeps=keeps) for field in there}
+
+
+def _evolving(field: Field, sides: Sides, *, keeps: bool) -> Any:
+    """A column that the source has; of a struct that it has in part, just that part where the rest is kept."""
+    column = sides.source_column(field.name)
+    assert column is not None
+    whole = SourceColumn(column)
+    return _in_part(whole, sides.described.field(column).type, field.type) if keeps else whole
+
+
+def _in_part(value: SourceColumn, given: DataType, target: DataType) -> Any:
+    if not isinstance(given, Struct) or not isinstance(target, Struct):
+        return value
+    parts = {}
+    for each in target:
+        known = given.find(each.name)
+        if known is not None:
+            inner = replace(value, members=(*value.members, known.name))
+            parts[each.name] = _in_part(inner, known.type, each.type)
+    is_whole = len(parts) == len(target) and not any(isinstance(part, Members) for part in parts.values())
+    return value if is_whole else Members(parts)
 
 
 def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:
@@ -125,21 +200,6 @@ def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:
             found=", ".join(sides.source_columns),
         )
     return SourceColumn(name)
-
-
-def _spelled(key: str, sides: Sides, context: Context) -> str:
-    """The table's column that a key such as ``x``, ``t.x`` or ``t.`a b` `` means."""
-    direct, parts = sides.table.find(key), name_parts(key)
-    if direct is not None:
-        return direct.name
-    if len(parts) > 1 and _same(parts[0], sides.target):
-        parts = parts[1:]
-    column = sides.table.find(parts[0]) if parts else None
-    if column is None or (len(parts) > 1 and isinstance(column.type, str)):
-        raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.table.names))
-    if len(parts) > 1:
-        raise NotBuilt(what=f"setting {key}, a member of a struct", instead=f"Set all of {column.name}.")
-    return column.name
 
 
 def name_parts(name: str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +22,7 @@ from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitione
 from anabranch.commands.rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.assignments import Members
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
@@ -267,13 +268,23 @@ def _numbers(values: Mapping[str, range], number: int) -> Row:
 
 
 def _values(clause: Clause, row: Row, source: Row) -> Row:
+    def value_of(value: Any) -> Any:
+        if isinstance(value, SourceColumn):
+            return reduce(
+                lambda struct, name: None if struct is None else struct[name], value.members, source[value.name]
+            )
+        return value(row, source) if callable(value) else value
+
+    return _set(row, clause.values, value_of)
+
+
+def _set(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
+    """What assignments make of the columns, or members, that they name."""
     return {
-        name: source[value.name]
-        if isinstance(value, SourceColumn)
-        else value(row, source)
-        if callable(value)
-        else value
-        for name, value in clause.values.items()
+        name: {**(old.get(name) or {}), **_set(old.get(name) or {}, value.values, value_of)}
+        if isinstance(value, Members)
+        else value_of(value)
+        for name, value in values.items()
     }
 
 
@@ -306,7 +317,4 @@ def _decoded(data: bytes) -> list[Row]:
 
 
 def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
-    return {
-        **row,
-        **{name: value(row) if callable(value) else value for name, value in assignments.items()},
-    }
+    return {**row, **_set(row, assignments, lambda value: value(row) if callable(value) else value)}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from anabranch import errors
+from anabranch.protocol.assignments import Members
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.schema import Field, Struct
 from anabranch.sql import Context, Sides, assigned
-from anabranch.sql.sides import name_parts
+from anabranch.sql.sides import evolved_by, name_parts
 
 SCHEMA = Struct(
     (
@@ -58,13 +60,21 @@ def test_a_column_that_the_table_lacks_is_refused_by_name(key: str) -> None:
     assert (refused.value.column, refused.value.table) == (key, "table")
 
 
-@pytest.mark.parametrize("key", ["st.x", "t.st.x", "st.nope"])
-def test_a_member_of_a_struct_cannot_be_set_yet(key: str) -> None:
-    with pytest.raises(errors.NotBuilt):
+@pytest.mark.parametrize("key", ["st.x", "t.st.x", "ST.`X`", "t.st.X"])
+def test_a_member_of_a_struct_is_set_by_its_path(key: str) -> None:
+    assert set_of({key: "1", "id": "2"}) == {"st": Members({"x": "1"}), "id": "2"}
+
+
+@pytest.mark.parametrize("key", ["st.nope", "st.x.y", "id.x"])
+def test_a_member_that_the_struct_lacks_is_refused(key: str) -> None:
+    with pytest.raises(errors.UnknownColumn):
         set_of({key: "1"})
 
 
-@pytest.mark.parametrize("values", [{}, {"id": "1", "ID": "2"}, {"name": "1", "t.Name": "2"}])
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"id": "1", "ID": "2"}, {"name": "1", "t.Name": "2"}, {"st": "1", "st.x": "2"}, {"st.x": "1", "t.st.X": "2"}],
+)
 def test_each_column_is_set_once_and_one_at_least(values: dict[str, str]) -> None:
     with pytest.raises(errors.InvalidOption) as refused:
         set_of(values)
@@ -91,6 +101,45 @@ def test_a_star_names_the_column_that_the_source_lacks() -> None:
     assert refused.value.column == "Name"
     assert refused.value.expected == "Name string"
     assert refused.value.found == "id, a b, a.b, st, more"
+
+
+# -- columns that a MERGE may add --------------------------------------------------------------------------------------
+
+INNER = Struct((Field("x", "integer"), Field("y", "date")))
+SOURCE = Struct((Field("ID", "integer"), Field("st", Struct((Field("Y", "date"),))), Field("new", "long")))
+TARGET = Struct((Field("id", "long"), Field("kept", "string"), Field("st", INNER)))
+
+
+def evolving() -> Sides:
+    plain = Sides(TARGET, SOURCE.names, "t", "s", described=SOURCE)
+    return replace(plain, evolved=evolved_by(None, TARGET, plain))
+
+
+def test_a_star_adds_all_that_only_the_source_has() -> None:
+    assert evolved_by(None, TARGET, evolving()) == Struct((*TARGET.fields, Field("new", "long")))
+
+
+@pytest.mark.parametrize(
+    ("key", "added"),
+    [("new", ["new"]), ("t.NEW", ["new"]), ("id", []), ("nothing", []), ("st.y", []), ("st.nothing", []), ("", [])],
+)
+def test_a_key_adds_what_the_source_has_of_its_name(key: str, added: list[str]) -> None:
+    assert [name for name in evolved_by({key: "1"}, TARGET, evolving()).names if name not in TARGET.names] == added
+
+
+def test_a_key_adds_a_member() -> None:
+    table = Struct((Field("st", Struct((Field("x", "integer"),))),))
+    sides = Sides(table, SOURCE.names, described=SOURCE)
+    inner = evolved_by({"st.y": "1"}, table, sides).field("st").type
+    assert inner == Struct((Field("x", "integer"), Field("Y", "date")))
+
+
+def test_a_star_that_evolves_keeps_what_the_source_lacks_in_an_update_only() -> None:
+    updated = assigned(None, "set", evolving(), CONTEXT, keeps=True)
+    member = Members({"y": SourceColumn("st", ("Y",))})
+    assert updated == {"id": SourceColumn("ID"), "st": member, "new": SourceColumn("new")}
+    inserted = assigned(None, "set", evolving(), CONTEXT)
+    assert inserted == {"id": SourceColumn("ID"), "st": SourceColumn("st"), "new": SourceColumn("new")}
 
 
 @pytest.mark.parametrize(
