@@ -34,6 +34,8 @@
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
     │   ├── ConstraintNotMet
+    │   ├── UnknownSourceVersion
+    │   ├── IdentityColumnGiven
     │   ├── AmbiguousMerge
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows

@@ -273,7 +273,13 @@ def test_every_method_has_deltas_name_and_arguments() -> None:
     found = {name: [*inspect.signature(value).parameters.values()][1:] for name, value in public.items()}
     assert {name: [argument.name for argument in arguments] for name, arguments in found.items()} == SIGNATURES
     assert all(argument.default is None for arguments in found.values() for argument in arguments)
-    assert list(inspect.signature(DeltaTable.merge).parameters) == ["self", "source", "condition"]
+    merge = inspect.signature(DeltaTable.merge).parameters
+    assert [name for name, each in merge.items() if each.kind is not each.KEYWORD_ONLY] == [
+        "self",
+        "source",
+        "condition",
+    ]
+    assert all(each.default is False for each in merge.values() if each.kind is each.KEYWORD_ONLY)
     assert list(inspect.signature(DeltaTable.alias).parameters) == ["self", "aliasName"]
 
 
