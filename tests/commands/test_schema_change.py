@@ -313,6 +313,16 @@ def test_older_files_are_null_on_every_path_on_spark(spark: Any, table: str) -> 
 
 
 @pytest.mark.spark
+def test_a_struct_is_not_null_where_only_members_that_a_file_lacks_are_read(spark: Any, table: str) -> None:
+    """Spark reads just the members that a query names; a file may have none of them."""
+    writing(spark.range(9, 10).selectExpr("id", "named_struct('b', 5) AS s"), mergeSchema=True).save(table)
+    rows = spark.read.format("delta").load(table).where("s IS NOT NULL").selectExpr("id", "s.b AS b")
+    assert {row["id"]: row["b"] for row in rows.collect()} == {0: None, 1: None, 2: None, 3: None, 9: 5}
+    anabranch.DeltaTable.forPath(spark, table).delete("s IS NOT NULL AND s.b IS NULL AND id < 3")
+    assert [row["id"] for row in found(spark, table)] == [3, 9]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_older_files_are_rewritten_with_null_on_spark(spark: Any, tmp_path: Path, vectors: str) -> None:
     anabranch.install(spark)
