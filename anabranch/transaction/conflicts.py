@@ -138,9 +138,9 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
 
 def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
     """Mine changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
-    that fits the new one.
+    that fits the new one. Identity values that are reserved change nothing that a row could fit.
     """
-    if mine.metadata is None and mine.protocol is None:
+    if (mine.metadata is None and mine.protocol is None) or mine.reserved_for is not None:
         return None
     writers = (each for each in window if len(each.adds) or len(each.removes) or each.head.domains)
     winner = next(writers, None)

@@ -14,14 +14,16 @@ from anabranch import errors
 from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
 from anabranch.commands.create import Create, Replace
-from anabranch.commands.identity import reserve
+from anabranch.commands.identity import _reservation, reserve
 from anabranch.commands.insert import NewTable
 from anabranch.commands.write import Write
 from anabranch.protocol.identity import identities, identity_metadata
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.schema import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.commit import commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.patience import Chance, patience_for
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
 
@@ -130,6 +132,15 @@ def test_a_reservation_does_not_bring_a_blind_append_before_me(world: World) -> 
 
 def marks(world: World) -> list[int | None]:
     return [each.mark for each in identities(world.log.snapshot().schema)]
+
+
+def test_a_reservation_stands_behind_writers_that_it_has_not_seen(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    before = world.log.snapshot()
+    world.update("id = 1", x=9)
+    transaction = _reservation(before, {"n": 50}, "w", Chance())
+    commit(transaction, world.log, NoRows(), patience_for(blind=False), Chance())
+    assert marks(world) == [50]
 
 
 def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
