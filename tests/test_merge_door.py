@@ -273,7 +273,6 @@ BAD: dict[str, tuple[Any, type[Exception]]] = {
         errors.ExecutionFailed,
     ),
     "a star without a column": (lambda t, s: upsert(t, s.drop("note").alias("s")), errors.SchemaMismatch),
-    "the table as its source": (lambda t, s: upsert(t, t.alias("s").toDF()), errors.NotBuilt),
     "two rows for one": (lambda t, s: upsert(t, s.union(s).alias("s")), errors.AmbiguousMerge),
 }
 
