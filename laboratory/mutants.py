@@ -59,9 +59,9 @@ def _nothing(*anything: Any, **more: Any) -> None:
     return None
 
 
-def _newest(log: Log, at: Snapshot | None, read: int | None) -> tuple[Snapshot, int]:
+def _newest(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
     """The newest version, though the source is of an older one."""
-    return log.snapshot(), log.snapshot().version
+    return log.snapshot()
 
 
 def _no_files_but_at_first() -> Callable[..., Any]:

@@ -16,8 +16,12 @@ from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.commands.alter import AddConstraint
+from anabranch.commands.opening import open_log
+from anabranch.conditions import understood
 from anabranch.log.log import forget
 from anabranch.protocol.schema import Array, Field, Map, Struct
+from anabranch.spark.engine import SparkEngine
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit
 from tests.support.worlds import assert_others_agree
@@ -486,8 +490,58 @@ def test_a_nested_rule_of_another_engine_in_a_list_is_refused_by_name(sql: Spark
     put_commit(
         path,
         0,
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["allowColumnDefaults"]}},
         metadata(Struct((Field("id", "long"), deep))),
     )
     with pytest.raises(errors.UnsupportedFeature, match="allowColumnDefaults"):
         append(sql, path, "id")
+
+
+# -- rules and members that are set or added ---------------------------------------------------------------------------
+
+
+def test_lengths_are_held_where_a_member_of_a_struct_is_set(sql: SparkSession, path: str) -> None:
+    inner = T.StructType([T.StructField("c", T.CharType(3)), T.StructField("v", T.VarcharType(2))])
+    table = declared(sql, path).addColumn("id", "BIGINT").addColumn("s", inner).execute()
+    append(sql, path, "id", "named_struct('c', 'a', 'v', 'b') AS s")
+    for value in ({"s.c": "'long'"}, {"s.v": "'long'"}):
+        with pytest.raises(errors.LengthExceeded):
+            table.update(set=value)
+        source = sql.range(1).alias("u")
+        with pytest.raises(errors.LengthExceeded):
+            table.alias("t").merge(source, "t.id = u.id").whenMatchedUpdate(set=value).execute()
+    table.update(set={"s.c": "'x'"})
+    assert rows_of(table, "s.c", "s.v") == [("x  ", "b")]
+
+
+def test_a_default_of_a_struct_outlives_a_new_member(sql: SparkSession, path: str) -> None:
+    inner = T.StructType([T.StructField("a", T.IntegerType())])
+    columns = [
+        T.StructField("id", T.LongType()),
+        T.StructField("s", inner, True, {"CURRENT_DEFAULT": "named_struct('a', 1)"}),
+    ]
+    table = declared(sql, path).addColumns(columns).execute()
+    wider = sql.range(1, 2).selectExpr("id", "named_struct('a', 5, 'b', 6) AS s")
+    wider.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+    append(sql, path, "id")
+    merge = table.alias("t").merge(sql.range(7, 9).alias("u"), "t.id = u.id")
+    merge.whenNotMatchedInsert("u.id = 7", {"id": "u.id"}).whenNotMatchedInsert(
+        values={"id": "u.id", "s": "named_struct('a', 0, 'b', 0)"}
+    ).execute()
+    assert rows_of(table, "id", "s.a", "s.b") == [(0, 1, None), (1, 5, 6), (7, 1, None), (8, 0, 0)]
+
+
+def test_a_constraint_is_added_as_text_since_it_stands_in_the_log(sql: SparkSession, path: str) -> None:
+    declared(sql, path).addColumn("id", "BIGINT").execute()
+    engine, snapshot = SparkEngine(sql), open_log(path).snapshot()
+    with pytest.raises(errors.InvalidCondition, match="as text"):
+        AddConstraint(path, "c", understood(F.col("id") > 0, snapshot, engine)).run(engine)
+    AddConstraint(path, "c", understood("id > 0", snapshot, engine)).run(engine)
+    with pytest.raises(errors.CheckConstraintViolated):
+        append(sql, path, "id")
+
+
+def test_a_column_without_a_type_is_null(sql: SparkSession, path: str) -> None:
+    declared(sql, path).addColumn("id", "BIGINT").addColumn("note", "STRING").execute()
+    sql.range(1).withColumn("note", F.lit(None)).write.format("delta").mode("append").save(path)
+    assert sql.read.format("delta").load(path).collect() == [(0, None)]

@@ -222,6 +222,9 @@ class AddConstraint:
             InvalidCondition: it is not decided by one row alone. InvalidOption: there is one of this name.
             ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
         """
+        if not isinstance(self.where.expression, str):
+            reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
+            raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
         if not self.where.row_local:
             reason = "a constraint takes columns, literals and deterministic functions of one row only."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)

@@ -153,6 +153,8 @@ def as_arrow(rows: Any) -> pa.Table:
         return pa.Table.from_batches([rows])
     if type(rows).__module__.startswith("pandas."):
         return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False))
+    if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
+        raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
     if isinstance(rows, Mapping):

@@ -146,6 +146,9 @@ _KNOWN_IN_PROTOCOL = frozenset(
         "checkConstraints",
         "changeDataFeed",
         "generatedColumns",
+        "identityColumns",
+        "allowColumnDefaults",
+        "invariants",
     }
 )
 

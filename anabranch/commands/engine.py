@@ -107,9 +107,9 @@ class Engine(Protocol):
         """The columns of a source."""
         ...
 
-    def version_read(self, source: Any, root: str) -> int | None:
-        """The oldest version of the table at ``root`` that the source's rows come from; None where they come from
-        elsewhere, as far as the engine can tell.
+    def version_read(self, source: Any, root: str, table_id: str) -> int | None:
+        """The oldest version of the table of this id, at ``root``, that the source's rows come from; None where they
+        come from elsewhere, as far as the engine can tell.
 
         Raises:
             UnknownSourceVersion: they come from the table, and nothing says of which version.

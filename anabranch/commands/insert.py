@@ -142,7 +142,8 @@ class _CreationRaceLost(Exception):
 
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
-    if _is_written(insert.txn, snapshot):
+    known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
+    if _is_written(insert.txn, known):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)

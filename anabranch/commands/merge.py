@@ -32,6 +32,7 @@ from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
@@ -79,12 +80,13 @@ class Merge:
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
         chance, log = chance or Chance(), open_log(self.table)
-        read = version_read(engine, self.source, log.table, self.reads_target)
-        snapshot, seen = base_of(log, at, read)
+        seen = at or log.snapshot()
+        read = version_read(engine, self.source, seen, self.reads_target)
+        snapshot = base_of(log, seen, read)
         _check_allowed(self, snapshot)
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
-        hands = MergeHands(self, snapshot, engine, staging, computed_from=None if read is None else seen)
+        hands = MergeHands(self, snapshot, engine, staging, computed_from=None if read is None else seen.version)
         mine, committed = staged_and_committed(hands, log, patience, chance)
         return Merged(committed, committed.metrics if committed else mine.metrics)
 
@@ -211,7 +213,7 @@ class MergeHands(RowHands):
 
     def _file_set(self, files: pa.Table) -> FileSet:
         """These files under the columns to come: what they lack is NULL."""
-        return replace(file_set(self._snapshot, files), schema=self._metadata.schema)
+        return replace(file_set(self._snapshot, files), schema=self._metadata.schema, rules=rules_of(self._metadata))
 
     def _part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts as they are after it."""

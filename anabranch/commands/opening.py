@@ -46,6 +46,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
         vectors_of(snapshot.store, files),
         rules_of(snapshot.metadata),
         snapshot.version,
+        snapshot.metadata.id,
     )
 
 

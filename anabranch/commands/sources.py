@@ -19,20 +19,22 @@ from anabranch.transaction.footprint import Reads
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 
 
-def version_read(engine: Engine, source: Any, table: str, declared: int | None = None) -> int | None:
-    """The version of ``table`` that a source was read from, or None where it comes from elsewhere.
+def version_read(engine: Engine, source: Any, seen: Snapshot | None, declared: int | None = None) -> int | None:
+    """The version of a table that a source was read from, or None where it comes from elsewhere.
 
     Args:
         engine: looks for it.
         source: the rows.
-        table: the table to which they will be written.
+        seen: the table to which they will be written, as the command found it; None where there is none to be read.
         declared: what the user says, for sources that hide it; the older one counts.
 
     Raises:
         UnknownSourceVersion: the source reads the table, and nobody says which version.
     """
+    if seen is None:
+        return None
     try:
-        found = engine.version_read(source, table)
+        found = engine.version_read(source, seen.table, seen.metadata.id)
     except UnknownSourceVersion:
         if declared is None:
             raise
@@ -54,15 +56,13 @@ def declared_version(option: str, given: bool | int | str | None, newest: int) -
     return int(text)
 
 
-def base_of(log: Log, at: Snapshot | None, read: int | None) -> tuple[Snapshot, int]:
-    """The version that a command starts from, which is no later one than its source was read from, and the version for
-    which it was understood, else the newest: behind that it has to stand, for the user has seen it.
+def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
+    """The version that a command starts from: the one that it found, but no later one than its source was read from.
 
     Raises:
-        NotATable, VersionNotFound: there is no such version.
+        VersionNotFound: there is no such version any more.
     """
-    seen = at or log.snapshot()
-    return (seen if read is None or read >= seen.version else log.snapshot(read)), seen.version
+    return seen if read is None or read >= seen.version else log.snapshot(read)
 
 
 def whole_table(snapshot: Snapshot) -> Reads:

@@ -99,12 +99,15 @@ class Write:
         chance = chance or Chance()
         self._check()
         log = open_log(self.table)
-        read = version_read(engine, source, log.table, self.reads_target)
-        seen = None
-        if read is not None:
-            at, seen = base_of(log, at if isinstance(at, Snapshot) else None, read)
+        seen = log.newest() if at == "newest" else at
+        read = version_read(engine, source, seen, self.reads_target)
+        if seen is not None and read is not None:
+            at = base_of(log, seen, read)
         jobs = _Jobs(log, chance, self.replace_where)
-        columns = all_nullable(engine.describe(source))
+
+        def columns() -> Struct:
+            return all_nullable(engine.describe(source))
+
         insert = Insert(
             log=log,
             mode=self.mode,
@@ -118,9 +121,9 @@ class Write:
             txn=self.txn,
             parameters=self._parameters(),
             at=at,
-            computed_from=seen,
+            computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
-            evolve=None if self.schema_change is None else lambda metadata: self._evolved(metadata, columns, log.table),
+            evolve=(lambda metadata: self._evolved(metadata, columns(), log.table)) if self.schema_change else None,
         )
         return run_insert(insert, patience=patience, chance=chance)
 

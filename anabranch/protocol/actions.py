@@ -132,7 +132,7 @@ class Metadata:
             name=action.get("name"),
             description=action.get("description"),
             created_time=action.get("createdTime"),
-            format=action.get("format") or {"provider": "parquet", "options": {}},
+            format={"provider": "parquet", "options": {}, **(action.get("format") or {})},
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -177,9 +177,10 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
 
 def needed_by(metadata: Metadata) -> frozenset[str]:
     """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
-    vectors = metadata.configuration.get("delta.enableDeletionVectors", "").strip().lower() == "true"
-    needed = required_by_types(metadata.schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
-    return needed | (active(metadata) & _RULES)
+    flags = {DELETION_VECTORS: "delta.enableDeletionVectors", "appendOnly": "delta.appendOnly"}
+    on = {name for name, key in flags.items() if metadata.configuration.get(key, "").strip().lower() == "true"}
+    not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
+    return required_by_types(metadata.schema) | (active(metadata) & _RULES) | on | not_null
 
 
 def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:

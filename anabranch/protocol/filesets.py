@@ -39,7 +39,7 @@ class FileSet:
 
     ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
     them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
-    ``version`` is the one whose rows they are, if it is known.
+    ``version`` is the one whose rows they are, of the table ``table_id``, if that is known.
     """
 
     root: str
@@ -49,6 +49,7 @@ class FileSet:
     vectors: Marks
     rules: Rules = NONE
     version: int | None = None
+    table_id: str | None = None
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """The files of these paths only."""

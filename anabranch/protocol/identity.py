@@ -62,8 +62,12 @@ def identities(schema: Struct) -> tuple[Identity, ...]:
 def _identity(field: Field) -> Identity:
     facts = field.metadata
     mark = facts.get(MARK)
+    if field.type != "long":
+        raise InvalidSchema(reason=f"the identity column {field.name} is of the type {field.type}, not a long.")
     try:
         start, step = int(facts[START]), int(facts[STEP])
+        if step == 0:
+            raise ValueError("its step is 0")
         return Identity(field.name, start, step, None if mark is None else int(mark), bool(facts.get(EXPLICIT)))
     except (KeyError, TypeError, ValueError) as error:
         reason = f"the identity of the column {field.name} is damaged ({type(error).__name__}: {error})."
@@ -96,8 +100,9 @@ def _marked(field: Field, mark: int | None) -> Field:
     if mark is None or STEP not in field.metadata:
         return field
     known = _identity(field)
-    farther = mark if known.mark is None else (max if known.step > 0 else min)(known.mark, mark)
-    return replace(field, metadata={**field.metadata, MARK: farther})
+    before = known.start - known.step if known.mark is None else known.mark
+    farther = (max if known.step > 0 else min)(before, mark)
+    return field if farther == before else replace(field, metadata={**field.metadata, MARK: farther})
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:

@@ -33,6 +33,9 @@ class Reserved:
 
     values: range
 
+    def __str__(self) -> str:
+        return "a reserved value"
+
 
 @dataclass(frozen=True)
 class Clause:

@@ -7,7 +7,7 @@ that its column cannot hold stops the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -150,10 +150,18 @@ class Decider:
         for i, field in enumerate(self.schema):
             image = _nothing(null_of(field))
             for number, new in writing:
-                old = rest(field)
-                value = rebuilt(field, old, new, types, self.table, partial=self.partial) if is_set(field, new) else old
+                value = self._image(field, new, types, rest)
                 image = image.when(column(self.names.clause) == number, value)
             yield image.alias(self.names.image(i))
+
+    def _image(
+        self, field: Field, new: Mapping[Path, str], types: T.StructType, rest: Callable[[Field], Column]
+    ) -> Column:
+        """A column's new value; what it is otherwise is asked for only where that shows."""
+        if not is_set(field, new):
+            return rest(field)
+        old = null_of(field) if (field.name,) in new else rest(field)
+        return rebuilt(field, old, new, types, self.table, partial=self.partial)
 
     def _set_by(self, number: int, clause: Clause) -> dict[Path, str]:
         """What a clause sets, as the table spells it, and where the values lie."""
@@ -170,11 +178,6 @@ class Decider:
 def numbered(matching: Matching, when: When) -> Numbered:
     """The clauses of one kind."""
     return [(i, each) for i, each in enumerate(matching.clauses) if each.when == when]
-
-
-def updating(matching: Matching) -> tuple[int, ...]:
-    """The numbers of the clauses that update."""
-    return tuple(i for i, each in enumerate(matching.clauses) if each.action == "update")
 
 
 def columns_set(matching: Matching, schema: Struct, action: Action) -> dict[int, frozenset[str]]:

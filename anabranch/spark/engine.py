@@ -103,9 +103,9 @@ class SparkEngine:
         """See `anabranch.spark.types.describe`."""
         return types.describe(self._frame(source))
 
-    def version_read(self, source: Any, root: str) -> int | None:
+    def version_read(self, source: Any, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; an Arrow table reads nothing."""
-        return origins.version_read(source, root) if isinstance(source, DataFrame) else None
+        return origins.version_read(source, root, table_id) if isinstance(source, DataFrame) else None
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
@@ -120,12 +120,12 @@ class SparkEngine:
             InvalidCondition: the condition does not fit the columns.
         """
         if condition is None:
-            return origins.marked(scan(self.spark, files, columns), files.root, files.version)
+            return origins.marked(scan(self.spark, files, columns), files.table_id, files.version)
         with reported(condition.text, files.root):
             rows = scan(self.spark, files).filter(as_column(condition.expression))
             _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
         names = [files.schema.field(name).name for name in columns or files.schema.names]
-        return origins.marked(rows.select(*map(types.column, names)), files.root, files.version)
+        return origins.marked(rows.select(*map(types.column, names)), files.table_id, files.version)
 
     def rows(self, table: pa.Table) -> DataFrame:
         """An Arrow table as a DataFrame."""

@@ -60,7 +60,8 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
         return F.lit(None).cast(spark_type(field.type))
     with reported(f"{field.name} DEFAULT {text}", table):
         value, nothing = F.expr(text), rows.select()  # among no columns, so that it cannot speak of one
-        return assigned(field, value, nothing.select(value.alias("value")).schema[0].dataType, table)
+        found = nothing.select(value.alias("value")).schema[0].dataType
+        return assigned(field, value, found, table, partial=True)  # a member may be younger than the default
 
 
 def assigned(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:

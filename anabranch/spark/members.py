@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from anabranch.protocol.assignments import Path
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.fit import assigned
+from anabranch.spark.lengths import limited
 from anabranch.spark.types import column
 
 
@@ -31,7 +32,8 @@ def rebuilt(
     Raises:
         SchemaMismatch: no value of an assigned type could fit.
     """
-    return _rebuilt(field, (field.name,), old, new, types, table, partial)
+    value = _rebuilt(field, (field.name,), old, new, types, table, partial)
+    return value if (field.name,) in new else limited(field, value)  # the column alone says how long its texts may be
 
 
 def is_set(field: Field, new: Mapping[Path, str]) -> bool:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import sys
 import threading
 from contextlib import redirect_stdout
+from urllib.parse import quote, unquote, urlsplit
 
 from pyspark.sql import DataFrame
 
@@ -21,28 +23,45 @@ from anabranch.errors import UnknownSourceVersion
 from anabranch.protocol.paths import store_name
 
 _printing = threading.Lock()
+_TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
-def marked(rows: DataFrame, root: str, version: int | None) -> DataFrame:
+def marked(rows: DataFrame, table_id: str | None, version: int | None) -> DataFrame:
     """The rows under a name that says from which version of which table they are."""
-    return rows.alias(f"{_mark(root)}_v{'' if version is None else version}")
+    return rows if table_id is None else rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
 
 
-def version_read(rows: DataFrame, root: str) -> int | None:
-    """The oldest version of the table at ``root`` that the rows come from; None where they come from elsewhere, as far
-    as can be told.
+def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
+    """The oldest version of a table that the rows come from; None where they come from elsewhere, as far as is known.
+
+    Args:
+        rows: any DataFrame.
+        root: URL of the table; rows of its files that carry no name of ours are of no known version.
+        table_id: by which it is known whatever the path, and told from another table that lay there before.
 
     Raises:
-        UnknownSourceVersion: they come from its files, and nothing says of which version.
+        UnknownSourceVersion: they come from its files, and nothing says of which version; or Spark did not tell.
     """
-    versions = re.findall(_mark(root) + r"_v(\d*)", printed_plan(rows))
-    if "" in versions or (not versions and any(store_name(root, path) is not None for path in rows.inputFiles())):
+    plan = printed_plan(rows)
+    versions = re.findall(_mark(table_id) + r"_v(\d*)", plan)
+    unknown = "" in versions or not _TOLD.search(plan)  # another thread may have caught what Spark printed
+    if unknown or (not versions and any(_is_within(root, path) for path in rows.inputFiles())):
         raise UnknownSourceVersion(table=root)
     return min(map(int, versions), default=None)
 
 
-def _mark(root: str) -> str:
-    return "__anabranch_" + hashlib.sha256(root.encode()).hexdigest()[:16]
+def _is_within(root: str, path: str) -> bool:
+    """Whether a file lies in the table's folder, whichever of its names is used."""
+    real = store_name(_real(root), _real(path)) if root.startswith("file:") and path.startswith("file:") else None
+    return store_name(root, path) is not None or real is not None
+
+
+def _real(url: str) -> str:
+    return "file://" + quote(os.path.realpath(unquote(urlsplit(url).path)))
+
+
+def _mark(table_id: str) -> str:
+    return "__anabranch_" + hashlib.sha256(table_id.encode()).hexdigest()[:16]
 
 
 def printed_plan(rows: DataFrame) -> str:

@@ -96,7 +96,7 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         # A column of its own: what is computed must not be computed a second time when it is fitted.
         valued = rows.select("*", F.when(_any(wanted), F.expr(rule.expression)).alias(name))
-        value = assigned(field, column(name), valued.schema[name].dataType, table)
+        value = assigned(field, column(name), valued.schema[name].dataType, table, partial=True)
         image = F.when(_any(wanted), value).otherwise(column(rule.column))
         return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
 
@@ -165,7 +165,7 @@ def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Co
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         value = F.expr(rule.expression)
         found = rows.select(value.alias("value")).schema[0].dataType
-        return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table))
+        return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table, partial=True))
 
 
 def _violation(schema: Struct, check: Check) -> Column:

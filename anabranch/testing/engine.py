@@ -149,7 +149,7 @@ class ArrowEngine:
         """A table's columns."""
         return from_arrow(source.schema)
 
-    def version_read(self, source: pa.Table, root: str) -> int | None:
+    def version_read(self, source: pa.Table, root: str, table_id: str) -> int | None:
         """Rows in memory read no table, unless they say so (`read_from`)."""
         said = (source.schema.metadata or {}).get(_READ)
         return None if said is None else int(said)

@@ -125,7 +125,7 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
         for rule in _HEAD_RULES:
             if conflict := rule(mine, winner):
                 return Verdict(conflict, (), NO_EFFECT)
-    if mine.is_blind:
+    if mine.is_blind or mine.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind = window[: _cut(mine, window)]
     known = mine.touched | (mine.reads.files if mine.reads else frozenset())
@@ -138,9 +138,9 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
 
 def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
     """Mine changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
-    that fits the new one. Identity values that are reserved change nothing that a row could fit.
+    that fits the new one.
     """
-    if (mine.metadata is None and mine.protocol is None) or mine.reserved_for is not None:
+    if mine.metadata is None and mine.protocol is None:
         return None
     writers = (each for each in window if len(each.adds) or len(each.removes) or each.head.domains)
     winner = next(writers, None)

@@ -160,6 +160,17 @@ def test_a_write_that_adds_a_column_keeps_the_values_that_it_reserved(world: Wor
     assert marks(world) == [8]
 
 
+@pytest.mark.parametrize(("start", "step", "first"), [(1, 1, 3), (1000, 1, 1000), (-1, -1, -1), (0, 5, 7)], ids=str)
+def test_a_replaced_table_begins_behind_what_was_given_and_not_before_its_start(
+    world: World, start: int, step: int, first: int
+) -> None:
+    world.append({"id": 1, "x": 1}, {"id": 2, "x": 1})
+    other = Field("n", "long", True, identity_metadata(start, step, explicit=False))
+    Replace(world.path, NewTable(Struct((Field("id", "long"), Field("x", "long"), other)))).run()
+    world.append({"id": 3, "x": 2})
+    assert numbers(world) == {3: first}
+
+
 def test_a_table_that_is_replaced_goes_on_counting(world: World) -> None:
     world.append({"id": 1, "x": 1})
     Replace(world.path, NewTable(world.log.snapshot().schema)).run()

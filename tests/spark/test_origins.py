@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def installed(spark: SparkSession) -> None:
     anabranch.install(spark)
 
 
-def root(path: str) -> str:
-    return open_log(path).table
+def read(rows: DataFrame, path: str) -> int | None:
+    snapshot = open_log(path).snapshot()
+    return version_read(rows, snapshot.table, snapshot.metadata.id)
 
 
 SHAPES: dict[str, Callable[[SparkSession, str], DataFrame]] = {
@@ -63,12 +65,12 @@ def subquery(spark: SparkSession, rows: DataFrame) -> DataFrame:
 def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> None:
     rows = SHAPES[shape](spark, path)
     anabranch.append(None, path, [{"id": 10, "x": 100}])
-    assert version_read(rows, root(path)) == 1
+    assert read(rows, path) == 1
 
 
 def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
     both = anabranch.read(spark, path).union(anabranch.read(spark, path, version=0))
-    assert version_read(both, root(path)) == 0
+    assert read(both, path) == 0
 
 
 def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: 
     anabranch.append(None, other, [{"id": 1, "x": 1}])
     collected = spark.createDataFrame(anabranch.read(spark, path).collect(), "id long, x long")
     for rows in (spark.range(3), anabranch.read(spark, other), collected):
-        assert version_read(rows, root(path)) is None
+        assert read(rows, path) is None
 
 
 def test_files_read_past_the_log_are_of_no_known_version(spark: SparkSession, path: str) -> None:
@@ -119,3 +121,33 @@ def test_a_merge_whose_source_hides_its_origin_can_say_it(spark: SparkSession, p
         table.alias("t").merge(source, "t.id = s.id", reads_target=1).whenNotMatchedInsertAll().execute()
     table.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
     assert table.toDF().count() == 5
+
+
+def test_a_table_is_known_by_whatever_name_its_folder_has(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(path)
+    by_link = spark.read.format("delta").load(str(tmp_path / "link"))
+    assert read(by_link, path) == 1
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(spark.read.parquet(str(tmp_path / "link")), path)
+
+
+def test_a_table_that_was_made_again_is_another_one(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path).cache()
+    rows.count()
+    shutil.rmtree(path)
+    rows.write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 5
+
+
+def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = anabranch.read(spark, path)
+    monkeypatch.setattr("anabranch.spark.origins.printed_plan", lambda rows: "")
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(rows, path)
+
+
+def test_a_frame_is_not_taken_for_rows_at_hand(spark: SparkSession, path: str) -> None:
+    with pytest.raises(errors.InvalidOption, match=r"df\.write"):
+        anabranch.append(spark, path, anabranch.read(spark, path))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.insert import application
 from anabranch.commands.merge import Merge
 from anabranch.commands.read import Read
 from anabranch.commands.sources import declared_version
@@ -181,6 +182,20 @@ def test_a_merge_from_its_own_table_fails_behind_any_change(world: World) -> Non
     ):
         merge(world, doubled(world))
     assert [row["id"] for row in world.rows()] == [1, 2]
+
+
+def test_a_write_that_an_application_has_committed_is_skipped_though_its_base_is_older(world: World) -> None:
+    source, txn = doubled(world), application("job", 1)
+    insert(world, source, txn=txn)
+    assert insert(world, source, txn=txn) is None
+    assert len(world.rows()) == 6
+
+
+def test_where_there_is_no_table_any_more_its_old_rows_are_constants(world: World) -> None:
+    source, path = doubled(world), world.path
+    world.path = f"{path}-again"
+    insert(world, source, "error")
+    assert [row["id"] for row in world.rows()] == [101, 102, 103]
 
 
 # -- declarations ------------------------------------------------------------------------------------------------------
