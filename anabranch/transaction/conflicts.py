@@ -187,11 +187,21 @@ def _goes_by_rows(mine: Transaction) -> bool:
 
 
 def _protocol_changed(mine: Transaction, winner: Commit) -> Conflict | None:
-    """A winner upgraded the protocol, or created the table that mine would create."""
+    """A winner upgraded the protocol, or created or replaced the table that mine would create or replace."""
+    if _both_replace(mine, winner):
+        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", "the table was replaced by another writer", winner)
     if winner.head.protocol is None and mine.base is not None:
         return None
     said = "the table was created by another writer" if mine.base is None else "the protocol was changed"
     return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
+
+
+def _both_replace(mine: Transaction, winner: Commit) -> bool:
+    """Whether each puts another table, made at another time, in the place of the one that mine has read."""
+    both = (mine.metadata, winner.head.metadata)
+    return mine.base is not None and all(
+        each is not None and each.created_time != mine.base.metadata.created_time for each in both
+    )
 
 
 def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:

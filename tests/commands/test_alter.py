@@ -325,7 +325,7 @@ def test_of_two_that_create_or_replace_one_table_the_second_fails(tmp_path: Path
     with pytest.raises(errors.ProtocolChangedException), at_phase("put", again.run):
         again.run()
     changed = Replace(world.path, NewTable(Struct((Field("z", "long"),))))
-    with pytest.raises(errors.MetadataChangedException), at_phase("put", changed.run):
+    with pytest.raises(errors.ProtocolChangedException, match="replaced by another"), at_phase("put", changed.run):
         Replace(world.path, NewTable(Struct((Field("q", "long"),)))).run()
     assert world.version == 1
 

@@ -1,0 +1,113 @@
+"""A covering part of the grid on real Spark: each command of mine, each sort of winner and each place at least once.
+
+Mine goes through the door that users take; the winner's commit is the other engine's, which is quicker.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.protocol.merges import Clause, SourceColumn
+from anabranch.testing import Row, at_phase
+from tests.support.worlds import World
+from tests.transaction.test_grid import MINE, WINNERS, Kind, Outcome, expected, world
+
+pytestmark = pytest.mark.spark
+
+ROW, STRICT = Kind("WriteSerializable", "row", True, False), Kind("Serializable", "row", True, True)
+FILE, PLAIN = Kind("WriteSerializable", "file", True, True), Kind("Serializable", "row", False, False)
+CELLS = [
+    ("insert", "overwrite", "same row", ROW),
+    ("update", "update", "same row", ROW),
+    ("update", "update", "other row of the file", STRICT),
+    ("update", "update", "moved out", ROW),
+    ("update", "merge", "moved in", STRICT),
+    ("update", "insert", "moved in", ROW),
+    ("update", "insert", "moved in", STRICT),
+    ("update", "delete", "other row of the file", FILE),
+    ("delete", "delete", "same row", STRICT),
+    ("delete", "update", "moved in", ROW),
+    ("delete", "overwrite", "same row", ROW),
+    ("delete", "update", "other file", PLAIN),
+    ("delete", "insert", "other rows", STRICT),
+    ("merge", "merge", "other row of the file", ROW),
+    ("merge", "merge", "same new key", ROW),
+    ("merge", "insert", "same new key", ROW),
+    ("merge", "insert", "same new key", STRICT),
+    ("merge", "delete", "other file", FILE),
+    ("merge", "update", "same new key", PLAIN),
+    ("overwrite", "insert", "other rows", ROW),
+    ("overwrite", "update", "other file", STRICT),
+]
+
+
+class OnSpark(World):
+    """The table by the doors of Spark."""
+
+    spark: SparkSession
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable.forPath(self.spark, self.path).alias("t")
+
+    def frame(self, rows: list[Row]) -> DataFrame:
+        return self.spark.createDataFrame([tuple(row.values()) for row in rows], "id long, p long, x long, y long")
+
+    def append(self, *rows: Row) -> Any:
+        self.frame(list(rows)).write.format("delta").mode("append").save(self.path)
+
+    def overwrite(self, *rows: Row) -> None:
+        self.frame(list(rows)).write.format("delta").mode("overwrite").save(self.path)
+
+    def update(self, where: str | None, **values: Any) -> Any:
+        self.table.update(where, {name: str(value) for name, value in values.items()})
+
+    def delete(self, where: str | None = None) -> Any:
+        self.table.delete(where)
+
+    def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> Any:
+        builder = self.table.merge(self.frame(rows).alias("s"), f"t.{by} = s.{by}")
+        for clause in clauses:
+            values = {
+                name: f"s.{v.name}" if isinstance(v, SourceColumn) else str(v) for name, v in clause.values.items()
+            }
+            inserts = clause.when == "not matched"
+            builder = builder.whenNotMatchedInsert(values=values) if inserts else builder.whenMatchedUpdate(set=values)
+        builder.execute()
+
+
+def _text(value: Any) -> str:
+    return f"s.{value.name}" if isinstance(value, SourceColumn) else str(value)
+
+
+def on_spark(spark: SparkSession, path: str) -> OnSpark:
+    made = OnSpark(path)
+    made.spark = anabranch.install(spark)
+    return made
+
+
+@pytest.mark.parametrize(("mine", "winner", "where", "kind"), CELLS, ids=lambda each: str(each).replace(" ", "_"))
+def test_a_cell_of_the_grid_on_spark(
+    spark: SparkSession, tmp_path: Path, mine: str, winner: str, where: str, kind: Kind
+) -> None:
+    made = world(tmp_path, kind)
+    found: Outcome = None
+    try:
+        with at_phase("staged", lambda: WINNERS[winner, where](made)):
+            MINE[mine](on_spark(spark, made.path))
+    except errors.DeltaConcurrentModificationException as refused:
+        found = type(refused)
+    assert found in expected(mine, winner, where, kind)
+    made.assert_clean()
+
+
+def test_the_cells_cover_each_command_winner_and_place() -> None:
+    assert {mine for mine, *_ in CELLS} == set(MINE)
+    assert {winner for _, winner, *_ in CELLS} == {winner for winner, _ in WINNERS}
+    assert {where for *_, where, _ in CELLS} == {where for _, where in WINNERS}
