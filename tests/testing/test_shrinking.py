@@ -10,11 +10,12 @@ from anabranch.testing import Plan, Script, run, violations
 from anabranch.testing.generating import plan_for
 from anabranch.testing.runs import History
 from anabranch.testing.shrinking import shrunk
+from anabranch.testing.statements import Select
 from anabranch.testing.stories import as_test, story
 from laboratory.mutants import MUTANTS
 
 SKIPS = next(mutant for mutant in MUTANTS if mutant.name == "every blind winner is skipped")
-SEED = 828
+SEED = 480
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,10 @@ def broken(caplog: pytest.LogCaptureFixture) -> object:
 
 def failing() -> History:
     for seed in range(SEED, SEED + 50):
-        history = run(plan_for(seed))
+        plan = plan_for(seed)
+        if any(isinstance(each, Select) for each in plan.statements):
+            continue  # one who reads the table before he begins shows it with fewer statements
+        history = run(plan)
         if violations(history):
             return history
     raise AssertionError("the mutant is caught by none of these seeds any more: choose others")
