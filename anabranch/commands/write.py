@@ -101,8 +101,7 @@ class Write:
         log = open_log(self.table)
         seen = log.newest() if at == "newest" else at
         read = version_read(engine, source, seen, self.reads_target)
-        if seen is not None and read is not None:
-            at = base_of(log, seen, read)
+        at = base_of(log, seen, read) if seen is not None else None
         jobs = _Jobs(log, chance, self.replace_where)
 
         def columns() -> Struct:
