@@ -385,7 +385,7 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     Raises:
         UnsupportedFeature: with the feature's name.
     """
-    check_writable(base.table, base.protocol, _without_row_rules(base.metadata), changes_rows=False)
+    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     added = _in_types(change.metadata) - _in_types(base.metadata)
     for feature in sorted(added - SUPPORTED):
         raise UnsupportedFeature(table=base.table, kind="table", feature=feature)
@@ -393,13 +393,6 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
 
 def _in_types(metadata: Metadata | None) -> frozenset[str]:
     return frozenset() if metadata is None else required_by_types(metadata.schema)
-
-
-def _without_row_rules(metadata: Metadata) -> Metadata:
-    """Constraints ask nothing of a change that writes no row."""
-    configuration = metadata.configuration
-    left = {key: value for key, value in configuration.items() if not key.lower().startswith(_CONSTRAINT)}
-    return replace(metadata, configuration=left)
 
 
 def _transaction(change: Alteration, base: Snapshot, reads: Reads | None, chance: Chance) -> Transaction:

@@ -24,16 +24,15 @@ from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
-from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, respelled, sql_name
+from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.rules import Rules, rules_of
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, arrow_type, from_arrow
+from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
 _ROWS_FOR_THREADS = 100_000
 _CAST = "Cast it first."
-_INTEGERS = ("byte", "short", "integer", "long")
 
 
 @dataclass(frozen=True)
@@ -221,15 +220,14 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
 
 def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
     # Whether something inside is NULL is for the table's rules to say, of each row.
-    kind = _loose(target.type)
-    wanted = arrow_type(kind)
+    wanted = arrow_type(nullable_type(target.type))
     if position is None:
         return pa.nulls(len(rows), wanted)
     column = rows.column(position)
     if column.type == wanted or pa.types.is_null(column.type):
         return column.cast(wanted)
     found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    why = None if found in _INTEGERS and target.type in _INTEGERS else misfit(found, target.type, target.name)
+    why = None if found in INTEGERS and target.type in INTEGERS else misfit(found, target.type, target.name)
     if why is not None:
         raise why.error(table, _CAST if why.reason == DIFFER else "")
     try:
@@ -238,11 +236,6 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
         raise SchemaMismatch(
             table=table, column=target.name, reason=str(error), expected=sql_name(target.type), found=sql_name(found)
         ) from None
-
-
-def _loose(kind: DataType) -> DataType:
-    """The type with NULL allowed everywhere inside."""
-    return all_nullable(Struct((Field("", kind),))).fields[0].type
 
 
 def _spelled(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:

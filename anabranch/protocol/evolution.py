@@ -155,15 +155,16 @@ def inserted(
 
 def all_nullable(columns: Struct) -> Struct:
     """Columns as Delta creates them from rows: rows promise no NOT NULL, so none is declared, at any depth."""
-    return Struct(tuple(replace(each, nullable=True, type=_nullable(each.type)) for each in columns))
+    return Struct(tuple(replace(each, nullable=True, type=nullable_type(each.type)) for each in columns))
 
 
-def _nullable(type_: DataType) -> DataType:
+def nullable_type(type_: DataType) -> DataType:
+    """The type with NULL allowed everywhere inside."""
     if isinstance(type_, Struct):
         return all_nullable(type_)
     if isinstance(type_, Array):
-        return Array(_nullable(type_.element), True)
-    return Map(_nullable(type_.key), _nullable(type_.value), True) if isinstance(type_, Map) else type_
+        return Array(nullable_type(type_.element), True)
+    return Map(nullable_type(type_.key), nullable_type(type_.value), True) if isinstance(type_, Map) else type_
 
 
 def sql_name(type_: DataType) -> str:
