@@ -27,7 +27,8 @@ from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features import DELETION_VECTORS, active, reader_features, writer_features
+from anabranch.protocol.features import active, reader_features, writer_features
+from anabranch.protocol.known_features import DELETION_VECTORS
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns

@@ -20,7 +20,8 @@ from anabranch.log.names import checkpoint_version, commit_name, commit_version
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
-from anabranch.protocol.features import DELETION_VECTORS, check_readable, writer_features
+from anabranch.protocol.features import check_readable, writer_features
+from anabranch.protocol.known_features import DELETION_VECTORS
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.skipping import FileFacts

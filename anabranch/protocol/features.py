@@ -4,7 +4,7 @@ Knows PROTOCOL.md, sections "Table Features" and "Requirements for Readers / Wri
 needs a feature unknown here is refused by that feature's name, before anything is read wrongly or written at all.
 
 A feature can be *listed* (the protocol action names it, or an old version number implies it) and *active* (the
-metadata uses it). A feature whose listing alone binds a writer is refused when listed; the others only when active.
+metadata uses it). What each one is, and how far it is supported, stands in `anabranch.protocol.known_features`.
 """
 
 from __future__ import annotations
@@ -17,98 +17,67 @@ from typing import Any
 from anabranch.errors import InvalidOption, UnsupportedFeature
 from anabranch.protocol import rules
 from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.known_features import (
+    BY_NAME,
+    CHECK_CONSTRAINTS,
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    KNOWN,
+    Support,
+)
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 
-DELETION_VECTORS = "deletionVectors"
-TIMESTAMP_NTZ = "timestampNtz"
+READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
+"""Reader features understood here, some only as long as they are not active."""
 
-READABLE = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping", "variantType"})
-"""Reader features understood here; ``columnMapping`` while its mode is ``none``, ``variantType`` while no column is."""
+WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
+"""Writer features understood here, some only as long as they are not active (see `active`)."""
 
-WRITABLE = READABLE | {
-    "appendOnly",
-    "invariants",
-    "checkConstraints",
-    "changeDataFeed",
-    "generatedColumns",
-    "identityColumns",
-    "allowColumnDefaults",
-    "domainMetadata",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "columnMapping",
-}
-"""Writer features whose listing asks nothing as long as they are not active (see `active`)."""
-
-_OF_READERS = frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "vacuumProtocolCheck", "columnMapping", "variantType"})
-"""Features that bind readers as well as writers."""
-
-_IMPLIED_BY_READER = {2: {"columnMapping"}}
-_IMPLIED_BY_WRITER = {
-    2: {"appendOnly", "invariants"},
-    3: {"checkConstraints"},
-    4: {"changeDataFeed", "generatedColumns"},
-    5: {"columnMapping"},
-    6: {"identityColumns"},
-}
-_LENGTHS = "char / varchar length"
-_RULES = frozenset({"invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults", "identityColumns"})
-_HONOURED_WHEN_ACTIVE = (
-    frozenset({DELETION_VECTORS, TIMESTAMP_NTZ, "appendOnly", "vacuumProtocolCheck", "domainMetadata", _LENGTHS})
-    | _RULES
-)
-"""What `anabranch.protocol.rules` knows of them: rules of top-level columns, and invariants of members of structs."""
-SUPPORTED = _HONOURED_WHEN_ACTIVE & WRITABLE
+SUPPORTED = frozenset(each.name for each in KNOWN if each.reads == each.writes == Support.YES)
 """Features that a user may switch on here: all that they ask is done."""
 
-_ONLY_CHANGES = frozenset({"changeDataFeed"})
-"""Active features that bind a writer who changes rows, but not one who only adds some."""
+_OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
+_RULES = frozenset(each.name for each in KNOWN if each.is_rule)
+_NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
+"""Their properties say how to write; what they ask of a writer is done whatever the properties say."""
 
-_BY_FLAG = {
-    "changeDataFeed": "delta.enableChangeDataFeed",
-    "icebergCompatV1": "delta.enableIcebergCompatV1",
-    "icebergCompatV2": "delta.enableIcebergCompatV2",
-    "rowTracking": "delta.enableRowTracking",
-    "inCommitTimestamp": "delta.enableInCommitTimestamps",
-}
-_BY_COLUMN = {
-    "generatedColumns": rules.GENERATION,
-    "identityColumns": "delta.identity.start",
-    "invariants": rules.INVARIANT,
-    "allowColumnDefaults": rules.DEFAULT,
-    _LENGTHS: rules.LENGTH,
-}
+_LENGTHS = "char / varchar length"
+_BY_FLAG = {each.name: each.flag for each in KNOWN if each.flag is not None}
+_BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {_LENGTHS: rules.LENGTH}
+_BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not None}
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
     """The features that a reader must understand, by name, whichever way the protocol says it."""
     if protocol.min_reader >= 3:
         return protocol.reader_features or frozenset()
-    return frozenset().union(
-        *(names for version, names in _IMPLIED_BY_READER.items() if version <= protocol.min_reader)
-    )
+    return frozenset(f.name for f in KNOWN if f.reader_version is not None and f.reader_version <= protocol.min_reader)
 
 
 def writer_features(protocol: Protocol) -> frozenset[str]:
     """The features that a writer must understand, by name."""
     if protocol.min_writer >= 7:
         return protocol.writer_features or frozenset()
-    return frozenset().union(
-        *(names for version, names in _IMPLIED_BY_WRITER.items() if version <= protocol.min_writer)
-    )
+    return frozenset(f.name for f in KNOWN if f.writer_version is not None and f.writer_version <= protocol.min_writer)
 
 
 def active(metadata: Metadata) -> frozenset[str]:
     """The features that this metadata really uses."""
     configuration = metadata.configuration
-    names = {feature for feature, key in _BY_FLAG.items() if configuration.get(key, "").lower() == "true"}
+    names = set(_switched_on(configuration) - _NEVER_ACTIVE)
     in_columns, _, by_types = _asked_by(metadata.schema_string)
     names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
     if any(map(rules.is_constraint, configuration)):
-        names.add("checkConstraints")
+        names.add(CHECK_CONSTRAINTS)
     if configuration.get("delta.columnMapping.mode", "none").lower() != "none":
-        names.add("columnMapping")
+        names.add(COLUMN_MAPPING)
     return frozenset(names | by_types)
+
+
+def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
+    """The features whose property is true."""
+    on = (name for name, key in _BY_FLAG.items() if configuration.get(key, "").strip().lower() == "true")
+    return frozenset(on)
 
 
 @lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns
@@ -126,10 +95,7 @@ def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], froze
 
 def required_by_types(schema: Struct) -> frozenset[str]:
     """The features that the types of these columns ask for."""
-    types = set(_type_names(schema))
-    return frozenset(
-        ({TIMESTAMP_NTZ} if "timestamp_ntz" in types else set()) | ({"variantType"} if "variant" in types else set())
-    )
+    return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
 
 
 def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
@@ -141,7 +107,7 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
     if protocol.min_reader > 3:
         raise UnsupportedFeature(table=table, kind="reader", feature=f"of reader version {protocol.min_reader}")
     _refuse(table, "reader", reader_features(protocol) - READABLE)
-    _refuse(table, "reader", active(metadata) & {"columnMapping", "variantType"})
+    _refuse(table, "reader", _refused_when_active(metadata, "reads", Support.UNUSED))
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
@@ -154,21 +120,28 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     if protocol.min_writer > 7:
         raise UnsupportedFeature(table=table, kind="writer", feature=f"of writer version {protocol.min_writer}")
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
-    spared = _HONOURED_WHEN_ACTIVE | (frozenset() if changes_rows else _ONLY_CHANGES)
-    _refuse(table, "writer", active(metadata) - spared)
+    short = Support.APPENDS if changes_rows else Support.UNUSED
+    _refuse(table, "writer", _refused_when_active(metadata, "writes", short))
     _, deep, _ = _asked_by(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside)
+
+
+def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
+    """The active features of which no more is supported than ``short``, for ``reads`` or ``writes``."""
+    used = active(metadata) & BY_NAME.keys()  # lengths of text are no feature of the protocol, and held
+    return frozenset(name for name in used if getattr(BY_NAME[name], what) <= short)
 
 
 def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
     """The least protocol for a new table, as delta-spark 4 chooses it: an old version where that says exactly what is
     needed, else features by name.
     """
-    by_name = required_by_types(metadata.schema) | (frozenset({DELETION_VECTORS}) if vectors else frozenset())
-    writers = frozenset({"appendOnly", "invariants"}) | by_name | (active(metadata) & _RULES)
-    if by_name:
-        return Protocol(3, 7, by_name, writers)
+    vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
+    needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
+    writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & _OF_READERS
+    if readers:
+        return Protocol(3, 7, readers, writers)
     for version in (2, 3, 4):
         if writer_features(Protocol(1, version)) == writers:
             return Protocol(min_reader=1, min_writer=version)
@@ -177,10 +150,14 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
 
 def needed_by(metadata: Metadata) -> frozenset[str]:
     """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
-    flags = {DELETION_VECTORS: "delta.enableDeletionVectors", "appendOnly": "delta.appendOnly"}
-    on = {name for name, key in flags.items() if metadata.configuration.get(key, "").strip().lower() == "true"}
+    on = _switched_on(metadata.configuration) & SUPPORTED
     not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
-    return required_by_types(metadata.schema) | (active(metadata) & _RULES) | on | not_null
+    return _with_companions(required_by_types(metadata.schema) | (active(metadata) & _RULES) | on | not_null)
+
+
+def _with_companions(features: frozenset[str]) -> frozenset[str]:
+    """These features and those that must be listed beside them."""
+    return features | frozenset(needed for name in features for needed in BY_NAME[name].needs)
 
 
 def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:

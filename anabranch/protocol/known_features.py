@@ -1,0 +1,89 @@
+"""The table features known here, one line each: whom they bind, what makes them active, how far they are supported.
+
+Knows PROTOCOL.md, sections "Table Features" and "Appendix: Valid Feature Names in Table Features". Pure data; what
+follows from it is reasoned in `anabranch.protocol.features`. A feature that is not in `KNOWN` is refused by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from anabranch.protocol import rules
+
+
+class Support(IntEnum):
+    """How far something is done here of what a feature asks."""
+
+    NO = 0
+    """Refused as soon as the protocol lists the feature."""
+    UNUSED = 1
+    """Refused as soon as the metadata uses the feature (`anabranch.protocol.features.active`)."""
+    APPENDS = 2
+    """Refused where rows are changed while the metadata uses the feature; adding rows is fine."""
+    YES = 3
+    """All that it asks is done."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature.
+
+    Attributes:
+        name: as the protocol action lists it.
+        reads, writes: what is supported of it.
+        binds_readers: whether it stands among the reader features as well.
+        reader_version, writer_version: the old versions that imply it, if any do.
+        flag: the property that makes it active when it is ``true``.
+        column_key: the key in a column's metadata that makes it active.
+        type_name: the type of a column that makes it active.
+        is_rule: whether it holds rows to a rule (`anabranch.protocol.rules`), so that only its use asks for it.
+        needs: features that must be listed beside it.
+    """
+
+    name: str
+    reads: Support = Support.YES
+    writes: Support = Support.YES
+    binds_readers: bool = False
+    reader_version: int | None = None
+    writer_version: int | None = None
+    flag: str | None = None
+    column_key: str | None = None
+    type_name: str | None = None
+    is_rule: bool = False
+    needs: tuple[str, ...] = ()
+
+
+DELETION_VECTORS = "deletionVectors"
+TIMESTAMP_NTZ = "timestampNtz"
+CHECK_CONSTRAINTS = "checkConstraints"
+COLUMN_MAPPING = "columnMapping"
+
+KNOWN: tuple[Feature, ...] = (
+    Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
+    Feature("invariants", writer_version=2, column_key=rules.INVARIANT, is_rule=True),
+    Feature(CHECK_CONSTRAINTS, writer_version=3, is_rule=True),
+    Feature("changeDataFeed", writes=Support.APPENDS, writer_version=4, flag="delta.enableChangeDataFeed"),
+    Feature("generatedColumns", writer_version=4, column_key=rules.GENERATION, is_rule=True),
+    Feature(
+        COLUMN_MAPPING,
+        reads=Support.UNUSED,
+        writes=Support.UNUSED,
+        binds_readers=True,
+        reader_version=2,
+        writer_version=5,
+    ),
+    Feature("identityColumns", writer_version=6, column_key="delta.identity.start", is_rule=True),
+    Feature("allowColumnDefaults", column_key=rules.DEFAULT, is_rule=True),
+    Feature(DELETION_VECTORS, binds_readers=True, flag="delta.enableDeletionVectors"),
+    Feature(TIMESTAMP_NTZ, binds_readers=True, type_name="timestamp_ntz"),
+    Feature("vacuumProtocolCheck", binds_readers=True),
+    Feature("domainMetadata"),
+    Feature("icebergCompatV1", writes=Support.UNUSED, flag="delta.enableIcebergCompatV1"),
+    Feature("icebergCompatV2", writes=Support.UNUSED, flag="delta.enableIcebergCompatV2"),
+    Feature("variantType", reads=Support.UNUSED, writes=Support.UNUSED, binds_readers=True, type_name="variant"),
+    Feature("rowTracking", writes=Support.NO, flag="delta.enableRowTracking", needs=("domainMetadata",)),
+    Feature("inCommitTimestamp", writes=Support.NO, flag="delta.enableInCommitTimestamps"),
+)
+
+BY_NAME = {feature.name: feature for feature in KNOWN}
