@@ -16,6 +16,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
 from anabranch.commands.rules import Texts
 from anabranch.errors import InvalidCondition
+from anabranch.protocol.clustering import paths_of
 from anabranch.sql import Context, condition, exact_literal, exact_predicate
 
 __all__ = ["append", "check", "files", "history"]
@@ -27,6 +28,7 @@ def append(
     rows: Any,
     *,
     partition_by: tuple[str, ...] | list[str] | None = None,
+    cluster_by: tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     txn_app_id: str | None = None,
@@ -41,6 +43,7 @@ def append(
         path_or_name: path or URL of the table.
         rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
         partition_by: for a new table.
+        cluster_by: for a new table; not together with ``partition_by``.
         properties: for a new table.
         storage_options: as in obstore.
         txn_app_id: makes the append idempotent, together with ``txn_version``: where this application has committed
@@ -62,8 +65,9 @@ def append(
         0
     """
     columns = None if partition_by is None else tuple(partition_by)
+    clusters = None if cluster_by is None else paths_of(cluster_by)
     txn = application(txn_app_id, txn_version)
-    command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn)
+    command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
     return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
 
 

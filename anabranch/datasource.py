@@ -24,6 +24,7 @@ from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import has_own_delta
@@ -181,7 +182,7 @@ class _Writer:
         self._frame, self._plain, self._ours = frame, plain, False
         self._options, self._mode = _Options(), "error"
         self._partition_by: tuple[str, ...] | None = None
-        self._clusters = False
+        self._cluster_by: tuple[str, ...] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -218,10 +219,10 @@ class _Writer:
         return self
 
     def clusterBy(self, *cols: Any) -> Any:
-        """Refused for our formats, when the rows are written: clustering comes later."""
-        self._clusters = True
-        if not self._ours:
-            self._plain = self._plain.clusterBy(*cols)
+        """The columns by which files are laid out."""
+        flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._cluster_by = flat
+        self._plain = self._plain.clusterBy(*flat)
         return self
 
     def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
@@ -251,8 +252,6 @@ class _Writer:
 
     def _save(self, path: Location | None) -> None:
         path, engine = _one_path(path), SparkEngine(self._frame.sparkSession)
-        if self._clusters:
-            raise NotBuilt(what="clusterBy", instead="Leave it out.")
         self._options.take("path")
         log = open_log(path)
         snapshot = log.newest()
@@ -267,6 +266,7 @@ class _Writer:
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
             schema_change=self._schema_change(),
+            cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
         )
         self._options.refuse_rest(_LATER_WRITE, "writing")
         understood = None if where is None else self._understood(where, log, snapshot, engine)

@@ -25,6 +25,7 @@ from anabranch.conditions import check_rules, understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
+from anabranch.protocol.clustering import Path, paths_of
 from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import GENERATION
@@ -265,6 +266,7 @@ class DeltaTableBuilder:
     partitions: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
+    clusters: tuple[Path, ...] = ()
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
         """Refused: tables with names come later."""
@@ -312,8 +314,8 @@ class DeltaTableBuilder:
         return replace(self, partitions=_flat(cols))
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """Refused: clustering comes later."""
-        raise NotBuilt(what="CLUSTER BY", instead="Leave it out.")
+        """The columns by which files are laid out, so that queries of them read few; at most four."""
+        return replace(self, clusters=paths_of(_flat(cols)))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property."""
@@ -332,7 +334,7 @@ class DeltaTableBuilder:
             raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
         schema = declared(StructType(list(self.columns)))
         check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
-        new = NewTable(schema, self.partitions, self.properties, description=self.description)
+        new = NewTable(schema, self.partitions, self.properties, None, self.description, self.clusters)
         if self.replaces:
             Replace(self.path, new, or_create=self.if_not_exists).run()
         else:

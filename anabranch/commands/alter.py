@@ -27,6 +27,7 @@ from anabranch.errors import (
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.clustering import check_clustering
 from anabranch.protocol.evolution import inserted, sql_name
 from anabranch.protocol.features import (
     SUPPORTED,
@@ -386,6 +387,8 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
         UnsupportedFeature: with the feature's name.
     """
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    if change.metadata is not None:
+        check_clustering(base.clustering_columns, change.metadata)
     added = _in_types(change.metadata) - _in_types(base.metadata)
     for feature in sorted(added - SUPPORTED):
         raise UnsupportedFeature(table=base.table, kind="table", feature=feature)

@@ -24,6 +24,7 @@ from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
+from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.rules import Rules, rules_of
@@ -50,6 +51,7 @@ class Append:
     storage_options: Mapping[str, str] | None = None
     user_metadata: str | None = None
     txn: AppTransaction | None = None
+    cluster_by: tuple[Path, ...] | None = None
 
     def run(
         self, rows: Any, *, texts: Texts = UNREAD, patience: Patience | None = None, chance: Chance | None = None
@@ -74,7 +76,12 @@ class Append:
         insert = Insert(
             log=log,
             mode="append",
-            new=NewTable(lambda: all_nullable(from_arrow(table.schema)), self.partition_by, self.properties),
+            new=NewTable(
+                lambda: all_nullable(from_arrow(table.schema)),
+                self.partition_by,
+                self.properties,
+                cluster_by=self.cluster_by,
+            ),
             stage=lambda metadata: files.write(
                 _obedient(log.table, files.numbered(table, metadata), metadata, texts), metadata
             ),

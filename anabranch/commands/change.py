@@ -18,14 +18,14 @@ from pyroaring import BitMap64
 
 from anabranch.commands import clues
 from anabranch.commands.engine import Engine
+from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.staging import Staging, read_footer
-from anabranch.errors import AppendOnlyTable, ExecutionFailed, MissingDataFile
+from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, files_table
-from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition, columns_of
@@ -80,19 +80,13 @@ def run_change(
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
     chance, log = chance or Chance(), Log(snapshot.store)
-    _check_allowed(change, snapshot)
+    check_changeable(snapshot, change.operation, changes_rows=True)
     reach("read")
     hands = ChangeHands(change, snapshot, engine, Staging(log.store, str(chance.new_id())))
     _, committed = staged_and_committed(hands, log, patience, chance)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
-
-
-def _check_allowed(change: Change, snapshot: Snapshot) -> None:
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=True)
-    if snapshot.properties.append_only:
-        raise AppendOnlyTable(table=snapshot.table, operation=change.operation)
 
 
 class RowHands(ABC):

@@ -85,6 +85,7 @@ class Replace:
                 parameters=self._parameters(),
                 at=at,
                 evolve=lambda metadata: self._replaced(metadata, chance),
+                lays_out=True,
             )
         )
 

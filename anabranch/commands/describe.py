@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from anabranch.commands.opening import Location, open_log
 from anabranch.log.history import history as log_history
+from anabranch.protocol.evolution import sql_name
 from anabranch.protocol.features import describe as describe_protocol
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -100,7 +101,7 @@ def detail(table: Location, storage_options: Mapping[str, str] | None = None) ->
         "createdAt": _moment(metadata.created_time),
         "lastModified": _moment(snapshot.timestamp),
         "partitionColumns": list(metadata.partition_columns),
-        "clusteringColumns": [],
+        "clusteringColumns": [".".join(map(sql_name, column)) for column in snapshot.clustering_columns],
         "numFiles": len(snapshot.files),
         "sizeInBytes": pc.sum(snapshot.files["size"]).as_py() or 0,
         "properties": dict(metadata.configuration),

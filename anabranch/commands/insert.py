@@ -15,13 +15,15 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from anabranch.commands.layout import check_changeable, clustered, clusters_of
 from anabranch.commands.opening import Newest, live_rows
 from anabranch.commands.sources import whole_table
-from anabranch.errors import AppendOnlyTable, InvalidOption, ProtocolChangedException, TableAlreadyExists
+from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.properties import Properties, validate
@@ -43,6 +45,7 @@ class NewTable:
     """What a table is created with, where there is none; the partitioning is checked where there is one.
 
     ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
+    ``cluster_by`` is None where nothing is said of it.
     """
 
     schema: Struct | Callable[[], Struct]
@@ -50,6 +53,7 @@ class NewTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     description: str | None = None
+    cluster_by: tuple[Path, ...] | None = None
 
 
 class Taking(Hands, Protocol):
@@ -76,7 +80,8 @@ class Insert:
     ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
     no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
     the newest version that the user has seen. ``writer`` is by whom identity values are reserved. ``evolve`` makes of a
-    table's metadata what the rows make of it: the same where they change nothing.
+    table's metadata what the rows make of it: the same where they change nothing. ``lays_out``: the partitioning and
+    clustering of ``new`` take the place of the table's.
     """
 
     log: Log
@@ -94,6 +99,7 @@ class Insert:
     computed_from: int | None = None
     writer: str | None = None
     evolve: Callable[[Metadata], Metadata] | None = None
+    lays_out: bool = False
 
 
 def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
@@ -187,9 +193,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
     if snapshot is None:
         return _creating(insert, chance)
     overwrites = insert.takes is not None
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=overwrites)
-    if overwrites and snapshot.properties.append_only:
-        raise AppendOnlyTable(table=snapshot.table, operation="overwrite")
+    check_changeable(snapshot, "overwrite", changes_rows=overwrites)
     mine = Transaction(
         base=snapshot,
         table=snapshot.table,
@@ -204,7 +208,9 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
     mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata))
     columns = (mine.metadata or snapshot.metadata).partition_columns
     _check_layout(insert.new, snapshot.table, columns)
-    return replace(mine, parameters=_parameters(insert, columns))
+    mine = replace(mine, parameters=_parameters(insert, columns))
+    asked, after = insert.new.cluster_by, mine.metadata or snapshot.metadata
+    return clustered(mine, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
 
 
 def under(mine: Transaction, metadata: Metadata) -> Transaction:
@@ -228,7 +234,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     metadata = new_metadata(insert.new, chance)
     properties = Properties(metadata.configuration)
-    return Transaction(
+    created = Transaction(
         base=None,
         table=insert.log.table,
         txn_id=str(chance.new_id()),
@@ -240,6 +246,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         protocol=protocol_for(metadata, vectors=properties.vectors),
         user_metadata=insert.user_metadata,
     )
+    return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
 
 def new_metadata(new: NewTable, chance: Chance) -> Metadata:

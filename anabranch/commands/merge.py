@@ -19,15 +19,15 @@ from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_com
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import not_inserted, reserve, with_reserved
 from anabranch.commands.insert import under
+from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import Location, file_set, only, open_log
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
-from anabranch.errors import AppendOnlyTable, ExecutionFailed
+from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
 from anabranch.protocol.evolution import evolved
-from anabranch.protocol.features import check_writable
 from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
@@ -83,7 +83,7 @@ class Merge:
         seen = at or log.snapshot()
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
-        _check_allowed(self, snapshot)
+        check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
         hands = MergeHands(self, snapshot, engine, staging, computed_from=None if read is None else seen.version)
@@ -104,11 +104,8 @@ class Merged:
         return sum(self.metrics[f"numTargetRows{what}"] for what in ("Updated", "Deleted", "Inserted"))
 
 
-def _check_allowed(merge: Merge, snapshot: Snapshot) -> None:
-    changes = any(clause.action != "insert" for clause in merge.matching.clauses)
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=changes)
-    if changes and snapshot.properties.append_only:
-        raise AppendOnlyTable(table=snapshot.table, operation="MERGE")
+def _changes_rows(merge: Merge) -> bool:
+    return any(clause.action != "insert" for clause in merge.matching.clauses)
 
 
 def _evolved(merge: Merge, snapshot: Snapshot) -> Metadata:

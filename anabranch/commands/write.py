@@ -28,6 +28,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import all_nullable, evolved
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.identity import identities
@@ -60,7 +61,8 @@ class Write:
         application will have written; where it has already, nothing is done. reads_target: the version of this very
         table from which the rows were computed, for sources that do not show it. schema_change: ``merge`` adds the
         columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
-        partitioning, where ``partition_by`` is given). A write that changes the schema is not blind.
+        partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
+        schema is not blind.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -76,6 +78,7 @@ class Write:
     txn: AppTransaction | None = None
     reads_target: int | None = None
     schema_change: SchemaChange | None = None
+    cluster_by: tuple[Path, ...] | None = None
 
     def run(
         self,
@@ -110,7 +113,7 @@ class Write:
         insert = Insert(
             log=log,
             mode=self.mode,
-            new=NewTable(columns, self.partition_by, self.properties),
+            new=NewTable(columns, self.partition_by, self.properties, cluster_by=self.cluster_by),
             stage=lambda metadata: jobs.stage(engine, source, metadata),
             discard=jobs.discard,
             finish=jobs.finish,
@@ -123,6 +126,7 @@ class Write:
             computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
             evolve=(lambda metadata: self._evolved(metadata, columns(), log.table)) if self.schema_change else None,
+            lays_out=self._replaces_schema and self.cluster_by is not None,
         )
         return run_insert(insert, patience=patience, chance=chance)
 

@@ -20,6 +20,7 @@ from anabranch.log.names import checkpoint_version, commit_name, commit_version
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
+from anabranch.protocol.clustering import Path, clustering_of
 from anabranch.protocol.features import check_readable, writer_features
 from anabranch.protocol.known_features import DELETION_VECTORS
 from anabranch.protocol.properties import Properties
@@ -114,6 +115,11 @@ class Snapshot:
     def partition_columns(self) -> tuple[str, ...]:
         """The partition columns, in their order."""
         return self.metadata.partition_columns
+
+    @lazy
+    def clustering_columns(self) -> tuple[Path, ...]:
+        """The columns by which its files are meant to be laid out."""
+        return clustering_of(self.table, self.state.domains, self.schema)
 
     @lazy
     def properties(self) -> Properties:

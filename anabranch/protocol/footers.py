@@ -106,6 +106,13 @@ def _indexed(schema: Struct, wanted: Collection[str] | int | None, partition_col
     return [leaf for leaf in leaves if not names.isdisjoint(_names_over(leaf))]
 
 
+def indexed_paths(
+    schema: Struct, wanted: Collection[str] | int | None, partition_columns: Collection[str]
+) -> frozenset[tuple[str, ...]]:
+    """The leaf columns that get statistics, as paths of their names; the arguments are those of `footer_stats`."""
+    return frozenset(tuple(each.name for each in leaf.path) for leaf in _indexed(schema, wanted, partition_columns))
+
+
 def _names_over(leaf: _Leaf) -> list[str]:
     """The leaf's name and those of the structs around it."""
     parts = leaf.name.lower().split(".")

@@ -79,6 +79,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature(TIMESTAMP_NTZ, binds_readers=True, type_name="timestamp_ntz"),
     Feature("vacuumProtocolCheck", binds_readers=True),
     Feature("domainMetadata"),
+    Feature("clustering", needs=("domainMetadata",)),
     Feature("icebergCompatV1", writes=Support.UNUSED, flag="delta.enableIcebergCompatV1"),
     Feature("icebergCompatV2", writes=Support.UNUSED, flag="delta.enableIcebergCompatV2"),
     Feature("variantType", reads=Support.UNUSED, writes=Support.UNUSED, binds_readers=True, type_name="variant"),

@@ -97,7 +97,8 @@ class Transaction:
     @property
     def is_blind(self) -> bool:
         """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
-        return self.reads is None and not self.touched and self.metadata is None and self.protocol is None
+        unchanged = self.metadata is None and self.protocol is None and not self.domains
+        return self.reads is None and not self.touched and unchanged
 
     @property
     def touched(self) -> frozenset[str]:

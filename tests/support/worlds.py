@@ -21,6 +21,7 @@ from anabranch.commands.read import Read
 from anabranch.commands.update import Update
 from anabranch.commands.write import Write
 from anabranch.log.log import Log
+from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import Condition
 from anabranch.sql import Context, condition
@@ -45,10 +46,17 @@ class World:
         """Its log."""
         return open_log(self.path)
 
-    def create(self, rows: list[Row], *, partition_by: tuple[str, ...] = (), **properties: str) -> World:
+    def create(
+        self,
+        rows: list[Row],
+        *,
+        partition_by: tuple[str, ...] = (),
+        cluster_by: tuple[str, ...] = (),
+        **properties: str,
+    ) -> World:
         """Create it in one file per partition; keywords become properties (``delta_isolationLevel``)."""
         named = {key.replace("_", ".", 1): value for key, value in properties.items()}
-        Append(self.path, partition_by or None, named).run(rows)
+        Append(self.path, partition_by or None, named, cluster_by=paths_of(cluster_by)).run(rows)
         return self
 
     def append(self, *rows: Row) -> int:

@@ -2,7 +2,7 @@
 
 The table holds rows 0 and 1 in one file and 2 and 3 in another; only row 0 has x = 0, and that is what mine selects.
 The winner commits between mine's reading and its put. What is expected is said by `expected`, in the words of the
-documentation; what comes is found by running the real commands.
+documentation; what comes is found by running the real commands. A clustered table counts as not partitioned.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kind:
     level: str
     dial: str
     vectors: bool
-    partitioned: bool
+    layout: str = "neither"
 
     @property
     def serializable(self) -> bool:
@@ -48,11 +48,11 @@ class Kind:
 
     def __str__(self) -> str:
         words = [self.level, self.dial, "vectors" if self.vectors else "plain"]
-        return "-".join([*words, *(["partitioned"] if self.partitioned else [])])
+        return "-".join([*words, self.layout])
 
 
 LEVELS, DIALS, BOTH = ("WriteSerializable", "Serializable"), ("row", "file"), (True, False)
-KINDS = [Kind(*each) for each in product(LEVELS, DIALS, BOTH, BOTH)]
+KINDS = [Kind(*each) for each in product(LEVELS, DIALS, BOTH, ("neither", "partitioned", "clustered"))]
 
 
 def row(id: int, x: int, y: int = 0, p: int = 1) -> dict[str, int]:
@@ -66,7 +66,8 @@ def world(folder: Path, kind: Kind) -> World:
         "delta_enableDeletionVectors": str(kind.vectors).lower(),
     }
     made = World(table_path(folder))
-    made.create([row(0, 0, p=0), row(1, 1, p=0)], partition_by=("p",) if kind.partitioned else (), **properties)
+    layout = {"partitioned": {"partition_by": ("p",)}, "clustered": {"cluster_by": ("p",)}}.get(kind.layout, {})
+    made.create([row(0, 0, p=0), row(1, 1, p=0)], **layout, **properties)
     made.append(row(2, 2), row(3, 3))
     return made
 

@@ -20,8 +20,9 @@ from tests.transaction.test_grid import MINE, WINNERS, Kind, Outcome, expected, 
 
 pytestmark = pytest.mark.spark
 
-ROW, STRICT = Kind("WriteSerializable", "row", True, False), Kind("Serializable", "row", True, True)
-FILE, PLAIN = Kind("WriteSerializable", "file", True, True), Kind("Serializable", "row", False, False)
+ROW, STRICT = Kind("WriteSerializable", "row", True), Kind("Serializable", "row", True, "partitioned")
+FILE, PLAIN = Kind("WriteSerializable", "file", True, "partitioned"), Kind("Serializable", "row", False)
+CLUSTERED = Kind("WriteSerializable", "row", True, "clustered")
 CELLS = [
     ("insert", "overwrite", "same row", ROW),
     ("update", "update", "same row", ROW),
@@ -44,6 +45,8 @@ CELLS = [
     ("merge", "update", "same new key", PLAIN),
     ("overwrite", "insert", "other rows", ROW),
     ("overwrite", "update", "other file", STRICT),
+    ("update", "update", "other row of the file", CLUSTERED),
+    ("merge", "merge", "same new key", CLUSTERED),
 ]
 
 
