@@ -27,10 +27,12 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.positional import by_position
 from anabranch.spark.session import has_own_delta
 from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
+_NAMED = re.compile(r"^\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*$")
 _VERSIONED = re.compile(r"^(.*)@v(\d+)$", re.DOTALL)
 _LATER_READ = {
     "timestampasof",
@@ -250,12 +252,38 @@ class _Writer:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
         self._save(path if path is not None else self._options.take("path"))
 
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        """Write the rows to ``delta.`path``` by position: the first column for the table's first, whatever their names.
+
+        They are added, or with ``overwrite`` (or in mode overwrite) replace what is there. Other names are Spark's.
+
+        Raises:
+            NotATable: there is none. SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
+        """
+        named = _NAMED.match(tableName) if isinstance(tableName, str) else None
+        if named is None or named[1].lower() not in _names[self._frame.sparkSession]:
+            self._plain.insertInto(tableName, overwrite)
+            return
+        if self._partition_by is not None or self._cluster_by is not None:
+            reason = "insertInto takes a table that is there, with its own layout."
+            raise InvalidOption(option="partitionBy or clusterBy", value=tableName, reason=reason)
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        elif self._mode != "overwrite":
+            self.mode("append")  # as Spark's does, whatever other mode was named
+        path, change = named[2].replace("``", "`"), self._schema_change()
+        snapshot = open_log(path).snapshot()
+        rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
+        self._run(path, snapshot, rows, change)
+
     def _save(self, path: Location | None) -> None:
-        path, engine = _one_path(path), SparkEngine(self._frame.sparkSession)
         self._options.take("path")
-        log = open_log(path)
-        snapshot = log.newest()
-        where = self._options.take("replaceWhere")
+        path = _one_path(path)
+        self._run(path, open_log(path).newest(), self._frame, self._schema_change())
+
+    def _run(self, path: Location, snapshot: Snapshot | None, rows: DataFrame, change: SchemaChange | None) -> None:
+        """Write the rows as the options say, to the table at the version for which they were understood."""
+        engine, where = SparkEngine(self._frame.sparkSession), self._options.take("replaceWhere")
         write = Write(
             path,
             self._mode,
@@ -265,12 +293,12 @@ class _Writer:
             txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
-            schema_change=self._schema_change(),
+            schema_change=change,
             cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
         )
         self._options.refuse_rest(_LATER_WRITE, "writing")
-        understood = None if where is None else self._understood(where, log, snapshot, engine)
-        replace(write, replace_where=understood).run(engine, self._frame, at=snapshot)
+        understood = None if where is None else self._understood(where, open_log(path), snapshot, engine)
+        replace(write, replace_where=understood).run(engine, rows, at=snapshot)
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         given = self._options.take("readsTarget")
