@@ -20,18 +20,18 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 
 
-def understood(given: Any, snapshot: Snapshot, engine: SparkEngine) -> Condition:
+def understood(given: Any, snapshot: Snapshot, engine: SparkEngine, *, queries: bool = False) -> Condition:
     """A condition as the user wrote it, for the version on which the command is to run.
 
     Raises:
         InvalidOption: it is neither text nor a Column.
-        InvalidCondition, NotBuilt: it cannot be used.
+        InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not hold ``queries``.
     """
     context = context_of(snapshot, engine)
     if isinstance(given, str):
-        return condition(given, context)
+        return condition(given, context, queries=queries)
     if isinstance(given, Column):
-        return column_condition(given, context)
+        return column_condition(given, context, queries=queries)
     raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
 
 

@@ -227,7 +227,7 @@ class DeltaTable:
         return check_table(self._path, deep=deep)
 
     def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
-        return EVERY_ROW if given is None else understood(given, snapshot, self._engine)
+        return EVERY_ROW if given is None else understood(given, snapshot, self._engine, queries=True)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

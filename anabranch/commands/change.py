@@ -20,6 +20,7 @@ from anabranch.commands import clues
 from anabranch.commands.engine import Engine
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import file_set, only
+from anabranch.commands.sources import base_of
 from anabranch.commands.staging import Staging, read_footer
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.log.log import Log
@@ -81,12 +82,22 @@ def run_change(
     """
     chance, log = chance or Chance(), Log(snapshot.store)
     check_changeable(snapshot, change.operation, changes_rows=True)
+    asked = _version_asked(change, snapshot, engine)
+    base = base_of(log, snapshot, asked)
     reach("read")
-    hands = ChangeHands(change, snapshot, engine, Staging(log.store, str(chance.new_id())))
+    staging = Staging(log.store, str(chance.new_id()))
+    hands = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
     _, committed = staged_and_committed(hands, log, patience, chance)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
+
+
+def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | None:
+    """The version of this very table that the condition's subqueries read; None where they read none."""
+    if not change.where.asks:
+        return None
+    return engine.version_asked(change.where, snapshot.schema, snapshot.table, snapshot.metadata.id)
 
 
 class RowHands(ABC):
@@ -174,11 +185,16 @@ def staged_and_committed(
 
 
 class ChangeHands(RowHands):
-    """The hands of one running change."""
+    """The hands of one running change. Where its condition was computed from the table's own rows, it has to stand
+    behind the version that its user has seen, ``computed_from``.
+    """
 
-    def __init__(self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+    def __init__(
+        self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, computed_from: int | None = None
+    ) -> None:
         super().__init__(change.where, snapshot, engine, staging)
         self._change, self._started = change, False
+        self._seen = -1 if computed_from is None else computed_from
 
     def stage(self, chance: Chance) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
@@ -187,7 +203,8 @@ class ChangeHands(RowHands):
         marks = self._engine.find(file_set(snapshot, rest), change.where) if len(rest) else {}
         scanned = chance.now_ms()
         part = self._staged_part(rest, marks, whole)
-        mine = replace(part, reads=Reads(change.where, frozenset(candidates["path"].to_pylist())))
+        reads = Reads(change.where, frozenset(candidates["path"].to_pylist()))
+        mine = replace(part, reads=reads, seen=self._seen)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
         return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
 

@@ -116,6 +116,15 @@ class Engine(Protocol):
         """
         ...
 
+    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
+        """The same of the rows that a condition's subqueries read; it is one over columns of this schema.
+
+        Raises:
+            InvalidCondition: it does not fit the columns, or a table that it names is not there.
+            UnknownSourceVersion: as of `version_read`.
+        """
+        ...
+
     def settings(self) -> Mapping[str, str]:
         """What the value of an expression depends on besides the row, such as the session's time zone."""
         ...

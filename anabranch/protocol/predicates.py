@@ -98,7 +98,8 @@ class Condition:
 
     ``text`` is for people, ``expression`` for the engine and opaque to everybody else (SQL text, or a Column).
     ``predicate`` is what is known of it, `Unknown` where nothing is. ``row_local``: its value for a row depends on that
-    row alone, and is the same each time. ``columns`` are the top-level columns that it reads; None: any.
+    row alone, and is the same each time. ``columns`` are the top-level columns that it reads; None: any. ``asks``: it
+    holds a subquery, so its value depends on rows of other tables, or of the same one.
     """
 
     text: str
@@ -106,6 +107,7 @@ class Condition:
     row_local: bool
     expression: Any
     columns: frozenset[str] | None = None
+    asks: bool = False
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:

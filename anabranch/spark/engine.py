@@ -107,6 +107,12 @@ class SparkEngine:
         """See `anabranch.spark.origins.version_read`; an Arrow table reads nothing."""
         return origins.version_read(source, root, table_id) if isinstance(source, DataFrame) else None
 
+    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
+        """See `anabranch.spark.origins.version_read`; the condition is asked of no row."""
+        with reported(condition.text, root):
+            asked = self.spark.createDataFrame([], types.spark_schema(schema)).filter(as_column(condition.expression))
+            return origins.version_read(asked, root, table_id)
+
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}

@@ -15,7 +15,17 @@ from anabranch.sql.context import Context
 from anabranch.sql.exact import exact_literal, exact_predicate
 from anabranch.sql.merges import parameters_of, understood_merge
 from anabranch.sql.sides import Sides, assigned, evolved_by
-from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, mentioned, reads_one_way, tokens_of
+from anabranch.sql.tokens import (
+    DETERMINISTIC,
+    asks_a_query,
+    calls,
+    fixed,
+    has_window,
+    mentioned,
+    reads_one_way,
+    tokens_of,
+    with_fixed_clock,
+)
 from anabranch.sql.trees import columns_of, parsed, predicate_of
 
 __all__ = [
@@ -34,13 +44,16 @@ __all__ = [
 ]
 
 
-def condition(text: str, context: Context) -> Condition:
-    """A condition in SQL, with what can be known of it.
+def condition(text: str, context: Context, *, queries: bool = False) -> Condition:
+    """A condition in SQL, with what can be known of it: nothing, where it may hold ``queries`` and does.
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement.
-        NotBuilt: it holds a subquery.
+        NotBuilt: it holds a subquery, and may not.
     """
+    tokens = tokens_of(text, context)
+    if queries and asks_a_query(tokens):
+        return Condition(text, Unknown(), False, with_fixed_clock(text, tokens, context), asks=True)
     fixed_text = fixed(text, context)
     tree, tokens = parsed(fixed_text), tokens_of(fixed_text, context)
     columns = None if tree is None else columns_of(tree, context.schema)

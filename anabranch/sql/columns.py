@@ -30,13 +30,15 @@ Named = Callable[[str], str | None]
 """Which column of the table a printed name is; None for none of its top-level columns."""
 
 
-def column_condition(column: Any, context: Context, named: Named = str) -> Condition:
+def column_condition(column: Any, context: Context, named: Named = str, *, queries: bool = False) -> Condition:
     """A Column as a condition; its names are the table's own, unless ``named`` says otherwise.
 
     Raises:
-        NotBuilt: it holds a subquery.
+        NotBuilt: it holds a subquery, and may not hold ``queries``.
     """
     text, is_plain = _printed(column)
+    if queries and _has_query(text):
+        return Condition(text=text, predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
     is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
     row_local = is_open and not _calls(text)
@@ -66,8 +68,12 @@ def _printed(column: Any) -> tuple[str, bool]:
     return (match[1], True) if match else (str(column), False)
 
 
+def _has_query(text: str) -> bool:
+    return _QUERY.search(_without_strings(text)) is not None
+
+
 def _refuse_query(text: str) -> None:
-    if _QUERY.search(_without_strings(text)):
+    if _has_query(text):
         raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
 
 

@@ -116,7 +116,7 @@ def has_window(tokens: list[Token]) -> bool:
 
 
 def fixed(text: str, context: Context) -> str:
-    """The text with the clock fixed, as it is given to the engine.
+    """The text with the clock fixed, as it is given to the engine; it depends on its own row only.
 
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.

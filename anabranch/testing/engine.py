@@ -154,6 +154,10 @@ class ArrowEngine:
         said = (source.schema.metadata or {}).get(_READ)
         return None if said is None else int(said)
 
+    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
+        """Conditions here hold no subquery."""
+        return None
+
     def settings(self) -> Mapping[str, str]:
         """There is no session."""
         return {}

@@ -1,0 +1,94 @@
+"""DELETE and UPDATE whose condition asks another table, or the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.testing import at_phase
+from tests.support.worlds import assert_others_agree
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["true", "false"], ids=["vectors", "plain"])
+def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DeltaTable]:
+    """Rows 0 to 5 with x = 10 id, and a view `wanted` of 1, 3 and NULL."""
+    path, session = str(tmp_path / "t"), anabranch.install(spark)
+    rows = session.range(6).selectExpr("id", "id * 10 AS x").coalesce(1)
+    rows.write.format("delta").option("delta.enableDeletionVectors", request.param).save(path)
+    session.createDataFrame([(1,), (3,), (None,)], "key long").createOrReplaceTempView("wanted")
+    yield DeltaTable.forPath(session, path)
+    assert anabranch.check(path, deep=True).is_clean
+    assert_others_agree(path)
+
+
+def ids(table: DeltaTable) -> list[int]:
+    return sorted(row["id"] for row in table.toDF().collect())
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("id IN (SELECT key FROM wanted)", [0, 2, 4, 5]),
+        ("id NOT IN (SELECT key FROM wanted)", [0, 1, 2, 3, 4, 5]),  # a NULL among them: never TRUE
+        ("id NOT IN (SELECT key FROM wanted WHERE key IS NOT NULL)", [1, 3]),
+        ("EXISTS (SELECT 1 FROM wanted w WHERE w.key = id + 1)", [1, 3, 4, 5]),
+        ("x > (SELECT max(key) * 10 FROM wanted)", [0, 1, 2, 3]),
+        ("id = 5 OR id IN (SELECT key FROM wanted)", [0, 2, 4]),
+    ],
+)
+def test_a_delete_asks_another_table(table: DeltaTable, where: str, left: list[int]) -> None:
+    table.delete(where)
+    assert ids(table) == left
+
+
+def test_an_update_asks_another_table(table: DeltaTable) -> None:
+    table.update("id IN (SELECT key FROM wanted)", {"x": "x + 1"})
+    assert sorted(row["x"] for row in table.toDF().collect()) == [0, 11, 20, 31, 40, 50]
+
+
+def test_it_goes_by_files_beside_other_writers(table: DeltaTable) -> None:
+    """Another row of the same file would not stop a condition that depends on its own row alone."""
+    path = table.detail().first()["location"]  # type: ignore[index]
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException) as refused,
+        at_phase("staged", lambda: table.delete("id = 5")),
+    ):
+        table.delete("id IN (SELECT key FROM wanted)")
+    assert ids(table) == [0, 1, 2, 3, 4]
+    if table.detail().first()["properties"]["delta.enableDeletionVectors"] == "true":  # type: ignore[index]
+        assert refused.value.getCondition().endswith("PREDICATES_NEED_REWRITE")
+    assert len(anabranch.history(path)) == 2
+
+
+def test_what_was_asked_of_the_table_itself_counts_as_read_since_then(spark: SparkSession, table: DeltaTable) -> None:
+    """The view shows the table before the winner; the winner came after the view, and before the command."""
+    table.toDF().createOrReplaceTempView("own")
+    table.update("id = 0", {"x": "999"})
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        table.delete("x = (SELECT max(x) FROM own)")
+    assert len(ids(table)) == 6
+    table.toDF().createOrReplaceTempView("own")
+    table.delete("x = (SELECT max(x) FROM own)")
+    assert ids(table) == [1, 2, 3, 4, 5]
+
+
+def test_a_table_that_is_not_there_is_an_invalid_condition(table: DeltaTable) -> None:
+    with pytest.raises(errors.InvalidCondition, match="nowhere"):
+        table.delete("id IN (SELECT key FROM nowhere)")
+    assert len(ids(table)) == 6
+
+
+def test_elsewhere_a_subquery_is_refused(spark: SparkSession, table: DeltaTable) -> None:
+    with pytest.raises(errors.NotBuilt):
+        table.update("id = 1", {"x": "(SELECT max(key) FROM wanted)"})
+    rows, path = spark.range(1).selectExpr("id", "id x"), table.detail().first()["location"]  # type: ignore[index]
+    overwrite = rows.write.format("delta").mode("overwrite").option("replaceWhere", "id IN (SELECT 1)")
+    with pytest.raises(errors.NotBuilt):
+        overwrite.save(path)
