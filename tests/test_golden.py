@@ -1,8 +1,12 @@
-"""The DAT golden tables, which we did not write, read back equal to what is expected of them, version by version."""
+"""Golden tables, which we did not write, read back equal to what is expected of them.
+
+Those of DAT are read version by version, those of the Delta kernel at their newest.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,9 @@ from anabranch.errors import UnsupportedFeature
 pytestmark = pytest.mark.spark
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "golden"
-GOLDEN = Path(os.environ.get("ANABRANCH_GOLDEN", _BESIDE)) / "dat"
+_FOLDER = Path(os.environ.get("ANABRANCH_GOLDEN", _BESIDE))
+GOLDEN, KERNEL = _FOLDER / "dat", _FOLDER / "kernel"
+_MISSING = "the folder of golden tables is not here; name it in ANABRANCH_GOLDEN"
 
 NOT_YET = {
     "column_mapping": "columnMapping: physical names are read with the whole format",
@@ -23,10 +29,12 @@ NOT_YET = {
 }
 """Tables that need a feature which is not built yet, and is refused by its name."""
 
+ZONES = {"data-reader-partition-values": "America/Los_Angeles"}
+
 
 def versions() -> list[tuple[str, str]]:
     if not GOLDEN.is_dir():
-        return [("", "the folder of golden tables is not here; name it in ANABRANCH_GOLDEN")]
+        return [("", _MISSING)]
     return [(t.name, v.name) for t in sorted(GOLDEN.iterdir()) for v in sorted((t / "expected").iterdir())]
 
 
@@ -65,8 +73,40 @@ def test_a_golden_table_reads_as_expected(spark: SparkSession, name: str, versio
 
 def test_every_golden_table_passes_the_check() -> None:
     if not GOLDEN.is_dir():
-        pytest.skip("the folder of golden tables is not here; name it in ANABRANCH_GOLDEN")
+        pytest.skip(_MISSING)
     for table in sorted(GOLDEN.iterdir()):
         if table.name not in NOT_YET:
             report = anabranch.check(table / "delta", deep=True)
             assert report.is_clean, str(report)
+
+
+def kernel_tables() -> list[str]:
+    return sorted(each.name for each in KERNEL.iterdir()) if KERNEL.is_dir() else [""]
+
+
+@pytest.fixture
+def zone_of_its_writer(spark: SparkSession, name: str) -> Iterator[None]:
+    """Partition values of timestamps may name no time zone; then they are in the session's, whoever reads them."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", ZONES.get(name, before))
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.usefixtures("zone_of_its_writer")
+@pytest.mark.parametrize("name", kernel_tables())
+def test_a_table_of_the_kernels_reads_as_expected(spark: SparkSession, name: str) -> None:
+    if not name:
+        pytest.skip(_MISSING)
+    found = anabranch.read(spark, KERNEL / name / "delta")
+    expected = spark.read.parquet(str(KERNEL / name / "expected"))
+    assert sorted(found.columns) == sorted(expected.columns)
+    assert bag(found) == bag(expected)
+
+
+@pytest.mark.parametrize("name", kernel_tables())
+def test_a_table_of_the_kernels_passes_the_check(name: str) -> None:
+    if not name:
+        pytest.skip(_MISSING)
+    report = anabranch.check(KERNEL / name / "delta", deep=True)
+    assert report.is_clean, str(report)
