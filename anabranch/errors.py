@@ -13,6 +13,7 @@
     ├── TableError                      what lies in the table's folder
     │   ├── NotATable
     │   ├── VersionNotFound
+    │   │   └── VersionCleanedUp
     │   ├── CorruptLog
     │   ├── CorruptVector
     │   ├── InvalidPartitionValue
@@ -64,62 +65,13 @@ from typing import Any
 from anabranch.root import AnabranchError as AnabranchError
 from anabranch.root import InputBase as _InputBase
 from anabranch.root import twin as _twin
-
-# -- names and bytes ---------------------------------------------------------------------------------------------------
-
-
-class StoreError(AnabranchError):
-    """The store refused or failed; nothing was changed by the refused call."""
-
-    condition = "STORE_FAILED"
-    template = "The store failed on {name} under {root}: {reason}"
-
-
-class NotFound(StoreError):
-    """There is no such name in the store."""
-
-    condition = "STORE_NAME_NOT_FOUND"
-    template = "There is no {name} under {root}."
-
-
-class AlreadyExists(StoreError):
-    """Put-if-absent lost: somebody else's bytes stand under the name."""
-
-    condition = "STORE_NAME_TAKEN"
-    template = "{name} already exists under {root}."
-
-
-class PutOutcomeUnknown(StoreError):
-    """The store did not answer: the bytes may or may not stand under the name."""
-
-    condition = "STORE_PUT_OUTCOME_UNKNOWN"
-    retryable = True
-    template = "It is unknown whether {name} was written under {root}: {reason}"
-
-
-class StorePermissionDenied(StoreError):
-    """The folder or bucket may not be read or written with these credentials."""
-
-    condition = "STORE_PERMISSION_DENIED"
-    sql_state = "42501"
-    template = "No permission for {name} under {root}: {reason} Check the folder's owner or the credentials."
-
-
-class StoreFull(StoreError):
-    """The disk or quota is full."""
-
-    condition = "STORE_FULL"
-    sql_state = "53100"
-    template = "No space is left for {name} under {root}: {reason} Free some space and run the command again."
-
-
-class UnknownStore(StoreError):
-    """The location names no store that Anabranch knows."""
-
-    condition = "STORE_UNKNOWN"
-    sql_state = "42000"
-    template = "{location} names no store that Anabranch knows: {reason}"
-
+from anabranch.storeroot import AlreadyExists as AlreadyExists
+from anabranch.storeroot import NotFound as NotFound
+from anabranch.storeroot import PutOutcomeUnknown as PutOutcomeUnknown
+from anabranch.storeroot import StoreError as StoreError
+from anabranch.storeroot import StoreFull as StoreFull
+from anabranch.storeroot import StorePermissionDenied as StorePermissionDenied
+from anabranch.storeroot import UnknownStore as UnknownStore
 
 # -- what lies in the table's folder -----------------------------------------------------------------------------------
 
@@ -146,6 +98,17 @@ class VersionNotFound(TableError):
     condition = "DELTA_VERSION_NOT_FOUND"
     sql_state = "22003"
     template = "The table at {table} has no version {version}; the versions from {earliest} to {latest} can be read."
+
+
+class VersionCleanedUp(VersionNotFound):
+    """A version that was in use is no longer there: its log files grew older than the retention and were removed."""
+
+    condition = "DELTA_VERSION_CLEANED_UP"
+    retryable = True
+    template = (
+        "Version {version} of the table at {table} was cleaned up while it was in use; the versions from {earliest} to "
+        "{latest} can be read. Nothing was written. Run the command again, or raise delta.logRetentionDuration."
+    )
 
 
 class CorruptLog(TableError):

@@ -1,51 +1,37 @@
-"""Checkpoints: the whole state of one version in one Parquet file.
+"""Checkpoints as they are read: the whole state of one version, in one file, in parts, or in sidecars.
 
-Knows PROTOCOL.md, sections "Checkpoints" and "Checkpoint Schema"; classic checkpoints only. Guarantee: a checkpoint
-is put whole under its final name (one file, atomically), so two writers of one version cannot mix; the hint
-``_last_checkpoint`` is written after it, and may be wrong without harm.
+Knows PROTOCOL.md, sections "Checkpoints", "Sidecar Files" and "Checkpoint Schema". Guarantee: what cannot be a whole
+checkpoint of that version raises ``CorruptLog``, which names the file and, as the fact ``checkpoint``, the checkpoint
+that it belongs to, so that the caller can take another way; file actions are read only when they are asked for.
 """
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from anabranch.errors import AlreadyExists, CorruptLog, InvalidSchema
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name
+from anabranch.errors import CorruptLog, InvalidSchema, NotFound
+from anabranch.log.commits import Raw, parse_commit, parse_head
+from anabranch.log.names import SIDECARS, checkpoint_file
+from anabranch.log.parquet import LogParquet
+from anabranch.log.parsed import partition_maps, stats_texts
+from anabranch.log.parts import Found
 from anabranch.protocol.actions import FILES, REMOVES, AppTransaction, DomainMetadata, Metadata, Protocol
-from anabranch.storage.contract import Store
+from anabranch.storage.contract import Entry, Store
 
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
-_PROTOCOL = pa.struct(
-    [
-        ("minReaderVersion", pa.int32()),
-        ("minWriterVersion", pa.int32()),
-        ("readerFeatures", pa.list_(pa.string())),
-        ("writerFeatures", pa.list_(pa.string())),
-    ]
-)
-_METADATA = pa.struct(
-    [
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("description", pa.string()),
-        ("format", pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])),
-        ("schemaString", pa.string()),
-        ("partitionColumns", pa.list_(pa.string())),
-        ("configuration", _TEXT_MAP),
-        ("createdTime", pa.int64()),
-    ]
-)
-_TXN = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
-_DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
-_HEAD_COLUMNS = ["protocol", "metaData", "txn", "domainMetadata"]
+_HEAD_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
+_V2_COLUMNS = ("checkpointMetadata", "sidecar")
+_READERS = 8
+_REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
+_KNOWN = {*FILES.names, *REMOVES.names, "dataChange", "stats_parsed", "partitionValues_parsed"}
+_NOT_WHOLE = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidSchema, pa.ArrowException)
 
 
 @dataclass(frozen=True)
@@ -58,77 +44,216 @@ class CheckpointHead:
     domains: Mapping[str, DomainMetadata]
 
 
-class CheckpointFile:
-    """One classic checkpoint; columns are read only when asked for.
+class Checkpoint:
+    """One whole checkpoint; columns are read only when asked for.
+
+    Example:
+        >>> found = checkpoints_in(store.list_from(first_name(0)))[-1]
+        >>> Checkpoint(store, found).files().num_rows
+        1000000
 
     Raises:
-        CorruptLog: the file is cut off or is no Parquet.
+        CorruptLog: a file of it is missing, cut off or garbled; also from each method.
     """
 
-    def __init__(self, store: Store, version: int) -> None:
-        self._table, self._name = store.url, checkpoint_name(version)
-        try:
-            self._parquet = pq.ParquetFile(io.BytesIO(store.get(self._name)))
-        except pa.ArrowException as error:
-            raise CorruptLog(
-                table=self._table, file=self._name, reason=f"it is not a whole Parquet file ({error})."
-            ) from None
+    def __init__(self, store: Store, found: Found) -> None:
+        self._store, self._found = store, found
 
     def head(self) -> CheckpointHead:
-        """Protocol, metadata, application transactions and domains, without reading any file action.
+        """Protocol, metadata, application transactions and domains, without reading any file action."""
+        return self._told(self._head)
 
-        Raises:
-            CorruptLog: one of them is not as it must be.
-        """
-        table = self._read([name for name in _HEAD_COLUMNS if name in self._names])
-        try:
-            return self._head(table)
-        except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
-            reason = f"an action is not whole ({error!r})."
-            raise CorruptLog(table=self._table, file=self._name, reason=reason) from error
+    def files(self) -> pa.Table:
+        """The live files of that version."""
+        return pa.concat_tables([part.actions("add", FILES) for part in self._all_parts()])
 
-    def _head(self, table: pa.Table) -> CheckpointHead:
-        protocols, metadatas = self._values(table, "protocol"), self._values(table, "metaData")
+    def tombstones(self) -> pa.Table:
+        """The files removed before that version that are still remembered."""
+        return pa.concat_tables([part.actions("remove", REMOVES) for part in self._all_parts()])
+
+    def sidecars(self) -> tuple[str, ...]:
+        """The names of the files that hold its file actions, where it does not hold them itself."""
+        return self._told(self._sidecars)
+
+    def _head(self) -> CheckpointHead:
+        if self._lines is not None:
+            said = parse_head(self._store.url, self._lines.raw)
+            apps = {each.app_id: each for each in said.app_transactions}
+            return CheckpointHead(said.protocol, said.metadata, apps, {each.domain: each for each in said.domains})
+        values = self._values
+        metadatas, protocols = values["metaData"], values["protocol"]
+        if len(metadatas) > 1 or len(protocols) > 1:
+            raise ValueError("it has several protocols or metadatas")
         metadata = Metadata.from_json(_with_dicts(metadatas[0])) if metadatas else None
         _ = metadata and metadata.schema  # parsed now, so that a damaged one is refused by the file's name
         return CheckpointHead(
             protocol=Protocol.from_json(protocols[0]) if protocols else None,
             metadata=metadata,
-            app_transactions={t["appId"]: AppTransaction.from_json(t) for t in self._values(table, "txn")},
-            domains={d["domain"]: DomainMetadata.from_json(d) for d in self._values(table, "domainMetadata")},
+            app_transactions={t["appId"]: AppTransaction.from_json(t) for t in values["txn"]},
+            domains={d["domain"]: DomainMetadata.from_json(d) for d in values["domainMetadata"]},
         )
 
-    def files(self) -> pa.Table:
-        """The live files of that version."""
-        return self._actions("add", FILES)
+    def _sidecars(self) -> tuple[str, ...]:
+        values = self._lines.others if self._lines is not None else self._values
+        said = checkpoint_file(self._found.name)
+        versions = [each["version"] for each in values.get("checkpointMetadata", ())]
+        if versions != [self._found.version] and (versions or (said is not None and said.id)):
+            raise ValueError(f"its checkpointMetadata has the versions {versions}")
+        return tuple(_sidecar_name(each["path"]) for each in values.get("sidecar", ()))
 
-    def tombstones(self) -> pa.Table:
-        """The files removed before that version that are still remembered."""
-        return self._actions("remove", REMOVES)
+    @cached_property
+    def _values(self) -> Mapping[str, list[Any]]:
+        """The few actions that are no files, of all parts, by kind."""
+        found: dict[str, list[Any]] = {kind: [] for kind in (*_HEAD_COLUMNS, *_V2_COLUMNS)}
+        for part in self._parts:
+            wanted = [kind for kind in found if kind in part.file.columns]
+            table = part.file.read(wanted) if wanted else pa.table({})
+            for kind in wanted:
+                found[kind] += table[kind].drop_null().to_pylist()
+        return found
 
-    @property
-    def _names(self) -> list[str]:
-        return list(self._parquet.schema_arrow.names)
-
-    def _read(self, columns: list[str]) -> pa.Table:
+    @cached_property
+    def _lines(self) -> _Lines | None:
+        if not self._found.name.endswith(".json"):
+            return None
+        entry = self._found.files[0]
         try:
-            return self._parquet.read(columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptLog(table=self._table, file=self._name, reason=f"it cannot be read ({error}).") from None
+            data = self._store.get(entry.name)
+        except NotFound:
+            raise self._corrupt("the file is missing.") from None
+        return _Lines(self._store.url, Raw(self._found.version, data, name=entry.name))
 
-    def _values(self, table: pa.Table, name: str) -> list[Any]:
-        if name not in table.column_names:
-            return []
-        return list(table[name].drop_null().to_pylist())
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        return self._opened(self._found.files)
 
-    def _actions(self, kind: str, schema: pa.Schema) -> pa.Table:
-        if kind not in self._names:
+    def _all_parts(self) -> list[_Part | _Lines]:
+        sidecars = self.sidecars()
+        own: list[_Part | _Lines] = [self._lines] if self._lines is not None else [*self._parts]
+        return [*own, *self._opened(map(self._sidecar, sidecars))]
+
+    def _opened(self, entries: Iterable[Entry]) -> list[_Part]:
+        return _in_parallel(lambda entry: _Part(LogParquet(self._store, entry, self._found.name)), entries)
+
+    def _sidecar(self, name: str) -> Entry:
+        entry = self._store.head(name)
+        if entry is None:
+            raise CorruptLog(
+                table=self._store.url, file=name, reason="this sidecar is missing.", checkpoint=self._found.name
+            )
+        return entry
+
+    def _told(self, read: Callable[[], Any]) -> Any:
+        """What ``read`` gives; whatever is not as it must be is this checkpoint's fault, and says so."""
+        try:
+            return read()
+        except CorruptLog as error:
+            raise CorruptLog(**{**error.facts, "checkpoint": self._found.name}) from error
+        except _NOT_WHOLE as error:
+            raise self._corrupt(f"an action is not whole ({error!r}).") from error
+
+    def _corrupt(self, reason: str) -> CorruptLog:
+        return CorruptLog(table=self._store.url, file=self._found.name, reason=reason, checkpoint=self._found.name)
+
+
+class _Part:
+    """The file actions of one Parquet file."""
+
+    def __init__(self, file: LogParquet) -> None:
+        self.file = file
+
+    def actions(self, kind: str, schema: pa.Schema) -> pa.Table:
+        type_ = self.file.columns.get(kind)
+        if type_ is None:
             return schema.empty_table()
-        present = {field.name for field in self._parquet.schema_arrow.field(kind).type}
-        wanted = [field.name for field in schema if field.name in present]
-        column = self._read([f"{kind}.{name}" for name in wanted])[kind].combine_chunks()
-        column = column.filter(column.is_valid())
-        return _projected(column, schema)
+        self._check(kind, type_)
+        present = {field.name for field in type_}
+        wanted = [f.name for f in schema if f.name in present]
+        column = self._column(kind, wanted)
+        try:
+            actions = _projected(column, schema)
+            actions = self._completed(actions, kind, present)
+        except _NOT_WHOLE as error:
+            raise self.file.refuse(f"an action {kind} is not as it must be ({error}).") from error
+        for name in _REQUIRED[kind]:
+            if actions[name].null_count:
+                raise self.file.refuse(f"an action {kind} has no {name}.")
+        return actions
+
+    def _check(self, kind: str, type_: pa.DataType) -> None:
+        """A field that another writer left out is absent; one that bears a garbled name may not pass for that."""
+        if not pa.types.is_struct(type_):
+            raise self.file.refuse(f"its column {kind} is no struct.")
+        present = {field.name for field in type_}
+        lacks = {"path", *(() if kind == "remove" else ("size", "deletionVector"))} - present
+        if lacks - {"deletionVector"} or (lacks and present - _KNOWN):
+            raise self.file.refuse(f"an action {kind} has the fields {sorted(present)}.")
+
+    def _column(self, kind: str, names: list[str]) -> pa.StructArray:
+        column = self.file.read([f"{kind}.{name}" for name in names])[kind]
+        return _valid(column)
+
+    def _completed(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
+        """With the texts made from typed columns where those are all that the writer left."""
+        for name, parsed, texts in (
+            ("stats", "stats_parsed", stats_texts),
+            ("partitionValues", "partitionValues_parsed", partition_maps),
+        ):
+            if parsed in present and kind == "add" and actions[name].null_count:
+                typed = pc.struct_field(self._column(kind, ["path", parsed]), parsed)
+                own = actions[name].combine_chunks()
+                made = texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(own), own.type)
+                filled = made if own.null_count == len(own) else pc.if_else(own.is_valid(), own, made)
+                actions = actions.set_column(actions.column_names.index(name), actions.schema.field(name), filled)
+        return actions
+
+
+class _Lines:
+    """A checkpoint in JSON."""
+
+    def __init__(self, table: str, raw: Raw) -> None:
+        self.table, self.raw = table, raw
+
+    @cached_property
+    def others(self) -> Mapping[str, list[Any]]:
+        """The actions that only checkpoints have."""
+        return parse_head(self.table, self.raw).others
+
+    def actions(self, kind: str, schema: pa.Schema) -> pa.Table:
+        try:
+            commit = parse_commit(self.table, self.raw, ())
+            found = commit.adds if kind == "add" else commit.removes
+        except CorruptLog as error:
+            raise CorruptLog(**{**error.facts, "checkpoint": self.raw.file}) from error
+        return found.select(schema.names)
+
+
+def _in_parallel(open_: Callable[[Entry], _Part], entries: Iterable[Entry]) -> list[_Part]:
+    all_ = list(entries)
+    if len(all_) < 2:
+        return [open_(entry) for entry in all_]
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(open_, all_))
+
+
+def _sidecar_name(path: str) -> str:
+    """Where a sidecar lies: always in the log's own folder for them, whatever folder its path names."""
+    name = unquote(path).rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise ValueError(f"{path!r} is no name of a sidecar")
+    return f"{SIDECARS}/{name}"
+
+
+def _valid(column: pa.ChunkedArray) -> pa.StructArray:
+    """The actions of a column; they are not copied where they stand side by side, as most writers leave them."""
+    found = []
+    for chunk in column.chunks:
+        valid = chunk.is_valid()
+        count = valid.true_count
+        first = pc.index(valid, True).as_py() if count else 0
+        together = chunk.slice(first, count)
+        found.append(together if together.null_count == 0 else chunk.filter(valid))
+    return found[0] if len(found) == 1 else pa.concat_arrays([pa.array([], column.type), *found])
 
 
 def _projected(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
@@ -160,45 +285,3 @@ def _with_dicts(metadata: Mapping[str, Any]) -> dict[str, Any]:
     format_ = dict(metadata.get("format") or {"provider": "parquet"})
     format_["options"] = dict(format_.get("options") or {})
     return {**metadata, "configuration": dict(metadata.get("configuration") or {}), "format": format_}
-
-
-def checkpoint_bytes(head: CheckpointHead, files: pa.Table, tombstones: pa.Table) -> tuple[bytes, int]:
-    """A classic checkpoint as Parquet, and its number of actions."""
-    assert head.protocol is not None
-    assert head.metadata is not None
-    metadata = head.metadata.to_json()
-    metadata["configuration"] = list(metadata["configuration"].items())
-    metadata["format"] = {**metadata["format"], "options": list(metadata["format"]["options"].items())}
-    parts = [
-        _column("protocol", pa.array([head.protocol.to_json()], _PROTOCOL)),
-        _column("metaData", pa.array([metadata], _METADATA)),
-        _column("txn", pa.array([t.to_json() for t in head.app_transactions.values()], _TXN)),
-        _column("domainMetadata", pa.array([d.to_json() for d in head.domains.values()], _DOMAIN)),
-        _column("remove", _struct(tombstones, dataChange=False)),
-        _column("add", _struct(files, dataChange=False)),
-    ]
-    table = pa.concat_tables(parts, promote_options="default")
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="snappy")
-    return sink.getvalue(), table.num_rows
-
-
-def _column(name: str, values: pa.Array) -> pa.Table:
-    return pa.table({name: values})
-
-
-def _struct(actions: pa.Table, *, dataChange: bool) -> pa.StructArray:
-    """A table's rows as structs, with a constant ``dataChange``, as checkpoints want it."""
-    actions = actions.combine_chunks().append_column("dataChange", pa.array([dataChange] * len(actions), pa.bool_()))
-    columns = [column.combine_chunks() for column in actions.columns]
-    return pa.StructArray.from_arrays(columns, fields=list(actions.schema))
-
-
-def put_checkpoint(store: Store, version: int, data: bytes, *, actions: int, files: int) -> None:
-    """Put a checkpoint and then the hint; one that is there already is left alone, since it says the same."""
-    try:
-        store.put_if_absent(checkpoint_name(version), data)
-    except AlreadyExists:
-        return
-    hint = {"version": version, "size": actions, "sizeInBytes": len(data), "numOfAddFiles": files}
-    store.put(LAST_CHECKPOINT, json.dumps(hint).encode())

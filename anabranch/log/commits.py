@@ -25,22 +25,34 @@ _PLAIN_FILE_LINE = rb'\{"(?:add|remove)":'
 _OTHER_LINE = re.compile(rb"^(?!" + _PLAIN_FILE_LINE + rb')(?!\{"cdc":)[^\n]*\S[^\n]*$', re.MULTILINE)
 _FILE_LINE = re.compile(rb"^" + _PLAIN_FILE_LINE + rb"[^\n]*$", re.MULTILINE)
 _FEED = "cdc"
+_OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
 _FEED_LINE = re.compile(rb'^\{"cdc":', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A commit file as found in the store; ``identity`` (size, etag) tells it from another one of the same name."""
+    """A commit file as found in the store; ``identity`` (size, etag) tells it from another one of the same name.
+
+    ``name`` is that of another file of such lines: a log compaction, or a checkpoint in JSON.
+    """
 
     version: int
     data: bytes
     timestamp: int = 0
     identity: tuple[int, str | None] = (0, None)
+    name: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return self.name or commit_name(self.version)
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a commit says besides files: every other action, already parsed; ``kinds`` are their names."""
+    """What a commit says besides files: every other action, already parsed; ``kinds`` are their names, ``others`` the
+    actions that only a checkpoint in JSON may have.
+    """
 
     info: Mapping[str, Any] = field(default_factory=dict)
     protocol: Protocol | None = None
@@ -48,6 +60,7 @@ class Head:
     app_transactions: tuple[AppTransaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     kinds: frozenset[str] = frozenset()
+    others: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +167,7 @@ def _split(table: str, raw: Raw) -> tuple[Head, bytes]:
     odd = [json.dumps(a, separators=(",", ":")).encode() for a in parsed if "add" in a or "remove" in a]
     plain = _without(raw.data, parsed)
     if not parsed and not plain.strip():
-        raise CorruptLog(table=table, file=commit_name(raw.version), reason="the file is empty.")
+        raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
     return _head(table, raw, parsed), b"\n".join([plain, *odd]) if odd else plain
 
 
@@ -178,11 +191,9 @@ def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
     try:
         action = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptLog(
-            table=table, file=commit_name(raw.version), reason=f"a line is cut off or not JSON ({error})."
-        ) from None
+        raise CorruptLog(table=table, file=raw.file, reason=f"a line is cut off or not JSON ({error}).") from None
     if not isinstance(action, dict):
-        raise CorruptLog(table=table, file=commit_name(raw.version), reason="a line is not an action.")
+        raise CorruptLog(table=table, file=raw.file, reason="a line is not an action.")
     return action
 
 
@@ -199,11 +210,10 @@ def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
             app_transactions=tuple(map(AppTransaction.from_json, by_kind.get("txn", ()))),
             domains=tuple(map(DomainMetadata.from_json, by_kind.get("domainMetadata", ()))),
             kinds=frozenset(by_kind),
+            others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
         )
     except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
-        raise CorruptLog(
-            table=table, file=commit_name(raw.version), reason=f"an action is not whole ({error!r})."
-        ) from error
+        raise CorruptLog(table=table, file=raw.file, reason=f"an action is not whole ({error!r}).") from error
 
 
 def _info(body: Any) -> Mapping[str, Any]:
@@ -231,13 +241,9 @@ def _culprit(table: str, raws: list[Raw], columns: Collection[str], reason: str)
     for raw in raws:
         for number, text in enumerate(raw.data.split(b"\n"), start=1):
             if text.strip() and not _is_json(text):
-                return CorruptLog(
-                    table=table, file=commit_name(raw.version), reason=f"line {number} is cut off or not JSON."
-                )
+                return CorruptLog(table=table, file=raw.file, reason=f"line {number} is cut off or not JSON.")
     culprit = next((raw for raw in raws if len(raws) > 1 and not _is_readable(table, raw, columns)), raws[-1])
-    return CorruptLog(
-        table=table, file=commit_name(culprit.version), reason=f"a file action is not as it must be ({reason})."
-    )
+    return CorruptLog(table=table, file=culprit.file, reason=f"a file action is not as it must be ({reason}).")
 
 
 def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:

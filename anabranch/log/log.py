@@ -8,18 +8,30 @@ before it began, and never a mixture of two tables that stood under one path.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from uuid import UUID, uuid4
 
 import pyarrow.compute as pc
 
-from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFeature, VersionNotFound
-from anabranch.log.checkpoint import checkpoint_bytes, put_checkpoint
+from anabranch.errors import (
+    AlreadyExists,
+    CorruptLog,
+    NotATable,
+    UnsupportedFeature,
+    VersionCleanedUp,
+    VersionNotFound,
+)
+from anabranch.log.checkpointing import State, put_classic, put_v2
 from anabranch.log.commits import Commit, parse_commit
-from anabranch.log.names import checkpoint_version, commit_name, commit_version, first_name
+from anabranch.log.names import commit_name, commit_version, first_name
+from anabranch.log.parts import checkpoints_in
 from anabranch.log.segment import earliest_version, filled, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
 from anabranch.log.vectors import forget_vectors
+from anabranch.log.ways import cleaned_up
+from anabranch.protocol.features import reader_features
+from anabranch.protocol.known_features import V2_CHECKPOINT
 from anabranch.storage.contract import Entry, Store
 
 _newest: dict[str, Snapshot] = {}
@@ -99,7 +111,8 @@ class Log:
         """Every commit after one that is known, oldest first; None where another table now stands at this path.
 
         Raises:
-            CorruptLog: one of them is missing or damaged, or was cleaned up.
+            CorruptLog: one of them is missing or damaged.
+            VersionCleanedUp: one of them was cleaned up; to put another in its place would go back in time.
         """
         listing = self.store.list_from(first_name(max(known.version, 0)))
         entries = _commit_entries(listing)
@@ -108,7 +121,10 @@ class Log:
             return None
         if not entries and known.is_commit:
             return None  # not even the known one is there any more
-        later = filled(self.store, entries[len(own) :], known.version + 1)
+        try:
+            later = filled(self.store, entries[len(own) :], known.version + 1)
+        except CorruptLog as gap:
+            raise cleaned_up(self.store, known.version) or gap from gap
         self._refuse_cleaned_up(listing, known.version + len(later))
         return [parse_commit(self.table, read_commit(self.store, entry), partition_columns) for entry in later]
 
@@ -130,14 +146,19 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_columns)
 
-    def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int) -> None:
-        """Write a classic checkpoint of a snapshot, with the tombstones that are not yet older than the retention."""
+    def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int, new_id: Callable[[], UUID] = uuid4) -> None:
+        """Write a checkpoint of a snapshot, with the tombstones that are not yet older than the retention: classic, or
+        V2 where the table asks for it by ``delta.checkpointPolicy`` and lists the feature.
+        """
         tombstones = snapshot.tombstones
         oldest = now_ms - snapshot.properties.tombstone_retention_ms
         fresh = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], oldest), True)
         kept = tombstones.filter(fresh)
-        data, actions = checkpoint_bytes(snapshot.head, snapshot.files, kept)
-        put_checkpoint(self.store, snapshot.version, data, actions=actions, files=len(snapshot.files))
+        state = State(snapshot.version, snapshot.head, snapshot.files, kept)
+        if snapshot.properties.checkpoint_policy == "v2" and V2_CHECKPOINT in reader_features(snapshot.protocol):
+            put_v2(self.store, state, now_ms=now_ms, new_id=new_id)
+        else:
+            put_classic(self.store, state)
 
     def _refreshed(self) -> Snapshot:
         with _guard:
@@ -150,11 +171,10 @@ class Log:
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
         """A checkpoint beyond the newest commit: commits were cleaned up, and a put there would go back in time."""
-        for entry in listing:
-            version = checkpoint_version(entry.name)
-            if version is not None and version > newest and self.store.head(commit_name(newest + 1)) is None:
-                reason = "it was cleaned up while this transaction ran; run the command again."
-                raise CorruptLog(table=self.table, file=commit_name(newest + 1), reason=reason)
+        for found in checkpoints_in(listing):
+            if found.version > newest and self.store.head(commit_name(newest + 1)) is None:
+                gone = {"version": newest + 1, "earliest": found.version, "latest": found.version}
+                raise VersionCleanedUp(table=self.table, **gone)
 
     def _advance(self, known: Snapshot) -> Snapshot | None:
         """The known snapshot with what was committed since, or None where it must be read anew."""
@@ -166,7 +186,7 @@ class Log:
             return None
         new = filled(self.store, entries[1:], known.version + 1)
         newest = known.version + len(new)
-        checkpoints = [e for e in listing if (v := checkpoint_version(e.name)) is not None and v <= newest]
+        checkpoints = [found for found in checkpoints_in(listing) if found.version <= newest]
         return known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
 
 

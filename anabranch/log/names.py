@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+from uuid import UUID
 
 FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{FOLDER}/_last_checkpoint"
+SIDECARS = f"{FOLDER}/_sidecars"
 
 _COMMIT = re.compile(rf"^{FOLDER}/(\d{{20}})\.json$")
-_CLASSIC = re.compile(rf"^{FOLDER}/(\d{{20}})\.checkpoint\.parquet$")
-_OTHER_CHECKPOINT = re.compile(
-    rf"^{FOLDER}/(\d{{20}})\.checkpoint\.(?:(\d{{10}})\.(\d{{10}})|[0-9a-f-]{{36}})\.(?:parquet|json)$"
+_CHECKPOINT = re.compile(
+    rf"^{FOLDER}/(\d{{20}})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet|\.(?P<id>[0-9A-Fa-f-]{36})\.(?:parquet|json)|\.parquet)$"
 )
+_CHECKSUM = re.compile(rf"^{FOLDER}/(\d{{20}})\.crc$")
+_COMPACTED = re.compile(rf"^{FOLDER}/(\d{{20}})\.(\d{{20}})\.compacted\.json$")
+
+
+class CheckpointName(NamedTuple):
+    """What a checkpoint file's name says: its version, which ``part`` it is of how many, and its UUID if it has one."""
+
+    version: int
+    part: int = 1
+    parts: int = 1
+    id: str | None = None
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it is the one file that every reader knows."""
+        return self.parts == 1 and self.id is None
 
 
 def commit_name(version: int) -> str:
@@ -22,6 +41,21 @@ def commit_name(version: int) -> str:
 def checkpoint_name(version: int) -> str:
     """The classic checkpoint file of a version."""
     return f"{FOLDER}/{version:020d}.checkpoint.parquet"
+
+
+def v2_checkpoint_name(version: int, id_: UUID) -> str:
+    """A checkpoint file of a version under a UUID."""
+    return f"{FOLDER}/{version:020d}.checkpoint.{id_}.parquet"
+
+
+def part_name(version: int, part: int, parts: int) -> str:
+    """One part of a multi-part checkpoint."""
+    return f"{FOLDER}/{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def checksum_name(version: int) -> str:
+    """The version checksum file of a version."""
+    return f"{FOLDER}/{version:020d}.crc"
 
 
 def first_name(version: int) -> str:
@@ -35,15 +69,34 @@ def commit_version(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def checkpoint_version(name: str) -> int | None:
-    """The version of a classic checkpoint's name, else None."""
-    match = _CLASSIC.match(name)
+def checksum_version(name: str) -> int | None:
+    """The version of a checksum file's name, else None."""
+    match = _CHECKSUM.match(name)
     return int(match[1]) if match else None
 
 
-def other_checkpoint(name: str) -> tuple[int, str] | None:
-    """Version and kind of a checkpoint that is not classic: multi-part, or V2 under a UUID."""
-    match = _OTHER_CHECKPOINT.match(name)
-    if not match:
+def compacted_range(name: str) -> tuple[int, int] | None:
+    """The first and the last version that a log compaction file stands for, else None."""
+    match = _COMPACTED.match(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def checkpoint_file(name: str) -> CheckpointName | None:
+    """What the name of a checkpoint file says, of whichever kind; None for every other name.
+
+    Example:
+        >>> checkpoint_file(part_name(7, 2, 3))
+        CheckpointName(version=7, part=2, parts=3, id=None)
+    """
+    match = _CHECKPOINT.match(name)
+    if match is None:
         return None
-    return int(match[1]), "multi-part checkpoint" if match[2] else "v2Checkpoint"
+    version, part, parts = int(match[1]), int(match["part"] or 1), int(match["parts"] or 1)
+    is_one = 1 <= part <= parts and (match["part"] is None or parts > 1)
+    return CheckpointName(version, part, parts, match["id"]) if is_one else None
+
+
+def checkpoint_version(name: str) -> int | None:
+    """The version of a checkpoint file's name, of whichever kind, else None."""
+    found = checkpoint_file(name)
+    return found.version if found else None

@@ -1,23 +1,19 @@
 """Segment: which files of the log make up one version.
 
 Knows names in the log folder (PROTOCOL.md, "Action Reconciliation" and "Last Checkpoint File"), not what they hold.
-Guarantee: the commits of a segment follow its checkpoint without a gap; ``_last_checkpoint`` is only ever a hint.
+Guarantee: the commits of a segment follow its checkpoint without a gap; ``_last_checkpoint`` is only ever a hint, and a
+log compaction file only a shorter way through commits that are all there.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
-from anabranch.errors import CorruptLog, NotATable, NotFound, UnsupportedFeature, VersionNotFound
-from anabranch.log.names import (
-    LAST_CHECKPOINT,
-    checkpoint_version,
-    commit_name,
-    commit_version,
-    first_name,
-    other_checkpoint,
-)
+from anabranch.errors import CorruptLog, NotATable, VersionNotFound
+from anabranch.log.hint import hinted_version
+from anabranch.log.names import commit_name, commit_version, compacted_range, first_name
+from anabranch.log.parts import Found, checkpoints_in, missing_part
 from anabranch.storage.contract import Entry, Store
 
 
@@ -25,13 +21,15 @@ from anabranch.storage.contract import Entry, Store
 class Segment:
     """The files to replay for ``version``: a checkpoint or none, then every later commit.
 
-    ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up.
+    ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up; ``compacted`` are
+    log compaction files that may be read in place of some of the commits.
     """
 
     version: int
-    checkpoint: Entry | None
+    checkpoint: Found | None
     commits: tuple[Entry, ...]
     newest: Entry
+    compacted: tuple[Entry, ...] = ()
 
     @property
     def identity(self) -> tuple[int, str | None]:
@@ -43,21 +41,50 @@ class Segment:
         """When the newest file was written, in milliseconds."""
         return self.newest.modified_ms
 
+    @property
+    def replayed(self) -> tuple[Entry, ...]:
+        """What is read after the checkpoint, in order: the commits, the longest compaction files in their stead.
 
-def find_segment(store: Store, version: int | None = None) -> Segment:
+        The newest commit is read in any case: what it says of itself stands in no compaction file, and to replay it
+        behind one that holds it changes nothing (PROTOCOL.md, "Log Compaction Files").
+        """
+        longest: dict[int, tuple[int, Entry]] = {}
+        for entry in self.compacted:
+            first, last = compacted_range(entry.name) or (0, -1)
+            if first < last <= self.version and last > longest.get(first, (-1, entry))[0]:
+                longest[first] = (last, entry)
+        found, after = [], -1
+        for commit in self.commits:
+            version = _version_of(commit)
+            if version > after and version in longest:
+                after, entry = longest[version]
+                found.append(entry)
+            if version > after or version == self.version:
+                found.append(commit)
+        return tuple(found)
+
+    def without_compacted(self) -> Segment:
+        """The same by its commits alone."""
+        return replace(self, compacted=())
+
+
+def find_segment(store: Store, version: int | None = None, but: Collection[str] = ()) -> Segment:
     """The segment of a version, or of the newest one.
+
+    Args:
+        but: the names of checkpoints that are not to be used, since they were found to be broken.
 
     Raises:
         NotATable: there is no log.
         VersionNotFound: there is no such version, or its files were cleaned up.
-        CorruptLog: a commit is missing in between.
+        CorruptLog: a commit, or a part of the only checkpoint, is missing.
     """
-    hint = _hint(store)
+    hint = hinted_version(store)
     start = hint if hint is not None and (version is None or version >= hint) else 0
-    listing = store.list_from(first_name(start))
-    if start and not any(checkpoint_version(entry.name) == start for entry in listing):
+    listing = store.list_from(first_name(max(start, 0)))
+    if start and not any(found.version == start for found in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
-    return _choose(store, listing, version)
+    return _choose(store, listing, version, but)
 
 
 def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
@@ -97,41 +124,32 @@ def filled(store: Store, commits: list[Entry], first: int, last: int | None = No
     return ordered
 
 
-def _hint(store: Store) -> int | None:
-    try:
-        value = json.loads(store.get(LAST_CHECKPOINT))
-        return int(value["version"])
-    except (NotFound, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None  # a missing or broken hint only costs a longer listing
-
-
-def _choose(store: Store, listing: list[Entry], version: int | None) -> Segment:
+def _choose(store: Store, listing: list[Entry], version: int | None, but: Collection[str]) -> Segment:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
-    checkpoints = [entry for entry in listing if checkpoint_version(entry.name) is not None]
-    newest = max((v for v in map(_version_of, commits + checkpoints)), default=None)
+    checkpoints = checkpoints_in(listing, but)
+    newest = max([*map(_version_of, commits), *(found.version for found in checkpoints)], default=None)
     if newest is None:
-        _refuse_other_checkpoints(store, listing, [], 0, None)
+        _refuse_missing_part(store, listing, 0, None)
         raise NotATable(table=store.url, reason="the folder has no _delta_log with commits.")
     wanted = newest if version is None else version
-    usable = [c for c in checkpoints if _version_of(c) <= wanted]
-    checkpoint = max(usable, key=_version_of, default=None)
-    first = _version_of(checkpoint) + 1 if checkpoint else 0
+    checkpoint = next((found for found in reversed(checkpoints) if found.version <= wanted), None)
+    first = checkpoint.version + 1 if checkpoint else 0
     tail = [c for c in commits if first <= _version_of(c) <= wanted]
     if not 0 <= wanted <= newest:
         _refuse_version(store, wanted, newest)
-    _refuse_other_checkpoints(store, listing, tail, first, wanted)
-    if checkpoint is None and checkpoints and (not tail or _version_of(tail[0]) > 0):
-        _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
+    if first <= wanted and (not tail or _version_of(tail[0]) > first):
+        _refuse_missing_part(store, listing, first, wanted)
+        if checkpoint is None and checkpoints:
+            _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
     tail = filled(store, tail, first, wanted)
-    own = next((c for c in commits if _version_of(c) == wanted), checkpoint)
+    own = next((c for c in commits if _version_of(c) == wanted), checkpoint.files[0] if checkpoint else None)
     assert own is not None
-    return Segment(wanted, checkpoint, tuple(tail), own)
+    compacted = tuple(entry for entry in listing if compacted_range(entry.name))
+    return Segment(wanted, checkpoint, tuple(tail), own, compacted)
 
 
-def _version_of(entry: Entry) -> int:
-    version = commit_version(entry.name)
-    if version is None:
-        version = checkpoint_version(entry.name)
+def _version_of(commit: Entry) -> int:
+    version = commit_version(commit.name)
     assert version is not None
     return version
 
@@ -144,16 +162,14 @@ def earliest_version(store: Store) -> int:
     """The oldest version that can still be rebuilt: 0, or the oldest checkpoint."""
     listing = store.list_from(first_name(0))
     versions = [v for v in (commit_version(e.name) for e in listing) if v is not None]
-    checkpoints = [v for v in (checkpoint_version(e.name) for e in listing) if v is not None]
+    checkpoints = [found.version for found in checkpoints_in(listing)]
     return 0 if versions[:1] == [0] else min(checkpoints, default=-1)
 
 
-def _refuse_other_checkpoints(
-    store: Store, listing: list[Entry], tail: list[Entry], first: int, wanted: int | None
-) -> None:
-    """A gap that a checkpoint of a kind unknown here would fill is a missing feature, not a damaged log."""
-    if tail and _version_of(tail[0]) == first:
-        return
-    for version, kind in filter(None, (other_checkpoint(entry.name) for entry in listing)):
-        if first <= version and (wanted is None or version <= wanted):
-            raise UnsupportedFeature(table=store.url, kind="reader", feature=kind)
+def _refuse_missing_part(store: Store, listing: list[Entry], first: int, last: int | None) -> None:
+    """A gap that a checkpoint would fill if it were whole is told by the part that it lacks."""
+    name = missing_part(listing, first, 10**20 if last is None else last)
+    if name is not None:
+        raise CorruptLog(
+            table=store.url, file=name, reason="this part of a checkpoint is missing, and so are the commits before it."
+        )

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from anabranch.errors import CorruptLog, NotFound
-from anabranch.log.checkpoint import CheckpointFile, CheckpointHead
+from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
 from anabranch.log.lazy import lazy
-from anabranch.log.names import checkpoint_version, commit_name, commit_version
+from anabranch.log.names import commit_name, commit_version, compacted_range
+from anabranch.log.parts import Found
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
+from anabranch.log.ways import by_some_way
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.clustering import Path, clustering_of
 from anabranch.protocol.features import check_readable, writer_features
@@ -138,11 +140,7 @@ class Snapshot:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self._ancestor is not None:
             return self._ancestor.files_now(self.table)
-        checkpoint = self._checkpoint
-        base = checkpoint.files() if checkpoint else empty_files()
-        live, _, touched = replay(*self._file_actions)
-        self._check_is_still_there()
-        return pa.concat_tables([without(base, touched), live])
+        return by_some_way(self.store, self.segment, self._files_of)
 
     @lazy
     def facts(self) -> FileFacts:
@@ -152,10 +150,7 @@ class Snapshot:
     @lazy
     def tombstones(self) -> pa.Table:
         """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
-        checkpoint = self._checkpoint
-        _, gone, touched = replay(*self._file_actions)
-        self._check_is_still_there()
-        return pa.concat_tables([without(checkpoint.tombstones(), touched), gone]) if checkpoint else gone
+        return by_some_way(self.store, self.segment, self._tombstones_of)
 
     @property
     def files_are_loaded(self) -> bool:
@@ -168,7 +163,7 @@ class Snapshot:
         state = self.state
         return CheckpointHead(state.protocol, state.metadata, state.app_transactions, state.domains)
 
-    def followed_by(self, entries: Sequence[Entry], checkpoint: Entry | None = None) -> Snapshot:
+    def followed_by(self, entries: Sequence[Entry], checkpoint: Found | None = None) -> Snapshot:
         """The snapshot after these further commits; costs what they changed, not what the table holds.
 
         Args:
@@ -205,13 +200,21 @@ class Snapshot:
             return Ancestor(self.files, self.partition_columns)
         return self._ancestor
 
-    @property
-    def _checkpoint(self) -> CheckpointFile | None:
-        return open_checkpoint(self.store, self.segment)
+    def _files_of(self, segment: Segment) -> pa.Table:
+        base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
+        live, _, touched = replay(*self._file_actions(segment))
+        self._check_is_still_there()
+        return pa.concat_tables([without(base, touched), live])
 
-    @lazy
-    def _file_actions(self) -> tuple[pa.Table, pa.Table]:
-        raws = [read_commit(self.store, entry) for entry in self.segment.commits]
+    def _tombstones_of(self, segment: Segment) -> pa.Table:
+        _, gone, touched = replay(*self._file_actions(segment))
+        if segment.checkpoint:
+            gone = pa.concat_tables([without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), gone])
+        self._check_is_still_there()
+        return gone
+
+    def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
+        raws = [read_commit(self.store, entry) for entry in segment.replayed]
         return parse_files(self.table, raws, self.partition_columns)
 
 
@@ -219,14 +222,18 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
     """Build the snapshot of a segment; reads no file action.
 
     Raises:
-        CorruptLog: no protocol or metadata is found, or a log file is damaged.
+        CorruptLog: no protocol or metadata is found, or a log file is damaged and there is no way around it.
+        VersionCleanedUp: the version was cleaned up since the segment was found.
         UnsupportedFeature: the table needs a reader feature unknown here.
     """
-    checkpoint = open_checkpoint(store, segment)
-    head = checkpoint.head() if checkpoint else CheckpointHead(None, None, {}, {})
+    return by_some_way(store, segment, lambda way: _loaded(store, segment, way))
+
+
+def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
+    head = Checkpoint(store, way.checkpoint).head() if way.checkpoint else CheckpointHead(None, None, {}, {})
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
-    for raw in (read_commit(store, entry) for entry in segment.commits):
+    for raw in (read_commit(store, entry) for entry in way.replayed):
         said = parse_head(store.url, raw)
         protocol, metadata = said.protocol or protocol, said.metadata or metadata
         apps |= {t.app_id: t for t in said.app_transactions}
@@ -238,32 +245,28 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
             table=store.url,
             file=commit_name(segment.version),
             reason=f"no {missing} action is found up to this version.",
+            checkpoint=way.checkpoint and way.checkpoint.name,
         )
     check_readable(store.url, protocol, metadata)
-    if not segment.commits:
+    if not way.commits:
         timestamp = _own_timestamp(store, segment, metadata)
-    return Snapshot(store, segment, State(protocol, metadata, apps, _live(domains), timestamp))
-
-
-def open_checkpoint(store: Store, segment: Segment) -> CheckpointFile | None:
-    """The segment's checkpoint, if it has one."""
-    version = checkpoint_version(segment.checkpoint.name) if segment.checkpoint else None
-    return None if version is None else CheckpointFile(store, version)
+    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp))
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file with what the listing said of it.
+    """A commit file, or a log compaction file, with what the listing said of it.
 
     Raises:
         CorruptLog: the file vanished after it was listed.
     """
     version = commit_version(entry.name)
-    assert version is not None
+    if version is None:
+        version = (compacted_range(entry.name) or (0, 0))[1]
     try:
         data = store.get(entry.name)
     except NotFound:
         raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
-    return Raw(version, data, entry.modified_ms, (entry.size, entry.etag))
+    return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
 
 
 def _advanced(state: State, head: Head, written: int) -> State:
@@ -290,13 +293,12 @@ def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]
     return {name: domain for name, domain in domains.items() if not domain.removed}
 
 
-def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: Entry | None) -> Segment:
+def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: Found | None) -> Segment:
     """The segment of the newest version, beginning at the newer checkpoint if there is one."""
     newest = commit_version(entries[-1].name)
     assert newest is not None
     commits = (*segment.commits, *entries)
     if checkpoint is None:
-        return Segment(newest, segment.checkpoint, commits, entries[-1])
-    start = checkpoint_version(checkpoint.name) or 0
-    later = tuple(e for e in commits if (commit_version(e.name) or 0) > start)
+        return Segment(newest, segment.checkpoint, commits, entries[-1], segment.compacted)
+    later = tuple(e for e in commits if (commit_version(e.name) or 0) > checkpoint.version)
     return Segment(newest, checkpoint, later, entries[-1])

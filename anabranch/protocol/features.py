@@ -42,7 +42,7 @@ _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
 """Their properties say how to write; what they ask of a writer is done whatever the properties say."""
 
 _LENGTHS = "char / varchar length"
-_BY_FLAG = {each.name: each.flag for each in KNOWN if each.flag is not None}
+_BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
 _BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {_LENGTHS: rules.LENGTH}
 _BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not None}
 
@@ -75,9 +75,9 @@ def active(metadata: Metadata) -> frozenset[str]:
 
 
 def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
-    """The features whose property is true."""
-    on = (name for name, key in _BY_FLAG.items() if configuration.get(key, "").strip().lower() == "true")
-    return frozenset(on)
+    """The features whose property has the value that asks for them."""
+    flags = _BY_FLAG.items()
+    return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
 
 
 @lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns

@@ -34,7 +34,7 @@ class Feature:
         reads, writes: what is supported of it.
         binds_readers: whether it stands among the reader features as well.
         reader_version, writer_version: the old versions that imply it, if any do.
-        flag: the property that makes it active when it is ``true``.
+        flag: the property that makes it active when it is ``flag_value``.
         column_key: the key in a column's metadata that makes it active.
         type_name: the type of a column that makes it active.
         is_rule: whether it holds rows to a rule (`anabranch.protocol.rules`), so that only its use asks for it.
@@ -48,6 +48,7 @@ class Feature:
     reader_version: int | None = None
     writer_version: int | None = None
     flag: str | None = None
+    flag_value: str = "true"
     column_key: str | None = None
     type_name: str | None = None
     is_rule: bool = False
@@ -58,6 +59,9 @@ DELETION_VECTORS = "deletionVectors"
 TIMESTAMP_NTZ = "timestampNtz"
 CHECK_CONSTRAINTS = "checkConstraints"
 COLUMN_MAPPING = "columnMapping"
+V2_CHECKPOINT = "v2Checkpoint"
+CHECKPOINT_PROTECTION = "checkpointProtection"
+CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
 KNOWN: tuple[Feature, ...] = (
     Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
@@ -78,6 +82,8 @@ KNOWN: tuple[Feature, ...] = (
     Feature(DELETION_VECTORS, binds_readers=True, flag="delta.enableDeletionVectors"),
     Feature(TIMESTAMP_NTZ, binds_readers=True, type_name="timestamp_ntz"),
     Feature("vacuumProtocolCheck", binds_readers=True),
+    Feature(V2_CHECKPOINT, binds_readers=True, flag=CHECKPOINT_POLICY, flag_value="v2"),
+    Feature(CHECKPOINT_PROTECTION),
     Feature("domainMetadata"),
     Feature("clustering", needs=("domainMetadata",)),
     Feature("icebergCompatV1", writes=Support.UNUSED, flag="delta.enableIcebergCompatV1"),

@@ -94,6 +94,8 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.enableDeletionVectors": (_boolean, "false"),
     "delta.appendOnly": (_boolean, "false"),
     "delta.checkpointInterval": (_positive, "10"),
+    "delta.checkpointPolicy": (_choice("classic", "v2"), "classic"),
+    "delta.enableExpiredLogCleanup": (_boolean, "true"),
     "delta.logRetentionDuration": (interval_ms, "interval 30 days"),
     "delta.deletedFileRetentionDuration": (interval_ms, "interval 1 week"),
     "delta.dataSkippingNumIndexedCols": (_count, "32"),
@@ -163,6 +165,21 @@ class Properties:
     def checkpoint_interval(self) -> int:
         """A checkpoint is written every so many commits."""
         return int(self["delta.checkpointInterval"])
+
+    @property
+    def checkpoint_policy(self) -> str:
+        """``classic`` or ``v2``."""
+        return str(self["delta.checkpointPolicy"])
+
+    @property
+    def cleans_up_log(self) -> bool:
+        """Whether log files older than the retention are removed."""
+        return bool(self["delta.enableExpiredLogCleanup"])
+
+    @property
+    def log_retention_ms(self) -> int:
+        """How long the log files of older versions are kept, in milliseconds."""
+        return int(self["delta.logRetentionDuration"])
 
     @property
     def append_only(self) -> bool:

@@ -133,3 +133,8 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     if "deletionVector" in plain:
         plain["deletionVector"] = {k: v for k, v in plain["deletionVector"].items() if v is not None}
     return plain
+
+
+def without_stats_and_tags(bodies: dict[Any, Any]) -> dict[Any, Any]:
+    """Tombstones as a checkpoint keeps them."""
+    return {key: {k: v for k, v in body.items() if k not in ("stats", "tags")} for key, body in bodies.items()}

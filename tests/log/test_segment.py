@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, checkpoint_version, commit_name, commit_version
+from anabranch.log.hint import canonical, checksum, hint_bytes, hinted_version
+from anabranch.log.names import (
+    LAST_CHECKPOINT,
+    checkpoint_name,
+    checkpoint_version,
+    commit_name,
+    commit_version,
+    compacted_range,
+    part_name,
+)
 from anabranch.log.segment import Segment, earliest_version, find_segment
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
+from tests.support.golden import kernel_table
 
-MULTI_PART = "_delta_log/{:020d}.checkpoint.0000000001.0000000002.parquet"
 V2 = "_delta_log/{:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{}"
 
 
@@ -217,32 +227,143 @@ def test_a_version_that_was_cleaned_up_is_refused(store: Store) -> None:
         assert (refused.value.earliest, refused.value.latest) == (6, 7)
 
 
-# -- checkpoints of other kinds ----------------------------------------------------------------------------------------
+# -- checkpoints in parts, and under a UUID ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "feature"),
-    [
-        (MULTI_PART.format(3), "multi-part checkpoint"),
-        (V2.format(3, "parquet"), "v2Checkpoint"),
-        (V2.format(3, "json"), "v2Checkpoint"),
-    ],
-)
+def checkpoint_of(segment: Segment) -> list[str]:
+    return [entry.name for entry in segment.checkpoint.files] if segment.checkpoint else []
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
 @pytest.mark.parametrize("commits", [[3, 4], [4], []])
-def test_a_version_that_only_another_kind_of_checkpoint_could_give_is_refused_by_that_kind(
-    store: Store, name: str, feature: str, commits: list[int]
-) -> None:
-    """Also where all commits are gone: it is a table, which nobody may create anew."""
+def test_a_checkpoint_under_a_uuid_counts(store: Store, kind: str, commits: list[int]) -> None:
     fill(store, commits)
+    name = V2.format(3, kind)
     store.put(name, b"PAR1")
-    with pytest.raises(errors.UnsupportedFeature) as refused:
+    segment = find_segment(store)
+    assert (segment.version, checkpoint_of(segment)) == (max([3, *commits]), [name])
+    assert earliest_version(store) == 3
+
+
+def test_all_parts_make_a_checkpoint(store: Store) -> None:
+    fill(store, [4])
+    parts = [part_name(3, part, 12) for part in range(1, 13)]
+    for part in parts:
+        store.put(part, b"PAR1")
+    hint(store, '{"version":3,"size":2,"parts":12}')
+    assert checkpoint_of(find_segment(store)) == parts
+    assert versions(find_segment(store))[1] == [4]
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_a_checkpoint_that_lacks_a_part_is_none(store: Store, missing: int) -> None:
+    fill(store, range(5), [1])
+    for part in {1, 2, 3} - {missing}:
+        store.put(part_name(3, part, 3), b"PAR1")
+    hint(store, '{"version":3,"size":2,"parts":3}')
+    assert versions(find_segment(store)) == (1, [2, 3, 4])
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+@pytest.mark.parametrize("commits", [[], [4]])
+def test_where_the_commits_are_gone_the_missing_part_is_named(store: Store, missing: int, commits: list[int]) -> None:
+    fill(store, commits)
+    for part in {1, 2, 3} - {missing}:
+        store.put(part_name(3, part, 3), b"PAR1")
+    with pytest.raises(errors.CorruptLog) as refused:
         find_segment(store)
-    assert refused.value.feature == feature
+    assert refused.value.file == part_name(3, missing, 3)
 
 
-@pytest.mark.parametrize("name", [MULTI_PART.format(3), V2.format(3, "parquet")])
-def test_another_kind_of_checkpoint_does_no_harm_where_the_commits_are_there(store: Store, name: str) -> None:
+def test_parts_of_two_checkpoints_of_one_version_are_not_mixed(store: Store) -> None:
     fill(store, range(5))
-    store.put(name, b"PAR1")
-    hint(store, '{"version":3,"size":2,"parts":2}')
+    for name in (part_name(3, 1, 2), part_name(3, 2, 3), part_name(3, 3, 3)):
+        store.put(name, b"PAR1")
     assert versions(find_segment(store)) == (None, [0, 1, 2, 3, 4])
+
+
+def test_of_several_checkpoints_of_one_version_the_classic_one_counts_and_another_if_that_is_broken(
+    store: Store,
+) -> None:
+    fill(store, range(5), [3])
+    rest = [V2.format(3, "parquet"), part_name(3, 1, 2)]
+    for name in (*rest, part_name(3, 2, 2)):
+        store.put(name, b"PAR1")
+    order, broken = [], set[str]()
+    while (segment := find_segment(store, None, broken)).checkpoint:
+        order.append(segment.checkpoint.name)
+        broken.add(segment.checkpoint.name)
+    assert order == [checkpoint_name(3), *rest]
+    assert versions(segment) == (None, [0, 1, 2, 3, 4])
+
+
+# -- log compaction files ----------------------------------------------------------------------------------------------
+
+
+def compact(store: Store, *ranges: tuple[int, int]) -> None:
+    for first, last in ranges:
+        store.put(f"_delta_log/{first:020d}.{last:020d}.compacted.json", b"{}")
+
+
+def way(segment: Segment) -> list[Any]:
+    return [compacted_range(entry.name) or commit_version(entry.name) for entry in segment.replayed]
+
+
+def test_a_compaction_stands_for_its_commits_but_the_newest_is_read_too(store: Store) -> None:
+    fill(store, range(9))
+    compact(store, (2, 4), (6, 8))
+    assert way(find_segment(store)) == [0, 1, (2, 4), 5, (6, 8), 8]
+    assert way(find_segment(store, 7)) == [0, 1, (2, 4), 5, 6, 7]
+    assert way(find_segment(store, 3)) == [0, 1, 2, 3]
+    assert way(find_segment(store).without_compacted()) == list(range(9))
+
+
+def test_the_longest_of_the_compactions_that_begin_where_one_is_needed_counts(store: Store) -> None:
+    fill(store, range(9))
+    compact(store, (1, 2), (1, 4), (1, 20), (2, 7), (3, 3), (5, 6))
+    assert way(find_segment(store)) == [0, (1, 4), (5, 6), 7, 8]
+
+
+def test_a_compaction_before_the_checkpoint_is_not_read(store: Store) -> None:
+    fill(store, range(9), [3])
+    compact(store, (0, 6), (3, 6), (4, 6))
+    assert way(find_segment(store)) == [(4, 6), 7, 8]
+
+
+def test_a_compaction_bridges_no_gap(store: Store) -> None:
+    fill(store, [0, 1, 2, 4, 5])
+    compact(store, (2, 4))
+    with pytest.raises(errors.CorruptLog) as refused:
+        find_segment(store)
+    assert refused.value.file == commit_name(3)
+
+
+# -- the hint's checksum -----------------------------------------------------------------------------------------------
+
+
+def test_the_protocols_own_example_of_a_checksum_comes_out() -> None:
+    text = (
+        '{"k0":"\'v 0\'", "checksum": "adsaskfljadfkjadfkj", '
+        '"k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4", "k5": ["v5", "v6", "v7"]}]}}'
+    )
+    assert canonical(json.loads(text)) == (
+        '"k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,"k1"+"k3"+2+"k4"="v4",'
+        '"k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7"'
+    )
+    assert checksum(json.loads(text)) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+
+
+@pytest.mark.parametrize("changed", ['"version":6', '"version":2,"version":6', '"version":2'])
+def test_a_hint_counts_only_with_the_checksum_that_it_states(store: Store, changed: str) -> None:
+    fill(store, range(9), [2, 6])
+    store.put(LAST_CHECKPOINT, hint_bytes({"version": 2, "size": 1}).replace(b'"version":2', changed.encode()))
+    assert hinted_version(store) == (2 if changed == '"version":2' else None)
+    assert versions(find_segment(store)) == (6, [7, 8])
+
+
+def test_a_hint_of_delta_spark_is_what_its_checksum_says() -> None:
+    for table in ("v2-checkpoint-json", "v2-checkpoint-parquet", "multi-part-checkpoint", "only-checkpoint-files"):
+        store = open_store(kernel_table(table))
+        said = json.loads(store.get(LAST_CHECKPOINT))
+        assert hinted_version(store) == said["version"], table
+        assert checksum(said) == said["checksum"], table

@@ -107,9 +107,7 @@ def test_a_plain_table_is_read_and_written() -> None:
         check_writable("t", protocol, metadata_of(), changes_rows=True)
 
 
-@pytest.mark.parametrize(
-    "feature", ["v2Checkpoint", "typeWidening", "catalogManaged", "typeWidening-preview", "ünknown"]
-)
+@pytest.mark.parametrize("feature", ["typeWidening", "catalogManaged", "typeWidening-preview", "ünknown"])
 def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
     protocol = with_features({feature, "deletionVectors"}, {feature, "deletionVectors"})
     with pytest.raises(errors.UnsupportedFeature) as refusal:

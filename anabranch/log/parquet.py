@@ -1,0 +1,129 @@
+"""Parquet files of the log, read by columns and, where they are large, by ranges.
+
+Knows Parquet and the store. Guarantee: what is read is one put of the file, never a mixture of two; a file that is cut
+off or garbled raises ``CorruptLog`` with its name, pages are checked where their writer left a checksum, and nothing is
+read of columns that were not asked for.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.errors import CorruptLog, NotFound
+from anabranch.storage.contract import Entry, Store
+
+READ_WHOLE_BYTES = 1 << 20
+"""A file up to this size is fetched at once."""
+
+
+class LogParquet:
+    """One Parquet file of the log, as the listing (or another file of the log) announced it.
+
+    Args:
+        checkpoint: the name of the checkpoint that the file belongs to, for errors.
+
+    Raises:
+        CorruptLog: the file is missing, cut off or no Parquet.
+    """
+
+    def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:
+        self._store, self._entry, self._checkpoint = store, entry, checkpoint
+        self._whole = entry.size <= READ_WHOLE_BYTES
+        self._parquet = self._opened()
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """Its top-level columns and their types."""
+        return {field.name: field.type for field in self._parquet.schema_arrow}
+
+    @property
+    def rows(self) -> int:
+        """How many rows its footer states."""
+        return int(self._parquet.metadata.num_rows)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """These columns (``add.path`` is a member of one), and nothing else of the file.
+
+        Raises:
+            CorruptLog: they cannot be read.
+        """
+        try:
+            found = self._parquet.read(columns=list(columns))
+        except (*_UNREADABLE, NotFound) as error:
+            if self._whole or self._is_still_the_same():
+                raise self._corrupt(f"it cannot be read ({error}).") from None
+        else:
+            if self._whole or self._is_still_the_same():
+                return found
+        self._whole = True  # somebody put it anew while its ranges were read, as some engines do with checkpoints
+        self._parquet = self._opened()
+        return self.read(columns)
+
+    def refuse(self, reason: str) -> CorruptLog:
+        """The error that this file is not what it must be."""
+        return self._corrupt(reason)
+
+    def _opened(self) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(
+                self._source(),
+                pre_buffer=True,
+                page_checksum_verification=True,
+                coerce_int96_timestamp_unit="us",
+            )
+        except NotFound:
+            raise self._corrupt("the file is missing.") from None
+        except _UNREADABLE as error:
+            raise self._corrupt(f"it is not a whole Parquet file ({error}).") from None
+
+    def _source(self) -> pa.NativeFile:
+        if self._whole:
+            return pa.BufferReader(self._store.get(self._entry.name))
+        return pa.PythonFile(_Ranged(self._store, self._entry), mode="r")
+
+    def _is_still_the_same(self) -> bool:
+        now = self._store.head(self._entry.name)
+        if now is None:
+            raise self._corrupt("the file vanished while it was read.")
+        known = self._entry.etag is not None
+        return now.size == self._entry.size and (now.etag == self._entry.etag or not known)
+
+    def _corrupt(self, reason: str) -> CorruptLog:
+        return CorruptLog(table=self._store.url, file=self._entry.name, reason=reason, checkpoint=self._checkpoint)
+
+
+_UNREADABLE = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError, UnicodeDecodeError)
+
+
+class _Ranged(io.RawIOBase):
+    """A file of the store as Python's own kind of file, each read a range."""
+
+    def __init__(self, store: Store, entry: Entry) -> None:
+        self._store, self._name, self._size, self._at = store, entry.name, entry.size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._size - self._at if size is None or size < 0 else size
+        data = self._store.read_range(self._name, self._at, wanted) if wanted > 0 else b""
+        self._at += len(data)
+        return data
