@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from anabranch.protocol import rules
+from anabranch.protocol.in_commit import ENABLED, IN_COMMIT
 
 
 class Support(IntEnum):
@@ -90,7 +91,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature("icebergCompatV2", writes=Support.UNUSED, flag="delta.enableIcebergCompatV2"),
     Feature("variantType", reads=Support.UNUSED, writes=Support.UNUSED, binds_readers=True, type_name="variant"),
     Feature("rowTracking", writes=Support.NO, flag="delta.enableRowTracking", needs=("domainMetadata",)),
-    Feature("inCommitTimestamp", writes=Support.NO, flag="delta.enableInCommitTimestamps"),
+    Feature(IN_COMMIT, flag=ENABLED),
 )
 
 BY_NAME = {feature.name: feature for feature in KNOWN}

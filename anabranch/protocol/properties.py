@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import InvalidProperty
+from anabranch.protocol.in_commit import ENABLED, KEPT_BY_WRITERS
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
@@ -100,6 +101,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.deletedFileRetentionDuration": (interval_ms, "interval 1 week"),
     "delta.dataSkippingNumIndexedCols": (_count, "32"),
     "delta.dataSkippingStatsColumns": (str, ""),
+    ENABLED: (_boolean, "false"),
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
@@ -210,6 +212,9 @@ def validate(configuration: Mapping[str, str]) -> None:
             raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
         if key in _KNOWN:
             Properties(configuration)[key]
+        elif key in KEPT_BY_WRITERS:
+            reason = f"no user sets it: each writer keeps it, where {ENABLED} is true."
+            raise InvalidProperty(property=key, value=value, reason=reason)
         elif is_constraint(key):
             _check_constraint(key, value)
         elif key.lower().startswith(("delta.", "anabranch.")):

@@ -26,6 +26,7 @@ from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
+from anabranch.transaction.clock import stamped
 from anabranch.transaction.conflicts import Hands, Verdict, judge
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Patience
@@ -106,6 +107,14 @@ class Attempt:
             self.vectors = write_vectors(placed, self.log.store, self.chance)
         self.mine, self._placed_before = placed, True
 
+    def commit_file(self, version: int) -> bytes:
+        """The commit file of mine, placed as it is, at this version and at this moment."""
+        now, base = self.chance.now_ms(), self.mine.base
+        before = [*([] if base is None else [base.timestamp]), *(winner.timestamp for winner in self._winners)]
+        mine, moment = stamped(self.mine, version=version, previous_ms=max(before, default=None), now_ms=now)
+        user = self.chance.user()
+        return "\n".join([*commit_lines(mine, self.vectors, now_ms=now, user=user, in_commit_ms=moment), ""]).encode()
+
     def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
         """A conflict of mine as the exception that says it."""
         return conflict.error(self.mine, self.hands, self.chance)
@@ -161,9 +170,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         attempt.place(window)
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
-        data = "\n".join(
-            [*commit_lines(mine, attempt.vectors, now_ms=chance.now_ms(), user=chance.user()), ""]
-        ).encode()
+        data = attempt.commit_file(version)
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
             return Committed(version, mine.carried, number + 1, mine.metrics)

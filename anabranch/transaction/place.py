@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 
 from anabranch.errors import StoreError
 from anabranch.protocol.actions import FileRow, add_body, add_lines, line, remove_body
+from anabranch.protocol.in_commit import IN_COMMIT
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
@@ -65,9 +66,12 @@ def _joined(mine: Transaction, path: str) -> BitMap64 | None:
     return None if len(vector) == num_records(source.row.get("stats")) else vector
 
 
-def commit_lines(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None) -> Iterator[str]:
+def commit_lines(
+    mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None, in_commit_ms: int | None = None
+) -> Iterator[str]:
     """The lines of the commit file, ``commitInfo`` first."""
-    yield line("commitInfo", commit_info(mine, vectors, now_ms=now_ms, user=user))
+    stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
+    yield line("commitInfo", {**stamp, **commit_info(mine, vectors, now_ms=now_ms, user=user)})
     if mine.protocol is not None:
         yield line("protocol", mine.protocol.to_json())
     if mine.metadata is not None:

@@ -117,7 +117,7 @@ def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
     assert not refusal.value.retryable
 
 
-@pytest.mark.parametrize("feature", ["rowTracking", "inCommitTimestamp", "icebergCompatV3", "newFangled"])
+@pytest.mark.parametrize("feature", ["icebergCompatV3", "newFangled"])
 def test_an_unknown_writer_feature_is_refused_by_name_and_may_be_read(feature: str) -> None:
     protocol = with_features(set(), {feature})
     check_readable("t", protocol, metadata_of())
@@ -135,7 +135,6 @@ def test_versions_to_come_are_refused() -> None:
     [
         ({"delta_columnMapping.mode": "name"}, "columnMapping"),
         ({"delta_enableRowTracking": "TRUE"}, "rowTracking"),
-        ({"delta_enableInCommitTimestamps": "true"}, "inCommitTimestamp"),
         ({"delta_enableIcebergCompatV1": "true"}, "icebergCompatV1"),
         ({"delta_enableIcebergCompatV2": "true"}, "icebergCompatV2"),
     ],

@@ -1,0 +1,31 @@
+"""The clock of a table: when a commit was made, where the commit itself has to say so.
+
+Knows the commit that would be the previous one, and a moment; nothing of rows or files. Source: PROTOCOL.md, section
+"In-Commit Timestamps". Guarantee: of two commits of one table the later has the greater timestamp, whatever the clocks
+of their writers show; so it is made anew for every version that is tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anabranch.protocol.in_commit import bounded, is_enabled
+from anabranch.transaction.footprint import Transaction
+
+
+def stamped(mine: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:
+    """Mine as it would stand at ``version``, and its in-commit timestamp, None where the table has none.
+
+    Args:
+        mine: placed, whatever it said of this version before.
+        previous_ms: when the newest of the versions before was made; None for the first one.
+    """
+    before = None if mine.base is None else mine.base.metadata
+    moment = _after(previous_ms, now_ms) if is_enabled(mine.metadata or before) else None
+    if mine.metadata is None:
+        return mine, moment
+    return replace(mine, metadata=bounded(mine.metadata, before, version=version, timestamp=moment)), moment
+
+
+def _after(previous_ms: int | None, now_ms: int) -> int:
+    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
