@@ -8,7 +8,6 @@ stays theirs and ours is ``anabranch``.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +18,7 @@ from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.sources import declared_version
+from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
@@ -33,9 +33,7 @@ from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 _NAMED = re.compile(r"^\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*$")
-_VERSIONED = re.compile(r"^(.*)@v(\d+)$", re.DOTALL)
 _LATER_READ = {
-    "timestampasof",
     "readchangefeed",
     "readchangedata",
     "startingversion",
@@ -140,7 +138,9 @@ class _Reader:
         return self
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        """Read the table at a path, pinned to the version that is newest now or to ``versionAsOf``."""
+        """Read the table at a path, pinned to the version that is newest now, or that ``versionAsOf``,
+        ``timestampAsOf``, ``path@v3`` or ``path@20240131000000000`` mean.
+        """
         chosen = self if format is None else self.format(format)
         if not (chosen is self and self._ours):
             target = self._plain if chosen is self else chosen
@@ -152,29 +152,17 @@ class _Reader:
 
     def _load(self, path: Location | None) -> DataFrame:
         path = _one_path(path)
-        version = self._options.take("versionAsOf")
+        version, timestamp = self._options.take("versionAsOf"), self._options.take("timestampAsOf")
         self._options.take("path")
         self._options.refuse_rest(_LATER_READ, "reading")
-        table, pinned = _pinned(path, version)
-        return SparkEngine(self._spark).to_df(Read(table, pinned).run())
+        engine = SparkEngine(self._spark)
+        return engine.to_df(Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run())
 
 
 def _one_path(path: Location | None) -> Location:
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
     return path
-
-
-def _pinned(path: Location, version: str | None) -> tuple[Location, int | None]:
-    """Path and version, from ``versionAsOf`` or from ``path@v3``."""
-    if version is not None:
-        if not re.fullmatch(r"\d+", version):
-            raise InvalidOption(option="versionAsOf", value=version, reason="it takes a whole number from 0.")
-        return path, int(version)
-    suffix = _VERSIONED.match(str(path))
-    if suffix and not open_log(path).exists():
-        return suffix[1], int(suffix[2])
-    return path, None
 
 
 class _Writer:

@@ -14,6 +14,8 @@
     │   ├── NotATable
     │   ├── VersionNotFound
     │   │   └── VersionCleanedUp
+    │   ├── TimestampBeforeEarliestCommit
+    │   ├── TimestampAfterLatestCommit
     │   ├── CorruptLog
     │   ├── CorruptVector
     │   ├── InvalidPartitionValue
@@ -27,10 +29,17 @@
     │   ├── UnsupportedType
     │   ├── InvalidProperty
     │   ├── InvalidOption
+    │   ├── InvalidTimestamp
+    │   ├── AmbiguousTimeTravel
     │   ├── RowViolation
     │   │   ├── NotNullViolated
     │   │   ├── CheckConstraintViolated
     │   │   └── LengthExceeded
+    │   ├── EmptyDirectory
+    │   ├── UnreadableFooter
+    │   ├── SchemaMergeFailed
+    │   ├── UnexpectedPartition
+    │   ├── ConversionRefused
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
@@ -62,26 +71,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from anabranch.families import AlreadyExists as AlreadyExists
+from anabranch.families import InputError as InputError
+from anabranch.families import NotFound as NotFound
+from anabranch.families import PutOutcomeUnknown as PutOutcomeUnknown
+from anabranch.families import StoreError as StoreError
+from anabranch.families import StoreFull as StoreFull
+from anabranch.families import StorePermissionDenied as StorePermissionDenied
+from anabranch.families import TableError as TableError
+from anabranch.families import UnknownStore as UnknownStore
+from anabranch.refusals import AmbiguousTimeTravel as AmbiguousTimeTravel
+from anabranch.refusals import ConversionRefused as ConversionRefused
+from anabranch.refusals import EmptyDirectory as EmptyDirectory
+from anabranch.refusals import InvalidTimestamp as InvalidTimestamp
+from anabranch.refusals import SchemaMergeFailed as SchemaMergeFailed
+from anabranch.refusals import TimestampAfterLatestCommit as TimestampAfterLatestCommit
+from anabranch.refusals import TimestampBeforeEarliestCommit as TimestampBeforeEarliestCommit
+from anabranch.refusals import UnexpectedPartition as UnexpectedPartition
+from anabranch.refusals import UnreadableFooter as UnreadableFooter
 from anabranch.root import AnabranchError as AnabranchError
-from anabranch.root import InputBase as _InputBase
 from anabranch.root import twin as _twin
-from anabranch.storeroot import AlreadyExists as AlreadyExists
-from anabranch.storeroot import NotFound as NotFound
-from anabranch.storeroot import PutOutcomeUnknown as PutOutcomeUnknown
-from anabranch.storeroot import StoreError as StoreError
-from anabranch.storeroot import StoreFull as StoreFull
-from anabranch.storeroot import StorePermissionDenied as StorePermissionDenied
-from anabranch.storeroot import UnknownStore as UnknownStore
 
 # -- what lies in the table's folder -----------------------------------------------------------------------------------
-
-
-class TableError(AnabranchError):
-    """What lies in the table's folder cannot be used."""
-
-    condition = "DELTA_TABLE_INVALID"
-    sql_state = "KD000"
-    template = "The table at {table} cannot be used: {reason}"
 
 
 class NotATable(TableError):
@@ -154,14 +165,6 @@ class UnsupportedFeature(TableError):
 
 
 # -- what the caller asked for -----------------------------------------------------------------------------------------
-
-
-class InputError(AnabranchError, _InputBase):
-    """The command cannot be run as it was asked for; nothing was written."""
-
-    condition = "INVALID_INPUT"
-    sql_state = "42000"
-    template = "{reason}"
 
 
 class InvalidCondition(InputError):

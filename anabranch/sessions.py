@@ -9,9 +9,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.commands.opening import Location, file_set
 from anabranch.commands.read import Read, kept
+from anabranch.commands.travel import AsOf
 from anabranch.conditions import understood
 from anabranch.datasource import install
-from anabranch.errors import NotBuilt, UnknownColumn
+from anabranch.errors import UnknownColumn
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
 
@@ -45,19 +46,20 @@ def read(
 
     Args:
         spark: any session.
-        path_or_name: path or URL of the table.
+        path_or_name: path or URL of the table; ``@v3`` or ``@20240131000000000`` behind it names a version too.
         where: SQL text or a Column; text skips more.
         columns: the columns to keep, in this order.
         version: an older version.
-        timestamp: refused in this version.
+        timestamp: text, a date or a datetime: the version that was the newest then. What says no time zone is of the
+            session's.
 
     Raises:
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
+        TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
+        InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
     """
-    if timestamp is not None:
-        raise NotBuilt(what="reading as of a timestamp", instead="Find the version in the history, and read that.")
     engine = SparkEngine(spark)
-    snapshot = Read(path_or_name, version).snapshot()
+    snapshot = Read(*AsOf(path_or_name, version, timestamp, engine.zone()).pinned()).snapshot()
     condition = None if where is None else understood(where, snapshot, engine)
     files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
     for name in columns or ():

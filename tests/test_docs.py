@@ -319,7 +319,7 @@ def meaning(error: type[errors.AnabranchError]) -> str:
 
 def test_the_page_of_errors_names_every_class_as_it_is() -> None:
     stated = rows_of_table(DOCS / "errors.md", "class")
-    assert [cells[:5] for cells in stated] == as_rows(every_error())
+    assert sorted(cells[:5] for cells in stated) == sorted(as_rows(every_error()))
     assert not [cells[0] for cells in stated if len(cells[5]) < 10], "each needs what to do"
 
 

@@ -70,9 +70,9 @@ def history(
         NotATable: there is no table.
     """
     log = open_log(table, storage_options)
-    log.snapshot()
+    metadata = log.snapshot().metadata
     rows = []
-    for entry in log_history(log, limit):
+    for entry in log_history(log, limit, metadata):
         row = {name: entry.info.get(name) for name in HISTORY.names}
         row |= {
             "version": entry.version,

@@ -8,8 +8,10 @@ from typing import Any
 
 from anabranch.log.commits import parse_head
 from anabranch.log.log import Log
-from anabranch.log.names import commit_version, first_name
 from anabranch.log.snapshot import read_commit
+from anabranch.log.timeline import timeline
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.in_commit import IN_COMMIT
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,17 @@ class HistoryEntry:
     info: Mapping[str, Any]
 
 
-def history(log: Log, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """The newest versions first, at most ``limit`` of them; those whose commit files were cleaned up are gone."""
-    listing = log.store.list_from(first_name(0))
-    commits = [entry for entry in listing if commit_version(entry.name) is not None]
-    for entry in list(reversed(commits))[:limit]:
-        raw = read_commit(log.store, entry)
+def history(log: Log, limit: int | None = None, metadata: Metadata | None = None) -> Iterator[HistoryEntry]:
+    """The newest versions first, at most ``limit`` of them; those whose commit files were cleaned up are gone.
+
+    A version can be read by the timestamp that it has here.
+
+    Args:
+        metadata: the newest, which says whether commits say when they were made.
+    """
+    line = timeline(log.store, metadata)
+    for place in list(range(len(line)))[::-1][:limit]:
+        raw = read_commit(log.store, line.entries[place])
         info = parse_head(log.table, raw).info
-        yield HistoryEntry(raw.version, int(info.get("inCommitTimestamp") or raw.timestamp), info)
+        stated = info.get(IN_COMMIT) if place >= line.unstated else None
+        yield HistoryEntry(raw.version, int(line.written[place] if stated is None else stated), info)

@@ -117,6 +117,10 @@ class SparkEngine:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
 
+    def zone(self) -> str:
+        """The time zone of whatever names none."""
+        return self.settings()["spark.sql.session.timeZone"]
+
     def to_df(
         self, files: FileSet, condition: Condition | None = None, columns: Sequence[str] | None = None
     ) -> DataFrame:

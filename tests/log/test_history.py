@@ -10,6 +10,7 @@ from anabranch import errors
 from anabranch.log.history import history
 from anabranch.log.log import Log
 from anabranch.log.names import commit_name
+from anabranch.protocol.actions import Metadata
 from anabranch.storage import open_store
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 
@@ -35,10 +36,12 @@ def test_a_limit_keeps_the_newest(log: Log, limit: int | None, versions: list[in
     assert [entry.version for entry in history(log, limit)] == versions
 
 
-def test_the_commits_own_timestamp_counts_more_than_the_files(log: Log, tmp_path: Path) -> None:
-    entries = {entry.version: entry.timestamp for entry in history(log)}
-    assert entries[1] == 1234
-    assert entries[2] == (tmp_path / commit_name(2)).stat().st_mtime_ns // 1_000_000
+def test_the_commits_own_timestamp_counts_where_the_table_promises_one(log: Log, tmp_path: Path) -> None:
+    written = [(tmp_path / commit_name(version)).stat().st_mtime_ns // 1_000_000 for version in range(3)]
+    grown = max(written[0] + 1, written[1]), max(written[0] + 2, written[1] + 1, written[2])
+    assert [entry.timestamp for entry in history(log)] == [grown[1], grown[0], written[0]]
+    promised = Metadata("id", "", configuration={"delta.enableInCommitTimestamps": "true"})
+    assert [entry.timestamp for entry in history(log, metadata=promised)] == [grown[1], 1234, written[0]]
 
 
 def test_commits_that_were_cleaned_up_are_gone(log: Log, tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
-"""The errors of stores: how names and bytes say no.
+"""The families of errors: those of a store, those of what lies in a table's folder, those of what a caller asked for.
 
-They are drawn in the tree of `anabranch.errors`, and imported from there; they stand here so that neither file grows
-too long.
+Knows no table and no command. Their members stand in `anabranch.errors`, and are imported from there, these too.
 """
 
 from __future__ import annotations
 
-from anabranch.root import AnabranchError
+from anabranch.root import AnabranchError, InputBase
 
 
 class StoreError(AnabranchError):
@@ -60,3 +59,19 @@ class UnknownStore(StoreError):
     condition = "STORE_UNKNOWN"
     sql_state = "42000"
     template = "{location} names no store that Anabranch knows: {reason}"
+
+
+class TableError(AnabranchError):
+    """What lies in the table's folder cannot be used."""
+
+    condition = "DELTA_TABLE_INVALID"
+    sql_state = "KD000"
+    template = "The table at {table} cannot be used: {reason}"
+
+
+class InputError(AnabranchError, InputBase):
+    """The command cannot be run as it was asked for; nothing was written."""
+
+    condition = "INVALID_INPUT"
+    sql_state = "42000"
+    template = "{reason}"

@@ -1,0 +1,173 @@
+"""Timeline: when each version was committed, and which version was the newest at a moment.
+
+Knows the commit files of one table, by one listing, and reads few of them: a binary search over those that say it
+themselves, none of the others. Source: PROTOCOL.md, section "In-Commit Timestamps", and delta-spark's rule for
+modification times: those that do not grow are taken for one millisecond more than the one before. Guarantee: of two
+versions the later has the greater timestamp; a moment that no version stands for is refused, never rounded.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anabranch.errors import CorruptLog, TimestampAfterLatestCommit, TimestampBeforeEarliestCommit
+from anabranch.log.commits import parse_head
+from anabranch.log.lazy import lazy
+from anabranch.log.log import Log
+from anabranch.log.names import commit_name, commit_version, first_name
+from anabranch.log.segment import earliest_version
+from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.in_commit import IN_COMMIT, Boundary, boundary
+from anabranch.storage.contract import Entry, Store
+
+_HEAD_BYTES = 16 * 1024
+_LATE_IN_LISTINGS = 100
+"""So many of the newest versions are looked for by name where a listing does not show them."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Commit files in the order of their versions, and where in-commit timestamps begin (None: nowhere)."""
+
+    store: Store
+    versions: Sequence[int]
+    entries: Sequence[Entry]
+    since: Boundary | None
+
+    def __len__(self) -> int:
+        return len(self.versions)
+
+    def starting_at(self, version: int) -> Timeline:
+        """The same from a version on."""
+        first = bisect.bisect_left(self.versions, version)
+        return Timeline(self.store, self.versions[first:], self.entries[first:], self.since)
+
+    @property
+    def unstated(self) -> int:
+        """How many of the versions, all of them older than the others, do not say when they were committed."""
+        return len(self) if self.since is None else bisect.bisect_left(self.versions, self.since.version)
+
+    @lazy
+    def written(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """When the commit files were written by the store's clock, made to grow from one to the next."""
+        steps = np.arange(len(self), dtype=np.int64)
+        modified = np.fromiter((entry.modified_ms for entry in self.entries), np.int64, len(self))
+        return np.maximum.accumulate(modified - steps) + steps if len(self) else modified
+
+    def timestamp(self, place: int) -> int:
+        """When the version at this place was committed, in milliseconds.
+
+        Raises:
+            CorruptLog: it has to say so, and does not.
+        """
+        name = self.entries[place].name
+        if place < self.unstated or commit_version(name) is None:
+            return int(self.written[place])
+        stated = _stated(self.store, self.entries[place])
+        if stated is None:
+            reason = "its commitInfo has no inCommitTimestamp, which the table's properties promise."
+            raise CorruptLog(table=self.store.url, file=name, reason=reason)
+        return stated
+
+    def at(self, moment_ms: int) -> int:
+        """The place of the newest version that was committed at this moment or before; -1 where there is none."""
+        older = self.unstated
+        began = self.since.timestamp if self.since is not None else None
+        if older and (older == len(self) or (began is not None and moment_ms < began)):
+            return int(np.searchsorted(self.written[:older], moment_ms, side="right")) - 1
+        later = bisect.bisect_right(range(older, len(self)), moment_ms, key=self.timestamp)
+        return -1 if later == 0 and older == 0 else older + later - 1
+
+
+def timeline(store: Store, metadata: Metadata | None) -> Timeline:
+    """The timeline of the commits that are in the store.
+
+    Args:
+        metadata: the newest, which says whether commits say when they were made; None: they do not.
+    """
+    found = {v: entry for entry in store.list_from(first_name(0)) if (v := commit_version(entry.name)) is not None}
+    last = max(found, default=-1)
+    for version in range(max(min(found, default=0), last - _LATE_IN_LISTINGS), last):
+        if version not in found and (missed := store.head(commit_name(version))) is not None:
+            found[version] = missed  # a folder's listing is no snapshot
+    versions = sorted(found)
+    since = None if metadata is None else boundary(metadata)
+    return Timeline(store, versions, [found[version] for version in versions], since)
+
+
+def version_at(log: Log, moment_ms: int) -> int:
+    """The version that was the newest of a table at a moment.
+
+    Raises:
+        NotATable: there is no table.
+        TimestampBeforeEarliestCommit: the moment lies before the oldest version that can still be read.
+        TimestampAfterLatestCommit: it lies behind the newest version: what is committed meanwhile could belong to it.
+        CorruptLog: a commit does not say when it was made, where the table promises it.
+    """
+    snapshot = log.snapshot()
+    line = _readable(snapshot)
+    place = line.at(moment_ms)
+    if place < 0:
+        raise TimestampBeforeEarliestCommit(**_facts(line, snapshot, moment_ms))
+    if line.versions[place] == snapshot.version and line.timestamp(place) < moment_ms:
+        raise TimestampAfterLatestCommit(**_facts(line, snapshot, moment_ms))
+    return line.versions[place]
+
+
+def _readable(snapshot: Snapshot) -> Timeline:
+    """The timeline up to a snapshot, of the versions that can be rebuilt."""
+    line = timeline(snapshot.store, snapshot.metadata).starting_at(earliest_version(snapshot.store))
+    end = bisect.bisect_right(line.versions, snapshot.version)
+    versions, entries = list(line.versions[:end]), list(line.entries[:end])
+    if snapshot.version not in versions:  # its commit file was cleaned up: the checkpoint stands for it
+        versions, entries = [*versions, snapshot.version], [*entries, snapshot.segment.newest]
+    return Timeline(line.store, versions, entries, line.since)
+
+
+def _facts(line: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, object]:
+    first, last = line.timestamp(0), line.timestamp(len(line) - 1)
+    return {
+        "table": snapshot.table,
+        "timestamp": in_words(moment_ms),
+        "timestamp_ms": moment_ms,
+        "earliest": in_words(first),
+        "earliest_ms": first,
+        "earliest_version": line.versions[0],
+        "latest": in_words(last),
+        "latest_ms": last,
+        "latest_version": snapshot.version,
+    }
+
+
+def in_words(milliseconds: int) -> str:
+    """A moment as people read it; in UTC, whatever the session's zone, so that messages can be compared."""
+    try:
+        moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return f"{milliseconds} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+
+
+def _stated(store: Store, entry: Entry) -> int | None:
+    """What a commit says of its own time, by reading its first line; all of it only where that is no ``commitInfo``."""
+    line, ended, _ = store.read_range(entry.name, 0, min(_HEAD_BYTES, max(entry.size, 1))).partition(b"\n")
+    info = _commit_info(line) if ended or entry.size <= _HEAD_BYTES else None
+    info = parse_head(store.url, read_commit(store, entry)).info if info is None else info
+    stated = info.get(IN_COMMIT)
+    return None if stated is None else int(stated)
+
+
+def _commit_info(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(line)["commitInfo"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get(IN_COMMIT), int | None) else None
