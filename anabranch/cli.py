@@ -37,7 +37,9 @@ def demo(keep: Annotated[Path | None, typer.Option(help="Keep the tables in this
 
 @app.command()
 def history(
-    table: Path_, limit: Annotated[int | None, typer.Option(help="At most so many.")] = None, as_json: Json = False
+    table: Path_,
+    limit: Annotated[int | None, typer.Option(help="At most so many.", min=0)] = None,
+    as_json: Json = False,
 ) -> None:
     """Who did what: the commits, newest first."""
     rows = describe_history(table, limit)

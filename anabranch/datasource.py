@@ -8,6 +8,7 @@ stays theirs and ours is ``anabranch``.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -16,7 +16,7 @@ from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
-from anabranch.commands.describe import DETAIL, HISTORY, as_table, detail, history
+from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
@@ -192,8 +192,12 @@ class DeltaTable:
         return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The newest commits first, with Delta's columns."""
-        return self._engine.rows(as_table(history(self._path, limit), HISTORY))
+        """The newest commits first, at most ``limit``, with the columns and types of delta-spark.
+
+        Raises:
+            InvalidOption: the limit is no whole number from 0.
+        """
+        return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
 
     def detail(self) -> DataFrame:
         """One row about the table, with Delta's columns."""

@@ -123,6 +123,27 @@ def test_update_and_delete_with_text_and_columns(sql: SparkSession, path: str) -
     assert [row["operation"] for row in history] == ["DELETE", "DELETE", "UPDATE", "UPDATE", "CREATE TABLE AS SELECT"]
     assert history[0]["operationMetrics"]["numDeletedRows"] == "1"
     assert history[2]["operationMetrics"]["numUpdatedRows"] == "1"
+    assert table.history(2).select("version").collect() == [Row(version=4), Row(version=3)]
+
+
+def test_history_and_detail_have_the_columns_and_types_of_delta_spark(sql: SparkSession, path: str) -> None:
+    table = make(sql, path)
+    job = "struct<jobId:string,jobName:string,jobRunId:string,runId:string,jobOwnerId:string,triggerType:string>"
+    texts, names = "map<string,string>", "array<string>"
+    assert [(field.name, field.dataType.simpleString()) for field in table.history().schema] == [
+        *[("version", "bigint"), ("timestamp", "timestamp"), ("userId", "string"), ("userName", "string")],
+        *[("operation", "string"), ("operationParameters", texts), ("job", job)],
+        *[("notebook", "struct<notebookId:string>"), ("clusterId", "string"), ("readVersion", "bigint")],
+        *[("isolationLevel", "string"), ("isBlindAppend", "boolean"), ("operationMetrics", texts)],
+        *[("userMetadata", "string"), ("engineInfo", "string")],
+    ]
+    assert [(field.name, field.dataType.simpleString()) for field in table.detail().schema] == [
+        *[("format", "string"), ("id", "string"), ("name", "string"), ("description", "string")],
+        *[("location", "string"), ("createdAt", "timestamp"), ("lastModified", "timestamp")],
+        *[("partitionColumns", names), ("clusteringColumns", names), ("numFiles", "bigint")],
+        *[("sizeInBytes", "bigint"), ("properties", texts), ("minReaderVersion", "int")],
+        *[("minWriterVersion", "int"), ("tableFeatures", names)],
+    ]
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anabranch import errors
 from anabranch.commands.describe import DETAIL, HISTORY, as_table, detail, history
+from anabranch.protocol.schema import Field, Struct
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 from tests.support.worlds import World
 
@@ -49,8 +52,38 @@ def test_parameters_and_metrics_of_others_become_texts(tmp_path: Path) -> None:
     assert oldest["operationParameters"]["n"] == "5"
     assert oldest["operationMetrics"] == {"numFiles": "3"}
     assert middle["operation"] is None
-    assert newest["operationParameters"] == {}
+    assert newest["operationParameters"] is None
+    assert oldest["operationParameters"]["columns"] == '["a"]'
     assert as_table([newest, middle, oldest], HISTORY).schema == HISTORY
+
+
+def test_what_others_say_in_another_form_is_left_out(tmp_path: Path) -> None:
+    odd = {"readVersion": "seven", "isBlindAppend": "yes", "operationMetrics": [1], "notebook": 5, "clusterId": 3}
+    put_commit(tmp_path, 0, info(**odd, job={"jobId": 12, "more": 1}, userName=None), PROTOCOL, metadata())
+    (row,) = history(tmp_path)
+    absent = ("readVersion", "isBlindAppend", "operationMetrics", "notebook", "userName")
+    assert [row[name] for name in absent] == [None] * 5
+    assert (row["clusterId"], row["job"]["jobId"], row["job"]["runId"]) == ("3", "12", None)
+    assert as_table([row], HISTORY).num_rows == 1
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "2", True])
+def test_a_limit_is_a_whole_number_from_0(world: World, limit: Any) -> None:
+    assert history(world.path, 0) == []
+    with pytest.raises(errors.InvalidOption):
+        history(world.path, limit)
+
+
+def test_detail_names_the_clustering_columns(tmp_path: Path) -> None:
+    schema = Struct((Field("id", "long"), Field("s", Struct((Field("a", "long"),)))))
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
+    domain = {"domain": "delta.clustering", "removed": False}
+    said = {**domain, "configuration": json.dumps({"clusteringColumns": [["id"], ["s", "a"]]})}
+    put_commit(tmp_path, 0, info(), {"protocol": protocol}, metadata(schema), {"domainMetadata": said})
+    assert detail(tmp_path)["clusteringColumns"] == ["id", "s.a"]
+    put_commit(tmp_path, 1, info(), {"domainMetadata": {**domain, "configuration": "[]"}})
+    with pytest.raises(CorruptLog, match="clustered"):
+        detail(tmp_path)
 
 
 def test_detail_says_what_the_table_is(world: World) -> None:
