@@ -38,6 +38,7 @@ from anabranch.protocol.features import (
     with_features,
 )
 from anabranch.protocol.filesets import count_of
+from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import validate
 from anabranch.protocol.schema import Field, Struct, arrow_type, schema_json
@@ -102,6 +103,7 @@ class SetProperties:
         rest = {key: value for key, value in self.properties.items() if not key.startswith(_FEATURE)}
         _refuse_constraints(rest)
         validate(rest)
+        check_stats_columns(base.schema, base.partition_columns, rest)
         metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
         protocol = _with_support(base, features)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)

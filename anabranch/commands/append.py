@@ -27,6 +27,7 @@ from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
 from anabranch.protocol.partitions import hive_segment, write_value
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.rules import Rules, rules_of
 from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
 from anabranch.transaction.commit import Committed
@@ -298,7 +299,22 @@ def _partition_text(column: pa.ChunkedArray, target: Field) -> pa.Array:
     return words.take(distinct.indices)
 
 
-def _nan_free(rows: pa.Table) -> frozenset[str]:
-    """The floating-point columns that hold no NaN: only those get bounds."""
-    floats = [f.name for f in rows.schema if pa.types.is_floating(f.type)]
-    return frozenset(name for name in floats if not pc.any(pc.is_nan(rows.column(name))).as_py())
+def _nan_free(rows: pa.Table) -> frozenset[Name]:
+    """The floating-point columns, and members of structs, that hold no NaN: only those get bounds."""
+    return frozenset(
+        path[0] if len(path) == 1 else path
+        for path in _floats(rows.schema)
+        if not pc.any(pc.is_nan(_at(rows.column(path[0]), path[1:]))).as_py()
+    )
+
+
+def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for each in fields:
+        if pa.types.is_struct(each.type):
+            yield from _floats(each.type, (*around, each.name))
+        elif pa.types.is_floating(each.type):
+            yield (*around, each.name)
+
+
+def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.struct_field(column, list(path)) if path else column

@@ -26,6 +26,7 @@ from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
+from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
@@ -259,6 +260,7 @@ def new_metadata(new: NewTable, chance: Chance) -> Metadata:
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
     check_columns(schema, columns)
+    check_stats_columns(schema, columns, new.properties)
     vectors = {"delta.enableDeletionVectors": "true", **new.properties}
     return Metadata(
         id=str(chance.new_id()),

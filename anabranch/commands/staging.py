@@ -24,6 +24,7 @@ from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.footers import footer_stats
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.protocol.paths import encode
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Field
 from anabranch.storage.contract import Entry, Store
@@ -160,7 +161,7 @@ def describe_file(
     modified_ms: int,
     size: int,
     footer: pq.FileMetaData,
-    nan_free: frozenset[str] = frozenset(),
+    nan_free: frozenset[Name] = frozenset(),
 ) -> dict[str, Any]:
     """The row of a `FILES` table for one new Parquet file.
 
@@ -177,7 +178,7 @@ def describe_file(
     }
 
 
-def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[str] = frozenset()) -> str:
+def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[Name] = frozenset()) -> str:
     """The statistics of a new file, for the columns that the table's properties ask for."""
     chosen = Properties(metadata.configuration).indexed_columns()
     return footer_stats(footer, metadata.schema, chosen, metadata.partition_columns, nan_free=nan_free)

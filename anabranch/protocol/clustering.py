@@ -15,7 +15,7 @@ from typing import TypeAlias
 from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.protocol.actions import DomainMetadata, Metadata
 from anabranch.protocol.evolution import sql_name
-from anabranch.protocol.footers import indexed_paths
+from anabranch.protocol.leaves import column_list, indexed
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import DataType, Field, Struct
 
@@ -87,17 +87,13 @@ def paths_of(names: Sequence[str]) -> tuple[Path, ...]:
 def _parts(name: str) -> Path:
     if not isinstance(name, str):
         raise InvalidOption(option="clusterBy", value=name, reason="it takes names of columns.")
-    parts, quoted = [""], False
-    for letter in name.strip():
-        if letter == "`":
-            quoted = not quoted
-        elif letter == "." and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    if quoted or not all(parts):
-        raise InvalidOption(option="clusterBy", value=name, reason="it is not the name of a column.")
-    return tuple(parts)
+    try:
+        (path,) = column_list(name)
+    except ValueError as error:
+        raise InvalidOption(
+            option="clusterBy", value=name, reason=f"it is not the name of one column: {error}."
+        ) from None
+    return path
 
 
 def respelled(columns: Sequence[Path], schema: Struct) -> tuple[Path, ...]:
@@ -132,8 +128,8 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     if not columns:
         return
     shown = [".".join(map(sql_name, column)) for column in columns]
-    indexed = Properties(metadata.configuration).indexed_columns()
-    paths = indexed_paths(metadata.schema, indexed, metadata.partition_columns)
+    chosen = Properties(metadata.configuration).indexed_columns()
+    paths = {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
     reasons = [
         (bool(metadata.partition_columns), "a table is partitioned or clustered, not both."),
         (len(columns) > _MOST, f"it takes at most {_MOST} columns."),

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite, isnan
@@ -19,7 +18,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal_of
+from anabranch.protocol.leaves import indexed
+from anabranch.protocol.predicates import Name
+from anabranch.protocol.schema import INTEGERS, DataType, Struct, decimal_of
 from anabranch.protocol.stats import stats_json
 
 INDEXED_LEAVES = 32
@@ -33,57 +34,41 @@ _ASCII_TOP = "\x7f"
 _EPOCH = datetime(1970, 1, 1)
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """A column that is not a struct, with the structs around it."""
-
-    path: tuple[Field, ...]
-
-    @property
-    def type(self) -> DataType:
-        return self.path[-1].type
-
-    @property
-    def name(self) -> str:
-        return ".".join(each.name for each in self.path)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(each.physical_name for each in self.path)
-
-
 def footer_stats(
     metadata: pq.FileMetaData,
     schema: Struct,
-    indexed_columns: Collection[str] | int | None = None,
+    indexed_columns: Collection[Name] | int | None = None,
     partition_columns: Collection[str] = (),
     *,
-    nan_free: Collection[str] = (),
+    nan_free: Collection[Name] = (),
 ) -> str:
     """The statistics JSON of a data file, from its footer alone (PROTOCOL.md "Per-file Statistics").
 
     Args:
         metadata: the footer.
         schema: the table's schema; keys are physical names where columns are mapped.
-        indexed_columns: names of columns, of members as ``a.b``, or of structs for all that they hold; or a number of
-            leaf columns, counted as Delta does in the schema's order without partition columns (-1: all); None: 32.
+        indexed_columns: names of columns, paths of members, or structs for all that they hold; or a number of leaf
+            columns, counted as Delta does in the schema's order without partition columns (-1: all); None: 32.
         partition_columns: they get no statistics.
-        nan_free: floating columns, by name, that are known to hold no NaN. Others get bounds only where the footer
-            itself shows it, since most writers leave NaN out of minimum and maximum, while Spark holds it for the
-            greatest number.
+        nan_free: floating columns, by name or path, that are known to hold no NaN. Others get bounds only where the
+            footer itself shows it, since most writers leave NaN out of minimum and maximum, while Spark holds it for
+            the greatest number.
 
     Returns:
-        ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``; bounds that would not be true are left out. Strings
+        ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``; what would not be true is left out. Strings
         are cut to 32 characters and timestamps to milliseconds, minimum downwards and maximum upwards.
     """
-    chosen = _indexed(schema, indexed_columns, partition_columns)
+    chosen = indexed(schema, INDEXED_LEAVES if indexed_columns is None else indexed_columns, partition_columns)
     columns = _flat_columns(metadata)
     trusted = _writes_nan_as_maximum(metadata.created_by)
     body: dict[str, Any] = {"numRecords": metadata.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
     for leaf in chosen:
         column = columns.get(".".join(leaf.keys))
-        if column is not None:
-            found = _leaf_stats(metadata, column, leaf.type, floats=trusted or leaf.name in nan_free)
+        if not isinstance(leaf.type, str):
+            _put(body["nullCount"], leaf.keys, _holder_nulls(metadata, leaf.keys))
+        elif column is not None:
+            name = leaf.names[0] if len(leaf.path) == 1 else leaf.names
+            found = _leaf_stats(metadata, column, leaf.type, floats=trusted or name in nan_free)
             for part, value in zip(("minValues", "maxValues", "nullCount"), found, strict=True):
                 _put(body[part], leaf.keys, value)
     return stats_json(body)
@@ -97,41 +82,25 @@ def _put(nested: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     nested[keys[-1]] = value
 
 
-def _indexed(schema: Struct, wanted: Collection[str] | int | None, partition_columns: Collection[str]) -> list[_Leaf]:
-    leaves = [leaf for leaf in _leaves(schema.fields) if leaf.path[0].name not in partition_columns]
-    if wanted is None or isinstance(wanted, int):
-        count = INDEXED_LEAVES if wanted is None else wanted
-        return leaves if count < 0 else leaves[:count]
-    names = {name.lower() for name in wanted}
-    return [leaf for leaf in leaves if not names.isdisjoint(_names_over(leaf))]
-
-
-def indexed_paths(
-    schema: Struct, wanted: Collection[str] | int | None, partition_columns: Collection[str]
-) -> frozenset[tuple[str, ...]]:
-    """The leaf columns that get statistics, as paths of their names; the arguments are those of `footer_stats`."""
-    return frozenset(tuple(each.name for each in leaf.path) for leaf in _indexed(schema, wanted, partition_columns))
-
-
-def _names_over(leaf: _Leaf) -> list[str]:
-    """The leaf's name and those of the structs around it."""
-    parts = leaf.name.lower().split(".")
-    return [".".join(parts[: i + 1]) for i in range(len(parts))]
-
-
-def _leaves(fields: Sequence[Field], around: tuple[Field, ...] = ()) -> Iterator[_Leaf]:
-    for each in fields:
-        if isinstance(each.type, Struct):
-            yield from _leaves(each.type.fields, (*around, each))
-        else:
-            yield _Leaf((*around, each))
-
-
 def _flat_columns(metadata: pq.FileMetaData) -> dict[str, int]:
     """Positions of the columns that are in no list or map, by dotted path; none for a path that two columns share."""
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     uses = Counter(each.path for each in columns)
     return {each.path: i for i, each in enumerate(columns) if each.max_repetition_level == 0 and uses[each.path] == 1}
+
+
+def _holder_nulls(metadata: pq.FileMetaData, keys: Sequence[str]) -> int | None:
+    """0 where no list or map at this path is NULL for certain, else None.
+
+    A footer counts the values inside, and a NULL for each list that is NULL or empty; where one of the columns inside
+    counts no NULL at all, every row has a list with something in it.
+    """
+    inside = ".".join(keys) + "."
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    columns = [i for i, path in enumerate(paths) if path.startswith(inside) and paths.count(path) == 1]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    counts = [[_null_count(group.column(i).statistics) for group in groups] for i in columns]
+    return 0 if any(all(count == 0 for count in each) for each in counts) else None
 
 
 def _writes_nan_as_maximum(created_by: str | None) -> bool:

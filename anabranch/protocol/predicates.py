@@ -4,8 +4,8 @@ Knows SQL's three truth values and Spark's order of values. Knows nothing of SQL
 Guarantee: `holds` is the meaning of a predicate; `normal_form` keeps that meaning for every row, `truth_form` keeps
 the rows for which it is TRUE.
 
-A column is a top-level column, already in the schema's spelling. What is not known is `Unknown`, never a guess: a
-predicate is at most as exact as its condition.
+A column is already in the schema's spelling: a top-level one by its name, a member of a struct by its path. What is not
+known is `Unknown`, never a guess: a predicate is at most as exact as its condition.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ Value: TypeAlias = int | Decimal | float | str | bool | date | datetime | None
 """A literal: an aware datetime is a ``timestamp``, a naive one a ``timestamp_ntz``, a float a ``double``, None NULL."""
 
 Operator = Literal["=", "<=>", "<", "<=", ">", ">=", "!="]
+
+Name: TypeAlias = str | tuple[str, ...]
+"""A top-level column by its name, which may hold dots, or a member of structs by the names that lead to it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Unknown:
 class Compare:
     """``column op value``; NULL when either side is NULL, except for ``<=>``."""
 
-    column: str
+    column: Name
     op: Operator
     value: Value
 
@@ -49,7 +52,7 @@ class Compare:
 class In:
     """``column IN (values)``; FALSE for every row, NULL included, when there are none."""
 
-    column: str
+    column: Name
     values: tuple[Value, ...]
 
 
@@ -57,14 +60,14 @@ class In:
 class IsNull:
     """``column IS NULL``."""
 
-    column: str
+    column: Name
 
 
 @dataclass(frozen=True)
 class StartsWith:
     """``column LIKE 'prefix%'`` for a prefix without wildcards."""
 
-    column: str
+    column: Name
     prefix: str
 
 
@@ -110,13 +113,28 @@ class Condition:
     asks: bool = False
 
 
-def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The columns that the known part of a predicate names."""
+def names_of(predicate: Predicate) -> frozenset[Name]:
+    """The columns and members of columns that the known part of a predicate names."""
     if isinstance(predicate, Not):
-        return columns_of(predicate.p)
+        return names_of(predicate.p)
     if isinstance(predicate, And | Or):
-        return frozenset().union(*map(columns_of, predicate.ps))
+        return frozenset().union(*map(names_of, predicate.ps))
     return frozenset() if isinstance(predicate, Always | Unknown) else frozenset({predicate.column})
+
+
+def columns_of(predicate: Predicate) -> frozenset[str]:
+    """The top-level columns that the known part of a predicate names."""
+    return frozenset(name if isinstance(name, str) else name[0] for name in names_of(predicate))
+
+
+def value_at(row: Mapping[str, Any], name: Name) -> Any:
+    """The value of a column, or of a member of one, in a row; None inside a struct that is NULL."""
+    if isinstance(name, str):
+        return row[name]
+    value: Any = row
+    for step in name:
+        value = None if value is None else value[step]
+    return value
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -215,13 +233,14 @@ def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
         case Or(parts):
             return _any(holds(part, row) for part in parts)
         case IsNull(column):
-            return row[column] is None
+            return value_at(row, column) is None
         case StartsWith(column, prefix):
-            return None if row[column] is None else row[column].startswith(prefix)
+            text = value_at(row, column)
+            return None if text is None else text.startswith(prefix)
         case In(column, values):
-            return _any(compared(row[column], "=", value) for value in values)
+            return _any(compared(value_at(row, column), "=", value) for value in values)
         case Compare(column, op, value):
-            return compared(row[column], op, value)
+            return compared(value_at(row, column), op, value)
     raise ValueError("Unknown has no truth value")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.in_commit import ENABLED, KEPT_BY_WRITERS
+from anabranch.protocol.leaves import STATS_COLUMNS, column_list
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
@@ -100,7 +101,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.logRetentionDuration": (interval_ms, "interval 30 days"),
     "delta.deletedFileRetentionDuration": (interval_ms, "interval 1 week"),
     "delta.dataSkippingNumIndexedCols": (_count, "32"),
-    "delta.dataSkippingStatsColumns": (str, ""),
+    STATS_COLUMNS: (column_list, ""),
     ENABLED: (_boolean, "false"),
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
@@ -193,11 +194,10 @@ class Properties:
         """How long a checkpoint keeps tombstones, in milliseconds."""
         return int(self["delta.deletedFileRetentionDuration"])
 
-    def indexed_columns(self) -> tuple[str, ...] | int:
-        """The columns that get statistics: names, or how many of the first leaf columns (-1: all)."""
-        names = str(self["delta.dataSkippingStatsColumns"]).strip()
-        if names:
-            return tuple(name.strip().strip("`") for name in names.split(","))
+    def indexed_columns(self) -> tuple[tuple[str, ...], ...] | int:
+        """The columns that get statistics: paths, or how many of the first leaf columns (-1: all)."""
+        if STATS_COLUMNS in self.configuration:  # as in delta-spark, the empty list means none
+            return tuple(self[STATS_COLUMNS])
         return int(self["delta.dataSkippingNumIndexedCols"])
 
 

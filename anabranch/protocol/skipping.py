@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.protocol.leaves import leaf_at
 from anabranch.protocol.literals import domain, limit, members
 from anabranch.protocol.partitions import map_column, typed_values, zoned
 from anabranch.protocol.predicates import (
@@ -29,13 +30,14 @@ from anabranch.protocol.predicates import (
     Compare,
     In,
     IsNull,
+    Name,
     Not,
     Or,
     Predicate,
     StartsWith,
     Unknown,
     Value,
-    columns_of,
+    names_of,
     negated,
     truth_form,
 )
@@ -100,7 +102,7 @@ class FileFacts:
 
     def __init__(self, files: pa.Table, schema: Struct, partition_columns: Collection[str]) -> None:
         self.files, self.schema, self.partition_columns = files, schema, frozenset(partition_columns)
-        self._known: dict[str, ColumnFacts | None] = {}
+        self._known: dict[Name, ColumnFacts | None] = {}
 
     def could_match(self, predicate: Predicate) -> pa.BooleanArray:
         """As the function of this name."""
@@ -116,27 +118,27 @@ class FileFacts:
         """As the function of this name."""
         return self._evaluated(_must, truth_form(predicate))
 
-    def column(self, name: str) -> ColumnFacts | None:
-        """The facts of one top-level column; None for a nested one or one that the schema does not have."""
+    def column(self, name: Name) -> ColumnFacts | None:
+        """The facts of one column or member; None for a struct, and for what the schema does not have."""
         self._read([name])
         return self._known[name]
 
     def _evaluated(self, rule: _Rule, wanted: Predicate) -> pa.BooleanArray:
-        self._read(columns_of(wanted))
+        self._read(names_of(wanted))
         return rule(wanted, self.files.num_rows, self._known.__getitem__)
 
-    def _partitions_only(self, name: str) -> ColumnFacts | None:
+    def _partitions_only(self, name: Name) -> ColumnFacts | None:
         return self.column(name) if name in self.partition_columns else None
 
     def _unread(self, wanted: Predicate) -> bool:
         """Whether statistics would have to be read that partition values may spare."""
-        columns = columns_of(wanted)
-        stated = columns - self.partition_columns - set(self._known)
-        return bool(stated) and not self.partition_columns.isdisjoint(columns)
+        names = names_of(wanted)
+        stated = names - self.partition_columns - set(self._known)
+        return bool(stated) and not self.partition_columns.isdisjoint(names)
 
-    def _read(self, names: Iterable[str]) -> None:
-        missing = sorted(set(names) - set(self._known))
-        for name in self.partition_columns.intersection(missing):
+    def _read(self, names: Iterable[Name]) -> None:
+        missing = sorted(set(names) - set(self._known), key=str)
+        for name in [each for each in missing if isinstance(each, str) and each in self.partition_columns]:
             self._known[name] = _partition_facts(self.files, self.schema.field(name))
         stated = [name for name in missing if name not in self.partition_columns]
         if stated:
@@ -167,11 +169,12 @@ def _as_bounds(values: pa.Array, texts: pa.Array, field: Field) -> tuple[pa.Arra
     return pc.if_else(exact, known, pc.subtract(known, slack)), pc.if_else(exact, known, pc.add(known, slack))
 
 
-def _stated_facts(files: pa.Table, schema: Struct, names: Collection[str]) -> dict[str, ColumnFacts | None]:
-    stats = stats_columns(files["stats"], schema, [name for name in names if schema.find(name)])
-    found: dict[str, ColumnFacts | None] = dict.fromkeys(names)
-    for name, column in stats.columns.items():
-        found[name] = _column_facts(schema.field(name), column, stats.num_records)
+def _stated_facts(files: pa.Table, schema: Struct, names: Collection[Name]) -> dict[Name, ColumnFacts | None]:
+    leaves = {name: leaf for name in names if (leaf := leaf_at(schema, name)) is not None}
+    stats = stats_columns(files["stats"], schema, list(leaves))
+    found: dict[Name, ColumnFacts | None] = dict.fromkeys(names)
+    for name, leaf in leaves.items():
+        found[name] = _column_facts(leaf.field, stats.columns[name], stats.num_records)
     return found
 
 
@@ -179,12 +182,14 @@ def _column_facts(field: Field, stated: ColumnStats, rows: pa.Array) -> ColumnFa
     """What statistics say for certain: with wide bounds, null counts other than none and all carry no information."""
     high = pa.nulls(len(rows), stated.maximum.type) if field.type in ("float", "double") else stated.maximum
     none, every = _certain(pc.equal(stated.null_count, 0)), _certain(pc.equal(stated.null_count, rows))
+    if not isinstance(field.type, str):  # some writers count the NULLs, and the empty places, inside lists and maps
+        every = _constant(False, len(rows))
     return ColumnFacts(field, stated.minimum, high, stated.maximum, none, every)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 
-_Lookup = Callable[[str], ColumnFacts | None]
+_Lookup = Callable[[Name], ColumnFacts | None]
 _Rule = Callable[[Predicate, int, _Lookup], pa.BooleanArray]
 
 
@@ -312,8 +317,8 @@ def _is_prefix(prefix: str, field: Field) -> bool:
     return field.type == "string" and bool(members(field, (prefix,)))
 
 
-def _column_of(leaf: Predicate) -> str:
-    (name,) = columns_of(leaf)
+def _column_of(leaf: Predicate) -> Name:
+    (name,) = names_of(leaf)
     return name
 
 

@@ -8,7 +8,7 @@ is true for every writer known: where one cut its maxima too short, they are rai
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from anabranch.protocol.leaves import Leaf, leaf_at
 from anabranch.protocol.literals import domain
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema import Field, Struct
 
 _TOP = "\U0010ffff"
@@ -122,24 +124,25 @@ class StatsTable:
     """The statistics of files as columns, one row per file; null where a file states nothing."""
 
     num_records: pa.Array
-    columns: Mapping[str, ColumnStats]
+    columns: Mapping[Name, ColumnStats]
 
 
-def stats_columns(stats: pa.Array | pa.ChunkedArray, schema: Struct, columns: Collection[str]) -> StatsTable:
+def stats_columns(stats: pa.Array | pa.ChunkedArray, schema: Struct, columns: Collection[Name]) -> StatsTable:
     """The statistics JSON of many files as typed columns, read in one pass of Arrow's JSON reader.
 
     Args:
         stats: one JSON text or null per file.
         schema: the table's schema; gives types, and physical names where columns are mapped.
-        columns: top-level columns in the schema's spelling; nested ones are left out of the result.
+        columns: columns, or paths of members of structs, in the schema's spelling; those that are structs, and those
+            that the schema does not have, are left out of the result.
 
     A text that cannot be read counts as null, never as an error.
     """
-    fields = [each for each in map(schema.field, columns) if isinstance(each.type, str)]
-    wanted = _wire_schema(fields)
+    leaves = {name: leaf for name in columns if (leaf := leaf_at(schema, name)) is not None}
+    wanted = _wire_schema(leaves.values())
     parts = [_parsed(part, wanted, _ROWS_AT_ONCE) for part in _slices(stats)]
     table = pa.concat_tables(parts) if parts else wanted.empty_table()
-    found = {each.name: _column_stats(table, each) for each in fields}
+    found = {name: _column_stats(table, leaf) for name, leaf in leaves.items()}
     return StatsTable(_plain(table["numRecords"]), found)
 
 
@@ -171,10 +174,18 @@ def _decoded(text: bytes | None) -> str | None:
         return None
 
 
-def _wire_schema(fields: Collection[Field]) -> pa.Schema:
-    bounds = pa.struct([(each.physical_name, _wire_type(each)) for each in fields if domain(each) is not None])
-    counts = pa.struct([(each.physical_name, pa.int64()) for each in fields])
+def _wire_schema(leaves: Collection[Leaf]) -> pa.Schema:
+    bounds = _nested((each.keys, _wire_type(each.field)) for each in leaves if domain(each.field) is not None)
+    counts = _nested((each.keys, pa.int64()) for each in leaves)
     return pa.schema([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)])
+
+
+def _nested(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.StructType:
+    """The struct that holds each of these types at its path."""
+    members: dict[str, list[tuple[Sequence[str], pa.DataType]]] = {}
+    for path, arrow in leaves:
+        members.setdefault(path[0], []).append((path[1:], arrow))
+    return pa.struct([(name, _nested(inner) if inner[0][0] else inner[0][1]) for name, inner in members.items()])
 
 
 def _wire_type(field: Field) -> pa.DataType:
@@ -246,21 +257,21 @@ def _value(value: Any, arrow: pa.DataType) -> Any:
         return None
 
 
-def _column_stats(table: pa.Table, field: Field) -> ColumnStats:
-    counts = _member(table, "nullCount", field, pa.int64())
-    arrow = domain(field)
+def _column_stats(table: pa.Table, leaf: Leaf) -> ColumnStats:
+    counts = _member(table, "nullCount", leaf, pa.int64())
+    field, arrow = leaf.field, domain(leaf.field)
     if arrow is None:
         nothing = pa.nulls(table.num_rows)
         return ColumnStats(nothing, nothing, counts)
-    low = _typed(_member(table, "minValues", field, arrow), field)
-    high = _typed(_member(table, "maxValues", field, arrow), field)
+    low = _typed(_member(table, "minValues", leaf, arrow), field)
+    high = _typed(_member(table, "maxValues", leaf, arrow), field)
     return ColumnStats(low, _widened(high, field), counts)
 
 
-def _member(table: pa.Table, name: str, field: Field, arrow: pa.DataType) -> pa.Array:
-    if _is_rounded(field) and name != "nullCount":
+def _member(table: pa.Table, name: str, leaf: Leaf, arrow: pa.DataType) -> pa.Array:
+    if _is_rounded(leaf.field) and name != "nullCount":
         return pa.nulls(table.num_rows, arrow)
-    return _plain(pc.struct_field(table[name], field.physical_name))
+    return _plain(pc.struct_field(table[name], list(leaf.keys)))
 
 
 def _is_rounded(field: Field) -> bool:

@@ -22,11 +22,10 @@ from anabranch.sql.tokens import (
     fixed,
     has_window,
     mentioned,
-    reads_one_way,
     tokens_of,
     with_fixed_clock,
 )
-from anabranch.sql.trees import columns_of, parsed, predicate_of
+from anabranch.sql.trees import columns_of, known_tree, parsed, predicate_of
 
 __all__ = [
     "Context",
@@ -61,7 +60,7 @@ def condition(text: str, context: Context, *, queries: bool = False) -> Conditio
         return Condition(text=text, predicate=Unknown(), row_local=False, expression=fixed_text, columns=None)
     called = calls(tokens)
     row_local = called <= DETERMINISTIC and not has_window(tokens) and (not called or context.is_builtin(called))
-    predicate = predicate_of(tree, context) if reads_one_way(fixed_text) else Unknown()
+    predicate = predicate_of(known_tree(fixed_text, context), context)
     columns |= mentioned(tokens, context.schema)
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed_text, columns=columns)
 

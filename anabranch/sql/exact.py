@@ -26,8 +26,7 @@ from anabranch.protocol.predicates import (
 )
 from anabranch.protocol.schema import INTEGERS, Struct, decimal_of
 from anabranch.sql.context import Context
-from anabranch.sql.tokens import reads_one_way
-from anabranch.sql.trees import literal_of, parsed, predicate_of
+from anabranch.sql.trees import known_tree, literal_of, predicate_of
 
 _MAX_DIGITS = 38
 _FLOAT_INTEGERS = 1 << 24
@@ -41,15 +40,16 @@ def exact_predicate(text: str, schema: Struct) -> Predicate | None:
         >>> exact_predicate("id > 0", Struct((Field("id", "long"),)))
         Compare(column='id', op='>', value=0)
     """
-    tree = parsed(text) if reads_one_way(text) else None
-    predicate = None if tree is None else predicate_of(tree, _context(schema))
-    return predicate if predicate is not None and _is_exact(predicate, schema) else None
+    context = _context(schema)
+    predicate = predicate_of(known_tree(text, context), context)
+    return predicate if _is_exact(predicate, schema) else None
 
 
 def exact_literal(text: str) -> tuple[Any] | None:
     """The value of a literal in a tuple of one (it may be NULL), or None where the text is none for certain."""
-    tree = parsed(text) if reads_one_way(text) else None
-    return None if tree is None else literal_of(tree, _context(Struct()))
+    context = _context(Struct())
+    tree = known_tree(text, context)
+    return None if tree is None else literal_of(tree, context)
 
 
 def _context(schema: Struct) -> Context:
@@ -59,17 +59,19 @@ def _context(schema: Struct) -> Context:
 
 def _is_exact(predicate: Predicate, schema: Struct) -> bool:
     match predicate:
-        case Always() | IsNull():
+        case Always():
             return True
         case Not(inner):
             return _is_exact(inner, schema)
         case And(parts) | Or(parts):
             return all(_is_exact(part, schema) for part in parts)
-        case StartsWith(column, _):
+        case IsNull(str()):
+            return True
+        case StartsWith(str(column), _):
             return schema.field(column).type == "string"
-        case Compare(column, _, value):
+        case Compare(str(column), _, value):
             return _meets(str(schema.field(column).type), value)
-        case In(column, values):
+        case In(str(column), values):
             kinds = {type(value) for value in values}
             return len(kinds) == 1 and all(_meets(str(schema.field(column).type), value) for value in values)
     return False

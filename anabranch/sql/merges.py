@@ -21,8 +21,8 @@ from anabranch.protocol.predicates import Condition, Predicate, Unknown
 from anabranch.sql.columns import check_assigned, column_condition, equalities, printed
 from anabranch.sql.context import Context
 from anabranch.sql.sides import Reading, Sides, name_parts
-from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, reads_one_way, tokens_of
-from anabranch.sql.trees import parsed, predicate_of
+from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, tokens_of
+from anabranch.sql.trees import known_tree, parsed, predicate_of
 
 _NO_COLUMN = exp.column("x", table="nobody")
 """Two parts, so that nothing is said of it."""
@@ -109,7 +109,8 @@ def _read_text(text: str, sides: Sides, context: Context) -> _Read:
     if tree is None:
         return _Read(given, None, Unknown())
     names_columns = all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
-    predicate = predicate_of(_of_target(tree, sides), context) if reads_one_way(given) else Unknown()
+    known = known_tree(given, context)
+    predicate = Unknown() if known is None else predicate_of(_of_target(known, sides), context)
     return _Read(given, calls(tokens) if names_columns else None, predicate)
 
 

@@ -55,6 +55,14 @@ BARE_FUNCTIONS = frozenset(
 SPECIAL_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
 """Texts that Spark takes for a moment that passes, when they become a date or a timestamp."""
 
+UNDERSTOOD = frozenset(
+    "date date_trunc isnotnull isnull like startswith timestamp to_date to_timestamp trunc year".split()  # noqa: SIM905
+)
+"""Functions that file skipping understands, as long as they are Spark's own."""
+
+_SIZED = frozenset({"decimal", "dec", "numeric"})
+"""Types that take digits in parentheses."""
+
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
 
 
@@ -131,6 +139,29 @@ def fixed(text: str, context: Context) -> str:
 def reads_one_way(text: str) -> bool:
     """Whether no session setting can make Spark read a literal of the text in another way."""
     return not ('"' in text or "\\" in text)
+
+
+def without_strangers(text: str, tokens: list[Token], context: Context) -> str:
+    """The text with every call of what is not one of Spark's own functions under a name that no parser knows.
+
+    A parser of many dialects takes more names for functions that it knows than Spark does, and forgets what was called.
+    """
+    called = [i for i, token in enumerate(tokens) if _is(tokens, i + 1, TokenType.L_PAREN) and _may_be_call(tokens, i)]
+    names = frozenset(tokens[i].text.lower() for i in called) & UNDERSTOOD
+    own = names if not names or context.is_builtin(names) else frozenset()
+    pieces, end = [], 0
+    for i in called:
+        if tokens[i].text.lower() not in own or _is(tokens, i - 1, TokenType.DOT):
+            pieces += [text[end : tokens[i].start], "`a stranger`"]
+            end = tokens[i].end + 1
+    return "".join([*pieces, text[end:]])
+
+
+def _may_be_call(tokens: list[Token], i: int) -> bool:
+    name, before = tokens[i].text.lower(), tokens[i - 1].text.lower() if i else ""
+    if name in ("cast", "try_cast") or (name in _SIZED and before in ("as", "::")):
+        return False
+    return tokens[i].token_type != TokenType.STRING and name not in OPERATORS and re.search(r"\w", name) is not None
 
 
 def with_fixed_clock(text: str, tokens: list[Token], context: Context) -> str:

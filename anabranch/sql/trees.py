@@ -16,10 +16,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
+from anabranch.protocol.assignments import spelled
+from anabranch.protocol.leaves import leaf_at
+from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.schema import INTEGERS, Struct
+from anabranch.sql import terms
 from anabranch.sql.context import Context
-from anabranch.sql.tokens import DIALECT
+from anabranch.sql.terms import Column, Term
+from anabranch.sql.tokens import DIALECT, reads_one_way, tokens_of, without_strangers
 
 
 def parsed(text: str) -> exp.Expr | None:
@@ -69,9 +73,20 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
 
-def predicate_of(tree: exp.Expr, context: Context) -> Predicate:
-    """What skipping can use of a tree; every part that it does not know is `Unknown`."""
-    if not _is_whole(tree):
+def known_tree(text: str, context: Context) -> exp.Expr | None:
+    """The tree of a condition for skipping: what is no function of Spark's own stands there as an unknown one."""
+    if not reads_one_way(text) or parsed(text) is None:
+        return None
+    return parsed(without_strangers(text, tokens_of(text, context), context))
+
+
+def predicate_of(tree: exp.Expr | None, context: Context) -> Predicate:
+    """What skipping can use of a `known_tree`; every part that it does not know is `Unknown`."""
+    if isinstance(tree, exp.Column | exp.Dot):
+        return _flag(tree, context)
+    if isinstance(tree, exp.Like) and tree.args.get("negate"):  # some versions fold NOT into it
+        return Not(predicate_of(exp.Like(this=tree.this, expression=tree.expression), context))
+    if tree is None or not _is_whole(tree):
         return Unknown()
     match tree:
         case exp.Paren():
@@ -92,6 +107,10 @@ def predicate_of(tree: exp.Expr, context: Context) -> Predicate:
             return _between(tree, context)
         case exp.Like():
             return _like(tree, context)
+        case exp.StartsWith():
+            return _starts_with(tree, context)
+        case exp.NullSafeNEQ():
+            return Not(_compare("<=>", tree.left, tree.right, context))
     operator = _OPERATORS.get(type(tree))
     if operator is None or not isinstance(tree, exp.Binary):
         return Unknown()
@@ -99,22 +118,35 @@ def predicate_of(tree: exp.Expr, context: Context) -> Predicate:
 
 
 def _compare(operator: str, left: exp.Expr, right: exp.Expr, context: Context) -> Predicate:
-    if (name := _column_name(left, context)) is not None and (value := literal_of(right, context)) is not None:
-        return _comparison(name, operator, value[0], context)
-    if (name := _column_name(right, context)) is not None and (value := literal_of(left, context)) is not None:
-        return _comparison(name, _FLIPPED[operator], value[0], context)
+    if (term := term_of(left, context)) is not None and (value := literal_of(right, context)) is not None:
+        return _comparison(term, operator, value[0], context)
+    if (term := term_of(right, context)) is not None and (value := literal_of(left, context)) is not None:
+        return _comparison(term, _FLIPPED[operator], value[0], context)
     return Unknown()
 
 
-def _comparison(name: str, operator: str, value: Any, context: Context) -> Predicate:
+def _comparison(term: Term, operator: str, value: Any, context: Context) -> Predicate:
     """A comparison; for ``<=>`` only with a literal of the column's own kind: a text that is no date becomes NULL
     without ANSI rules, and then equals the NULLs of a date column.
     """
-    column = context.schema.field(name).type
-    kinds = [kind for kind, columns in _KINDS.items() if column in columns]
+    if not isinstance(term, Column) or (value is not None and _meet_elsewhere(term.type, value)):
+        return terms.compared(term, operator, value, context.tzinfo)
+    kinds = [kind for kind, columns in _KINDS.items() if term.type in columns]
     if operator == "<=>" and value is not None and type(value) not in kinds:
         return Unknown()
-    return Compare(name, operator, value)  # type: ignore[arg-type]
+    return Compare(term.name, operator, value)  # type: ignore[arg-type]
+
+
+def _meet_elsewhere(column: str, value: Any) -> bool:
+    """Whether Spark brings a time and a literal of another kind to one type before it compares them."""
+    match column:
+        case "date":
+            return isinstance(value, dt.datetime)
+        case "timestamp":
+            return isinstance(value, str | dt.date) and getattr(value, "tzinfo", None) is None
+        case "timestamp_ntz":
+            return isinstance(value, str | dt.date)
+    return False
 
 
 _KINDS: Mapping[type, tuple[str, ...]] = {
@@ -126,16 +158,29 @@ _KINDS: Mapping[type, tuple[str, ...]] = {
 }
 
 
+def _flag(tree: exp.Expr, context: Context) -> Predicate:
+    """A boolean column by itself."""
+    term = term_of(tree, context)
+    return Compare(term.name, "=", True) if isinstance(term, Column) and term.type == "boolean" else Unknown()
+
+
 def _is_null(tree: exp.Is, context: Context) -> Predicate:
-    name = _column_name(tree.this, context)
-    return IsNull(name) if name is not None and isinstance(tree.expression, exp.Null) else Unknown()
+    term = term_of(tree.this, context)
+    if term is None and isinstance(tree.expression, exp.Null):
+        name = _path(tree.this, context)
+        leaf = None if name is None else leaf_at(context.schema, name)  # a list, or a map
+        term = None if name is None or leaf is None else Column(name, "")
+    return terms.is_null(term) if term is not None and isinstance(tree.expression, exp.Null) else Unknown()
 
 
 def _in(tree: exp.In, context: Context) -> Predicate:
-    name, values = _column_name(tree.this, context), [literal_of(value, context) for value in tree.expressions]
-    if name is None or not values or any(value is None for value in values):
+    term, values = term_of(tree.this, context), [literal_of(value, context) for value in tree.expressions]
+    if term is None or not values or any(value is None for value in values):
         return Unknown()
-    return In(name, tuple(value[0] for value in values if value is not None))
+    known = tuple(value[0] for value in values if value is not None)
+    if isinstance(term, Column) and not any(_meet_elsewhere(term.type, value) for value in known):
+        return In(term.name, known)
+    return terms.is_one_of(term, known, context.tzinfo)
 
 
 def _between(tree: exp.Between, context: Context) -> Predicate:
@@ -144,19 +189,91 @@ def _between(tree: exp.Between, context: Context) -> Predicate:
 
 
 def _like(tree: exp.Like, context: Context) -> Predicate:
-    name, pattern = _column_name(tree.this, context), literal_of(tree.expression, context)
-    if name is None or pattern is None or not isinstance(pattern[0], str):
+    term, pattern = term_of(tree.this, context), literal_of(tree.expression, context)
+    if not isinstance(term, Column) or term.type != "string" or pattern is None or not isinstance(pattern[0], str):
         return Unknown()
-    prefix = re.fullmatch(r"([^%_\\]+)%", pattern[0])
-    return StartsWith(name, prefix[1]) if prefix else Unknown()
+    prefix, rest = re.fullmatch(r"([^%_]*)(.*)", pattern[0], re.DOTALL).groups()  # type: ignore[union-attr]
+    if not rest:
+        return Compare(term.name, "=", prefix)
+    starts: Predicate = StartsWith(term.name, prefix) if prefix else Unknown()
+    return starts if rest.strip("%") == "" else And((starts, Unknown()))
 
 
-def _column_name(tree: exp.Expr, context: Context) -> str | None:
+def _starts_with(tree: exp.StartsWith, context: Context) -> Predicate:
+    term, prefix = term_of(tree.this, context), literal_of(tree.expression, context)
+    if not isinstance(term, Column) or term.type != "string" or prefix is None or not isinstance(prefix[0], str):
+        return Unknown()
+    return StartsWith(term.name, prefix[0])
+
+
+# -- what is compared --------------------------------------------------------------------------------------------------
+
+_TYPES: Mapping[Any, str] = {
+    exp.DataType.Type.TINYINT: "byte",
+    exp.DataType.Type.SMALLINT: "short",
+    exp.DataType.Type.INT: "integer",
+    exp.DataType.Type.BIGINT: "long",
+    exp.DataType.Type.FLOAT: "float",
+    exp.DataType.Type.DOUBLE: "double",
+    exp.DataType.Type.DATE: "date",
+    exp.DataType.Type.TIMESTAMP: "timestamp",
+    exp.DataType.Type.TIMESTAMPTZ: "timestamp",
+    exp.DataType.Type.TIMESTAMPLTZ: "timestamp",
+    exp.DataType.Type.TIMESTAMPNTZ: "timestamp_ntz",
+}
+_ARGUMENTS: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Cast: frozenset({"this", "to", "_type"}),
+    exp.TryCast: frozenset({"this", "to", "_type", "safe"}),
+    exp.TsOrDsToDate: frozenset({"this"}),
+    exp.Year: frozenset({"this"}),
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.DateTrunc: frozenset({"this", "unit"}),
+}
+
+
+def term_of(tree: exp.Expr, context: Context) -> Term | None:
+    """A column, a member of one, or a function of one that never falls; None for all else."""
     tree = tree.unnest()
-    if not isinstance(tree, exp.Column) or len(tree.parts) != 1:
+    if isinstance(tree, exp.Column | exp.Dot):
+        name = _path(tree, context)
+        leaf = None if name is None else leaf_at(context.schema, name)
+        return Column(name, leaf.type) if leaf and name is not None and isinstance(leaf.type, str) else None
+    known = _ARGUMENTS.get(type(tree))
+    if known is None or any(value and name not in known for name, value in tree.args.items()):
         return None
-    found = context.schema.find(tree.name)
-    return found.name if found is not None and isinstance(found.type, str) else None
+    inner = term_of(tree.this, context)
+    return None if inner is None else _applied(tree, inner)
+
+
+def _applied(tree: exp.Expr, inner: Term) -> Term | None:
+    match tree:
+        case exp.Cast():
+            to = _type_name(tree.to)
+            return None if to is None else terms.cast(inner, to)
+        case exp.TsOrDsToDate():
+            return terms.cast(inner, "date") if inner.type in ("date", "timestamp", "timestamp_ntz") else None
+        case exp.Year():
+            return terms.year(inner)
+    unit = tree.args.get("unit")
+    if not isinstance(unit, exp.Var | exp.Literal):
+        return None
+    return terms.truncated(inner, unit.name, "timestamp" if isinstance(tree, exp.TimestampTrunc) else "date")
+
+
+def _type_name(tree: exp.DataType) -> str | None:
+    digits = [each.name for each in tree.expressions]
+    if tree.this == exp.DataType.Type.DECIMAL and len(digits) == 2 and all(each.isdigit() for each in digits):
+        return f"decimal({digits[0]},{digits[1]})"
+    return None if digits else _TYPES.get(tree.this)
+
+
+def _path(tree: exp.Expr, context: Context) -> Any | None:
+    """The name of a column, or the path of a member, as the schema spells it."""
+    tree = tree.unnest()
+    if not isinstance(tree, exp.Column | exp.Dot) or not all(isinstance(part, exp.Identifier) for part in tree.parts):
+        return None
+    path = spelled([part.name for part in tree.parts], context.schema)
+    return path[0] if path is not None and len(path) == 1 else path
 
 
 def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
@@ -190,6 +307,9 @@ def _moment_literal(text: str, kind: Any, context: Context) -> tuple[Any] | None
     try:
         if kind == exp.DataType.Type.DATE and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             return (dt.date.fromisoformat(text),)
+        if kind == exp.DataType.Type.TIMESTAMPNTZ:
+            local = _local(text)
+            return None if local is None or local[1] else (local[0],)
         if kind in (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             return _timestamp(text, context.tzinfo)
     except (ValueError, KeyError):
@@ -198,14 +318,22 @@ def _moment_literal(text: str, kind: Any, context: Context) -> tuple[Any] | None
 
 
 def _timestamp(text: str, zone: dt.tzinfo | None) -> tuple[Any] | None:
-    match = re.fullmatch(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?", text)
-    if not match:
+    local = _local(text)
+    if local is None:
         return None
-    micros = (match[3] or ".0")[1:].ljust(6, "0")
-    naive = dt.datetime.fromisoformat(f"{match[1]}T{match[2]}.{micros}")
-    if match[4]:
+    naive, is_utc = local
+    if is_utc:
         return (naive.replace(tzinfo=dt.timezone.utc),)
     if zone is None:
         return None
     first, second = (naive.replace(tzinfo=zone, fold=fold).astimezone(dt.timezone.utc) for fold in (0, 1))
     return (first,) if first == second else None  # a clock change makes it ambiguous
+
+
+def _local(text: str) -> tuple[dt.datetime, bool] | None:
+    """The date and time of a text, and whether it says UTC."""
+    match = re.fullmatch(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?", text)
+    if not match:
+        return None
+    micros = (match[3] or ".0")[1:].ljust(6, "0")
+    return dt.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}.{micros}"), bool(match[4])

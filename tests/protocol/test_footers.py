@@ -328,12 +328,21 @@ def test_a_column_of_another_physical_type_has_no_bounds(array: pa.Array, data_t
     assert bounds(array, data_type) == (None, None)
 
 
-def test_lists_and_maps_have_neither_bounds_nor_null_counts() -> None:
-    maps = pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64()))
-    schema = Struct((Field("a", Array("long")), Field("m", Map("string", "long")), Field("i", "long")))
-    stats = stats_of({"a": pa.array([[1], None]), "m": maps, "i": pa.array([1, 2])}, schema)
-    assert stats["nullCount"] == {"i": 0}
-    assert stats["minValues"] == {"i": 1}
+HOLDERS = Struct((Field("a", Array("long")), Field("m", Map("string", "long")), Field("i", "long")))
+
+
+def holder_stats(lists: list[Any], maps: list[Any]) -> dict[str, Any]:
+    columns = {"a": lists, "m": pa.array(maps, pa.map_(pa.string(), pa.int64())), "i": [1] * len(lists)}
+    return stats_of({name: pa.array(each) for name, each in columns.items()}, HOLDERS)
+
+
+def test_lists_and_maps_have_no_bounds_and_null_counts_only_where_none_is_null() -> None:
+    none = holder_stats([[1], [2, 3]], [[("k", None)], [("k", 1), ("l", 2)]])
+    assert none["nullCount"] == {"a": 0, "m": 0, "i": 0}
+    assert none["minValues"] == {"i": 1}
+    for lists, maps in (([[1], None], [[("k", 1)], None]), ([[1], []], [[("k", 1)], []])):
+        assert holder_stats(lists, maps)["nullCount"] == {"i": 0}
+    assert holder_stats([[1], [None]], [[("k", 1)], [("k", 2)]])["nullCount"] == {"m": 0, "i": 0}
 
 
 def test_a_list_in_the_place_of_a_struct_is_left_out() -> None:
@@ -382,7 +391,7 @@ PAIR = Struct((*longs("p", "a"), Field("s", Struct(longs("b", "c"))), *longs("d"
         (-1, {"a", "s.b", "s.c", "d"}),
         (0, set()),
         (2, {"a", "s.b"}),
-        (["D", "s.C"], {"d", "s.c"}),
+        (["D", ("s", "C")], {"d", "s.c"}),
         (["s"], {"s.b", "s.c"}),
         (["p"], set()),
     ],

@@ -84,10 +84,17 @@ def test_the_parts_of_an_interval_add_up(parts: list[tuple[int, str]]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a, b.c", ("a", "b.c")), ("`a`,`b`", ("a", "b")), (" ", 32), ("", 32)],
+    [("a, b.c", (("a",), ("b", "c"))), ("`a`,`b.c`.d", (("a",), ("b.c", "d"))), (" ", ()), ("", ()), (None, 32)],
 )
-def test_columns_with_statistics_are_named_or_counted(text: str, expected: tuple[str, ...] | int) -> None:
-    assert Properties({"delta.dataSkippingStatsColumns": text}).indexed_columns() == expected
+def test_columns_with_statistics_are_named_or_counted(text: str | None, expected: Any) -> None:
+    given = {} if text is None else {"delta.dataSkippingStatsColumns": text}
+    assert Properties(given).indexed_columns() == expected
+
+
+@pytest.mark.parametrize("text", ["a-b", "a b", "a,", ",a", "a..b", "`a", "a.", "``", ";"])
+def test_a_list_of_columns_that_delta_spark_cannot_read_is_refused(text: str) -> None:
+    with pytest.raises(InvalidProperty, match="backticks"):
+        validate({"delta.dataSkippingStatsColumns": text})
 
 
 def test_all_columns_are_minus_one() -> None:

@@ -472,9 +472,47 @@ def test_wide_bounds_still_bound() -> None:
     assert verdict(IsNull("x"), file) == "some"
 
 
-def test_nested_columns_are_unknown() -> None:
-    table, _, _ = one_file("long", '{"numRecords":1,"nullCount":{"x":0}}')
-    assert could_match(IsNull("x"), table, Struct((Field("x", Array("long")),)), [])[0].as_py()
+def test_of_a_list_only_no_nulls_at_all_is_certain_since_some_writers_count_its_elements() -> None:
+    schema = Struct((Field("x", Array("long")),))
+    for nulls, verdicts in ((0, (False, True)), (1, (True, True)), (2, (True, True))):
+        table, _, _ = one_file("long", {"numRecords": 2, "nullCount": {"x": nulls}})
+        found = [could_match(each, table, schema, [])[0].as_py() for each in (IsNull("x"), Not(IsNull("x")))]
+        assert tuple(found) == verdicts
+
+
+def nested_file(**members: Any) -> tuple[pa.Table, Struct, list[str]]:
+    """One file with a member ``a.b.c`` from 10 to 20, and what else is given."""
+    inner = Struct((Field("c", "long", metadata=members.pop("metadata", {})), Field("d", "long")))
+    schema = Struct((Field("a", Struct((Field("b", inner),))), Field("a.b.c", "long")))
+    stats = {"numRecords": 5, **members}
+    return table_of([File([], {}, json.dumps(stats))]), schema, []
+
+
+def test_a_member_of_structs_is_skipped_by_its_own_bounds() -> None:
+    def at(value: int) -> Any:
+        return {"a": {"b": {"c": value}}, "a.b.c": 1}
+
+    file = nested_file(minValues=at(10), maxValues=at(20), nullCount=at(0))
+    path = ("a", "b", "c")
+    assert [verdict(Compare(path, "=", each), file) for each in (9, 15, 21)] == ["none", "some", "none"]
+    assert verdict(Compare(path, ">", 5), file) == "all"
+    assert verdict(IsNull(path), file) == "none"
+    assert verdict(Compare("a.b.c", "=", 15), file) == "none"
+    assert verdict(Compare(("a", "b", "d"), "=", 15), file) == "some"
+    for nowhere in (("a", "b"), ("a", "b", "e"), ("a", "b", "c", "d")):
+        assert verdict(Compare(nowhere, "=", 9), file) == "some"
+
+
+@pytest.mark.parametrize("odd", [5, None, "x", [], {"b": 5}, {"b": {"c": "x"}}, {"b": None}])
+def test_a_member_whose_statistics_stand_otherwise_is_unknown(odd: Any) -> None:
+    file = nested_file(minValues={"a": odd}, maxValues={"a": odd}, nullCount={"a": odd})
+    assert verdict(Compare(("a", "b", "c"), "=", 9), file) == "some"
+
+
+def test_a_member_is_found_by_its_physical_name() -> None:
+    keyed = {"a": {"b": {"col-1": 10, "c": 50}}}
+    file = nested_file(minValues=keyed, maxValues=keyed, metadata={"delta.columnMapping.physicalName": "col-1"})
+    assert [verdict(Compare(("a", "b", "c"), "=", each), file) for each in (10, 50)] == ["some", "none"]
 
 
 # -- partition values --------------------------------------------------------------------------------------------------

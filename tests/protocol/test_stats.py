@@ -192,10 +192,12 @@ def test_a_text_longer_than_a_block_is_read() -> None:
     assert read(rows, "l").num_records.to_pylist() == [4, 5]
 
 
-def test_nested_columns_are_left_out_and_types_without_an_order_have_only_null_counts() -> None:
+def test_types_without_an_order_have_only_null_counts() -> None:
     row = '{"numRecords":2,"minValues":{"bin":"x"},"nullCount":{"bin":1,"a":2,"s":0}}'
     found = read([row])
-    assert set(found.columns) == set(TYPES)
+    assert set(found.columns) == {*TYPES, "a"}
+    assert found.columns["a"].minimum.to_pylist() == [None]
+    assert found.columns["a"].null_count.to_pylist() == [2]
     assert found.columns["bin"].minimum.to_pylist() == [None]
     assert found.columns["bin"].null_count.to_pylist() == [1]
     assert found.columns["s"].null_count.to_pylist() == [0]

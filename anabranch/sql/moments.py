@@ -1,0 +1,116 @@
+"""Moments: days, local times and instants, and what is certain of one where only the other is known.
+
+Pure arithmetic. Guarantee: an instant that a local time is said to lie between is never outside, whatever the zone's
+clock changes; only at a fixed offset from UTC are both ends the same. Whatever leaves the years 1 to 9999 raises
+`OverflowError` or `ValueError`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from zoneinfo import ZoneInfo
+
+_ANY_ZONE = dt.timedelta(hours=18)
+"""No zone is further from UTC (java.time.ZoneOffset)."""
+_CLOCK_CHANGE = dt.timedelta(hours=2)
+"""No clock is put back further, and no two editions of the zones' rules differ by more, for a moment that both say."""
+_DATE_LINE = dt.timedelta(hours=26)
+"""A country that moves to the other side of the date line leaves out a whole day."""
+_UTC = dt.timezone.utc
+_FIXED = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"})
+
+Span = tuple[dt.datetime, dt.datetime]
+"""The earliest and the latest moment that it can be."""
+
+
+def is_fixed(zone: dt.tzinfo | None) -> bool:
+    """Whether the zone has one offset from UTC at all times."""
+    return isinstance(zone, dt.timezone) or (isinstance(zone, ZoneInfo) and zone.key in _FIXED)
+
+
+def instants(local: dt.datetime, zone: dt.tzinfo | None) -> Span:
+    """Between which instants the clocks of a zone come to a local time; before they are always earlier, later later."""
+    if zone is None:
+        return (local - _ANY_ZONE).replace(tzinfo=_UTC), (local + _ANY_ZONE).replace(tzinfo=_UTC)
+    if is_fixed(zone):
+        exact = local.replace(tzinfo=zone).astimezone(_UTC)
+        return exact, exact
+    found = [local.replace(tzinfo=zone, fold=fold).astimezone(_UTC) for fold in (0, 1)]
+    return min(found) - _CLOCK_CHANGE, max(found) + _CLOCK_CHANGE
+
+
+def locals_of(instant: dt.datetime, zone: dt.tzinfo | None) -> Span:
+    """Between which local times of a zone an instant lies, for whatever is taken for a local time there."""
+    if zone is None or not is_fixed(zone):
+        naive = instant.astimezone(zone or _UTC).replace(tzinfo=None)
+        slack = _DATE_LINE + (_ANY_ZONE if zone is None else dt.timedelta(0))
+        return naive - slack, naive + slack
+    exact = instant.astimezone(zone).replace(tzinfo=None)
+    return exact, exact
+
+
+# -- units -------------------------------------------------------------------------------------------------------------
+
+_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    **{name: name.lower() for name in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
+}
+_STEPS = {
+    "week": dt.timedelta(days=7),
+    "day": dt.timedelta(days=1),
+    "hour": dt.timedelta(hours=1),
+    "minute": dt.timedelta(minutes=1),
+    "second": dt.timedelta(seconds=1),
+    "millisecond": dt.timedelta(milliseconds=1),
+    "microsecond": dt.timedelta(microseconds=1),
+}
+_FLOORS: Mapping[str, Callable[[dt.datetime], dt.datetime]] = {
+    "year": lambda t: dt.datetime(t.year, 1, 1),
+    "quarter": lambda t: dt.datetime(t.year, 3 * ((t.month - 1) // 3) + 1, 1),
+    "month": lambda t: dt.datetime(t.year, t.month, 1),
+    "week": lambda t: dt.datetime(t.year, t.month, t.day) - dt.timedelta(days=t.weekday()),
+    "day": lambda t: dt.datetime(t.year, t.month, t.day),
+    "hour": lambda t: t.replace(minute=0, second=0, microsecond=0),
+    "minute": lambda t: t.replace(second=0, microsecond=0),
+    "second": lambda t: t.replace(microsecond=0),
+    "millisecond": lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000),
+    "microsecond": lambda t: t,
+}
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+
+
+def unit_of(name: str) -> str | None:
+    """The unit that Spark's ``date_trunc`` and ``trunc`` know by this name; None for none."""
+    return _NAMES.get(name.upper())
+
+
+def floored(unit: str, moment: dt.datetime) -> dt.datetime:
+    """The last beginning of a unit that is not after a local time."""
+    return _FLOORS[unit](moment)
+
+
+def after(unit: str, moment: dt.datetime) -> dt.datetime:
+    """The first beginning of a unit that is after a local time.
+
+    Example:
+        >>> after("quarter", dt.datetime(2020, 11, 5))
+        datetime.datetime(2021, 1, 1, 0, 0)
+    """
+    start = floored(unit, moment)
+    if unit in _STEPS:
+        return start + _STEPS[unit]
+    months = start.year * 12 + start.month - 1 + _MONTHS[unit]
+    return dt.datetime(months // 12, months % 12 + 1, 1)
+
+
+def at_or_after(unit: str, moment: dt.datetime) -> dt.datetime:
+    """The first beginning of a unit that is not before a local time."""
+    return moment if floored(unit, moment) == moment else after(unit, moment)
+
+
+def midnight(day: dt.date) -> dt.datetime:
+    """The local time at which a day begins."""
+    return dt.datetime(day.year, day.month, day.day)
