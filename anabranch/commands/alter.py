@@ -39,9 +39,10 @@ from anabranch.protocol.features import (
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.leaves import check_stats_columns
+from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import validate
-from anabranch.protocol.schema import Field, Struct, arrow_type, schema_json
+from anabranch.protocol.schema import Field, Struct, arrow_type
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
 from anabranch.transaction.footprint import Reads, Transaction
@@ -96,15 +97,19 @@ class SetProperties:
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
         parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
-        return _run(self.table, lambda base: self._on(base, parameters), moment)
+        chance = moment.chance or Chance()
+        return _run(self.table, lambda base: self._on(base, parameters, chance), moment)
 
-    def _on(self, base: Snapshot, parameters: Mapping[str, str]) -> Alteration:
+    def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
         features = frozenset(_feature(key, value) for key, value in self.properties.items() if key.startswith(_FEATURE))
         rest = {key: value for key, value in self.properties.items() if not key.startswith(_FEATURE)}
         _refuse_constraints(rest)
         validate(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
         metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
+        check_change(base.metadata.configuration, metadata.configuration)
+        if is_mapped(metadata.configuration) and not is_mapped(base.metadata.configuration):
+            metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
         protocol = _with_support(base, features)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
 
@@ -137,6 +142,7 @@ class UnsetProperties:
             if key not in known and not self.if_exists:
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
         left = {key: value for key, value in known.items() if key not in self.keys}
+        check_change(known, left)
         parameters = {"properties": json.dumps(list(self.keys)), "ifExists": json.dumps(self.if_exists)}
         return Alteration("UNSET TBLPROPERTIES", parameters, replace(base.metadata, configuration=left))
 
@@ -183,13 +189,14 @@ class AddColumns:
             raise InvalidOption(option="columns", value="none", reason="name at least one column to add.")
         for column in self.columns:
             _check_new(column.field)
-        return _run(self.table, self._on, moment)
+        chance = moment.chance or Chance()
+        return _run(self.table, lambda base: self._on(base, chance), moment)
 
-    def _on(self, base: Snapshot) -> Alteration:
+    def _on(self, base: Snapshot, chance: Chance) -> Alteration:
         schema: Struct = base.schema
         for each in self.columns:
             schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
-        metadata = replace(base.metadata, schema_string=schema_json(schema))
+        metadata = base.metadata.with_schema(schema, chance.new_id)
         parameters = {"columns": json.dumps([each.logged() for each in self.columns], ensure_ascii=False)}
         return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
 

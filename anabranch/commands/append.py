@@ -26,6 +26,7 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
+from anabranch.protocol.mapping import file_schema, is_mapped, relabelled
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.rules import Rules, rules_of
@@ -123,9 +124,9 @@ class _SmallFiles:
         remove(self._log.store, self._names)
 
     def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
-        folders = [hive_segment(column, values[column]) for column in metadata.partition_columns]
+        folders = [hive_segment(key, values[key]) for key in metadata.partition_keys]
         name = "/".join([*folders, f"part-00000-{self._chance.new_id()}-c000.snappy.parquet"])
-        data = parquet_bytes(rows)
+        data = parquet_bytes(stored(rows, metadata))
         self._names.append(name)
         self._log.store.put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
@@ -146,6 +147,14 @@ def parquet_bytes(rows: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="snappy", coerce_timestamps="us", allow_truncated_timestamps=True)
     return sink.getvalue()
+
+
+def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
+    """Rows with a table's columns, or some of them in its order, under the names that its files have for them."""
+    if not is_mapped(metadata.configuration):
+        return rows
+    there = frozenset(rows.column_names)
+    return relabelled(rows, file_schema(Struct(tuple(each for each in metadata.schema if each.name in there))))
 
 
 def as_arrow(rows: Any) -> pa.Table:
@@ -271,7 +280,9 @@ def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
 
 
 def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
-    """The rows of each partition, without the partition columns, and its values as the log writes them."""
+    """The rows of each partition, without the partition columns, and its values as the log writes them: by physical
+    name.
+    """
     columns = list(metadata.partition_columns)
     if not columns:
         yield {}, rows
@@ -282,7 +293,7 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
     groups = numbered.group_by(list(keys), use_threads=threads).aggregate([("row", "list")])
     data = rows.drop_columns(columns)
     for group in groups.to_pylist():
-        values = {name: group[key] for key, name in zip(keys, columns, strict=True)}
+        values = {name: group[key] for key, name in zip(keys, metadata.partition_keys, strict=True)}
         yield values, data.take(pa.array(group["row_list"], pa.int64()))
 
 

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch.commands.footers import read_footer
+from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.staging import read_footer
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, CorruptLog
 from anabranch.log.names import commit_version, first_name
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot
@@ -29,6 +30,7 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import active, reader_features, writer_features
 from anabranch.protocol.known_features import DELETION_VECTORS
+from anabranch.protocol.mapping import is_mapped, renaming
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
@@ -191,10 +193,23 @@ def _readable(
     yield from _counts(file, footer.num_rows)
     wrong = list(_vector(snapshot, file, footer.num_rows))
     yield from wrong
+    try:
+        names = _names(snapshot, file, footer)
+    except CorruptLog as error:
+        yield Finding("each file of mode id has ids", file["path"], error.facts["reason"])
+        return
     if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
-        yield from _stats(snapshot, file, _bounds_of_footer(footer))
+        yield from _stats(snapshot, file, _bounds_of_footer(footer), names)
     if deep and not wrong:
-        yield from _rows(snapshot, file, name)
+        yield from _rows(snapshot, file, name, names)
+
+
+def _names(snapshot: Snapshot, file: FileRow, footer: Any) -> Mapping[str, str]:
+    """Logical name -> name in the file, for the columns that it has."""
+    if not is_mapped(snapshot.metadata.configuration):
+        return {name: name for name in snapshot.schema.names}
+    there = footer.schema.to_arrow_schema()
+    return renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"])).names()
 
 
 def _counts(file: FileRow, rows: int) -> Iterator[Finding]:
@@ -221,13 +236,13 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
         )
 
 
-def _rows(snapshot: Snapshot, file: FileRow, name: str) -> Iterator[Finding]:
+def _rows(snapshot: Snapshot, file: FileRow, name: str, names: Mapping[str, str]) -> Iterator[Finding]:
     try:
         rows = _live_rows(snapshot, file, name)
     except (pa.ArrowException, OSError) as error:
         yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
         return
-    yield from _stats(snapshot, file, _bounds_of_rows(rows))
+    yield from _stats(snapshot, file, _bounds_of_rows(rows), names)
 
 
 def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:
@@ -284,11 +299,12 @@ def _bounds_of_rows(rows: pa.Table) -> Bounds:
     return found
 
 
-def _stats(snapshot: Snapshot, file: FileRow, bounds: Bounds) -> Iterator[Finding]:
+def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str, str]) -> Iterator[Finding]:
     """Stated bounds must hold the true ones; a stated number of NULLs must be the true one, unless bounds are wide."""
     if not file.get("stats"):
         return
     schema = snapshot.schema
+    bounds = {name: found[own] for name, own in there.items() if own in found}
     names = [
         n
         for n in schema.names

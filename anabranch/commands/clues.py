@@ -18,9 +18,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from anabranch.commands.staging import read_footer
+from anabranch.commands.footers import read_footer
+from anabranch.commands.layouts import layout_of
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
+from anabranch.protocol.mapping import renaming
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.partitions import read_value
 from anabranch.protocol.paths import store_name
@@ -65,11 +67,15 @@ def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: froze
         return []
     footer, partition = read_footer(snapshot.store, entry), _partition(snapshot, file)
     group, local = _row_group(footer, rows)
-    columns = _affordable(footer, group, [each for each in _in_order(snapshot, first) if each not in partition])
+    there = footer.schema.to_arrow_schema()
+    naming = renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"]))
+    own = {each: own for each, own in naming.names().items() if each not in partition}
+    affordable = _affordable(footer, group, [own[each] for each in _in_order(snapshot, first) if each in own])
     opened = pq.ParquetFile(_Ranged(snapshot.store, name, entry.size), metadata=footer)
-    found = opened.read_row_group(group, columns=columns, use_threads=False).take(local).to_pylist()
-    names = [each for each in _in_order(snapshot, first) if each in partition or each in columns]
-    return [{each: _short({**partition, **row}.get(each)) for each in names} for row in found]
+    read = opened.read_row_group(group, columns=affordable, use_threads=False).take(local)
+    found = map(renaming(read.schema, naming.schema).row, read.to_pylist())
+    names = [each for each in _in_order(snapshot, first) if each in partition or own.get(each) in affordable]
+    return [{each: _short({**row, **partition}.get(each)) for each in names} for row in found]
 
 
 def _in_order(snapshot: Snapshot, first: frozenset[str]) -> list[str]:

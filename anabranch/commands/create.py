@@ -91,8 +91,8 @@ class Replace:
 
     def _replaced(self, metadata: Metadata, chance: Chance) -> Metadata:
         """Nothing of the old metadata but who the table is, and which identity values it has given."""
-        new = replace(new_metadata(self.new, chance), id=metadata.id)  # its own time: it is never the same metadata
-        return with_marks(new, marks_of(metadata.schema))
+        new = new_metadata(self.new, chance, metadata)  # its own time: it is never the same metadata
+        return with_marks(replace(new, id=metadata.id), marks_of(metadata.schema))
 
     def _parameters(self) -> dict[str, str]:
         properties = json.dumps(dict(self.new.properties), ensure_ascii=False)

@@ -27,6 +27,7 @@ from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.leaves import check_stats_columns
+from anabranch.protocol.mapping import highest_number, is_mapped
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
@@ -250,8 +251,9 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
 
-def new_metadata(new: NewTable, chance: Chance) -> Metadata:
-    """The metadata of a new table; deletion vectors are on unless the properties say otherwise.
+def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) -> Metadata:
+    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
+    a table had ``before`` are not given again.
 
     Raises:
         InvalidProperty, InvalidOption: the table cannot be created so.
@@ -262,15 +264,16 @@ def new_metadata(new: NewTable, chance: Chance) -> Metadata:
     check_columns(schema, columns)
     check_stats_columns(schema, columns, new.properties)
     vectors = {"delta.enableDeletionVectors": "true", **new.properties}
-    return Metadata(
+    metadata = Metadata(
         id=str(chance.new_id()),
         name=new.name,
         description=new.description,
         schema_string=schema_json(schema),
         partition_columns=columns,
-        configuration=vectors,
+        configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
         created_time=chance.now_ms(),
     )
+    return metadata.with_schema(schema, chance.new_id) if is_mapped(vectors) else metadata
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:

@@ -32,8 +32,7 @@ from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.rules import rules_of
-from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.schema import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
@@ -86,7 +85,8 @@ class Merge:
         check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
-        hands = MergeHands(self, snapshot, engine, staging, computed_from=None if read is None else seen.version)
+        computed_from = None if read is None else seen.version
+        hands = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, chance), computed_from)
         mine, committed = staged_and_committed(hands, log, patience, chance)
         return Merged(committed, committed.metrics if committed else mine.metrics)
 
@@ -108,25 +108,31 @@ def _changes_rows(merge: Merge) -> bool:
     return any(clause.action != "insert" for clause in merge.matching.clauses)
 
 
-def _evolved(merge: Merge, snapshot: Snapshot) -> Metadata:
+def _evolved(merge: Merge, snapshot: Snapshot, chance: Chance) -> Metadata:
     """The table's metadata as the MERGE makes it."""
     schema = snapshot.schema if merge.schema is None else evolved(snapshot.schema, merge.schema, snapshot.table)
     if schema == snapshot.schema:
         return snapshot.metadata
-    return replace(snapshot.metadata, schema_string=schema_json(schema))
+    return snapshot.metadata.with_schema(schema, chance.new_id)
 
 
 class MergeHands(RowHands):
-    """The hands of one running MERGE. Where its source was computed from the table's rows, any row may matter to it,
-    and it has to stand behind the version that its user has seen, ``computed_from``.
+    """The hands of one running MERGE, under the metadata that it leaves. Where its source was computed from the table's
+    rows, any row may matter to it, and it has to stand behind the version that its user has seen, ``computed_from``.
     """
 
     def __init__(
-        self, merge: Merge, snapshot: Snapshot, engine: Engine, staging: Staging, *, computed_from: int | None = None
+        self,
+        merge: Merge,
+        snapshot: Snapshot,
+        engine: Engine,
+        staging: Staging,
+        metadata: Metadata,
+        computed_from: int | None = None,
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
         self._merge, self._computed_from = merge, computed_from
-        self._metadata = _evolved(merge, snapshot)
+        self._metadata = metadata
         added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
         self._matching = replace(merge.matching, added=added)
         self._held: Any = None
@@ -210,7 +216,7 @@ class MergeHands(RowHands):
 
     def _file_set(self, files: pa.Table) -> FileSet:
         """These files under the columns to come: what they lack is NULL."""
-        return replace(file_set(self._snapshot, files), schema=self._metadata.schema, rules=rules_of(self._metadata))
+        return file_set(self._snapshot, files, self._metadata)
 
     def _part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts as they are after it."""

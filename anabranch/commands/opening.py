@@ -9,9 +9,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.commands.layouts import is_by_id, layouts_of
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
+from anabranch.protocol.actions import Metadata
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.stats import num_records
@@ -31,22 +33,25 @@ def open_log(location: Location, storage_options: Mapping[str, str] | None = Non
     return Log(open_store(location, storage_options))
 
 
-def file_set(snapshot: Snapshot, files: pa.Table | None = None) -> FileSet:
-    """The live files of a snapshot, or some files of its table, ready to be read.
+def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metadata | None = None) -> FileSet:
+    """The live files of a snapshot, or some files of its table, ready to be read: under its own columns, or under those
+    of metadata to come, of which files lack some.
 
     Raises:
-        CorruptVector: a vector is damaged.
+        CorruptVector: a vector is damaged. CorruptLog: a file of a table of mode ``id`` has no ids.
     """
     files = snapshot.files if files is None else files
+    metadata = metadata or snapshot.metadata
     return FileSet(
         snapshot.table,
-        snapshot.schema,
-        snapshot.partition_columns,
+        metadata.schema,
+        metadata.partition_columns,
         files,
         vectors_of(snapshot.store, files),
-        rules_of(snapshot.metadata),
+        rules_of(metadata),
         snapshot.version,
-        snapshot.metadata.id,
+        metadata.id,
+        layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},
     )
 
 

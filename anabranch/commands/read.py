@@ -48,6 +48,15 @@ def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
     return only(snapshot.files, snapshot.facts.could_match(where))
 
 
+def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
+    """The partition values as the log spells them, by the logical names of their columns."""
+    if snapshot.partition_keys == snapshot.partition_columns:
+        return files["partitionValues"]
+    names = dict(zip(snapshot.partition_keys, snapshot.partition_columns, strict=True))
+    listed = [[(names[key], value) for key, value in pairs or ()] for pairs in files["partitionValues"].to_pylist()]
+    return pa.chunked_array([pa.array(listed, files["partitionValues"].type)])
+
+
 FILE_COLUMNS = ("path", "size", "rows", "partition_values", "vector")
 
 
@@ -66,5 +75,5 @@ def files(
     chosen = kept(snapshot, where)
     rows = pa.array([num_records(stats) for stats in chosen["stats"].to_pylist()], pa.int64())
     deleted = pa.array([(v or {}).get("cardinality") or 0 for v in chosen["deletionVector"].to_pylist()], pa.int64())
-    columns = [chosen["path"], chosen["size"], rows, chosen["partitionValues"], deleted]
+    columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))

@@ -8,9 +8,7 @@ durable; what was staged is removed only when it is known that no commit names i
 
 from __future__ import annotations
 
-import io
 import logging
-import struct
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,9 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.errors import NotNullViolated, StoreError
+from anabranch.commands.footers import read_footer
+from anabranch.commands.layouts import is_by_id
+from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.footers import footer_stats
+from anabranch.protocol.mapping import has_ids
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.protocol.paths import encode
 from anabranch.protocol.predicates import Name
@@ -30,8 +31,8 @@ from anabranch.protocol.schema import Field
 from anabranch.storage.contract import Entry, Store
 
 _logger = logging.getLogger(__name__)
-_TAIL_BYTES = 64 * 1024
 _READERS = 8
+_WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Staging:
             return list(pool.map(lambda entry: read_footer(self.store, entry), entries))
 
     def _describe(self, metadata: Metadata, entry: Entry, footer: pq.FileMetaData) -> dict[str, Any]:
-        columns = metadata.partition_columns
+        columns = metadata.partition_keys
         values = parse_hive_path(entry.name[len(self.folder) + 1 :], columns) if columns else {}
         return describe_file(
             self.store,
@@ -128,17 +129,6 @@ def remove(store: Store, names: Iterable[str]) -> None:
             _logger.warning("%s, which nothing names, was left in %s: %s", name, store.url, error)
 
 
-def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
-    """A Parquet file's footer, by one short read in most cases."""
-    tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
-    if len(tail) < 12:
-        raise ValueError(f"{entry.name} has {len(tail)} bytes, which is less than any Parquet file")
-    (length,) = struct.unpack("<I", tail[-8:-4])
-    if length + 8 > len(tail):
-        tail = store.read_range(entry.name, -(length + 8), length + 8)
-    return pq.read_metadata(io.BytesIO(tail))
-
-
 def _is_scratch(name: str) -> bool:
     """Whether this lies in a folder that an engine hid: its name begins with ``_`` and is no partition's."""
     first, slash, _ = name.partition("/")
@@ -169,6 +159,7 @@ def describe_file(
         NotNullViolated: a NOT NULL column holds a NULL.
     """
     check_not_null(store.url, metadata, values, footer)
+    check_ids(store.url, metadata, footer)
     return {
         "path": encode(name),
         "partitionValues": values,
@@ -182,6 +173,17 @@ def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[
     """The statistics of a new file, for the columns that the table's properties ask for."""
     chosen = Properties(metadata.configuration).indexed_columns()
     return footer_stats(footer, metadata.schema, chosen, metadata.partition_columns, nan_free=nan_free)
+
+
+def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
+    """Hold that a new file of a table of mode ``id`` says the numbers of its columns, by which alone it can be read.
+
+    Raises:
+        ExecutionFailed: it does not; a setting of Spark keeps them out.
+    """
+    if is_by_id(metadata) and not has_ids(footer.schema.to_arrow_schema()):
+        reason = f"its files were written without Parquet field ids, since {_WRITE_IDS} is false."
+        raise ExecutionFailed(what=f"the write to {table} of column mapping mode id", reason=reason)
 
 
 def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:
@@ -199,14 +201,14 @@ def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None]
 
 def _nulls(field: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
     if field.name in metadata.partition_columns:
-        return int(footer.num_rows) if values.get(field.name) is None else 0
+        return int(footer.num_rows) if values.get(field.physical_name) is None else 0
     if not isinstance(field.type, str):
         return 0
     chunks = [
         group.column(i).statistics
         for group in (footer.row_group(g) for g in range(footer.num_row_groups))
         for i in range(group.num_columns)
-        if group.column(i).path_in_schema == field.name
+        if group.column(i).path_in_schema == field.physical_name
     ]
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all

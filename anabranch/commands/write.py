@@ -32,10 +32,11 @@ from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import all_nullable, evolved
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.identity import identities
+from anabranch.protocol.mapping import inherited
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.rules import rules_of
-from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.schema import Struct
 from anabranch.protocol.skipping import must_match
 from anabranch.protocol.stats import num_records
 from anabranch.transaction.commit import Committed
@@ -125,7 +126,7 @@ class Write:
             at=at,
             computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
-            evolve=(lambda metadata: self._evolved(metadata, columns(), log.table)) if self.schema_change else None,
+            evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
         return run_insert(insert, patience=patience, chance=chance)
@@ -149,7 +150,7 @@ class Write:
     def _replaces_schema(self) -> bool:
         return self.schema_change == "overwrite" and self.mode == "overwrite"
 
-    def _evolved(self, metadata: Metadata, columns: Struct, table: str) -> Metadata:
+    def _evolved(self, metadata: Metadata, columns: Struct, table: str, chance: Chance) -> Metadata:
         """What the rows make of a table's metadata.
 
         Raises:
@@ -157,21 +158,21 @@ class Write:
             InvalidOption: the columns to come lack one that the table is partitioned by.
         """
         if self._replaces_schema:
-            return self._replaced(metadata, columns)
+            return self._replaced(metadata, inherited(columns, metadata.schema), chance)
         if self.schema_change != "merge":
             return metadata
         merged = evolved(metadata.schema, columns, table)
-        return metadata if merged == metadata.schema else replace(metadata, schema_string=schema_json(merged))
+        return metadata if merged == metadata.schema else metadata.with_schema(merged, chance.new_id)
 
-    def _replaced(self, metadata: Metadata, columns: Struct) -> Metadata:
+    def _replaced(self, metadata: Metadata, columns: Struct, chance: Chance) -> Metadata:
         asked = self.partition_by
         missing = [] if asked is not None else [n for n in metadata.partition_columns if n not in columns.names]
         if missing:
             reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
         partitions = metadata.partition_columns if asked is None else tuple(asked)
-        schema = metadata.schema_string if columns == metadata.schema else schema_json(columns)
-        return replace(metadata, schema_string=schema, partition_columns=partitions)
+        changed = metadata if columns == metadata.schema else metadata.with_schema(columns, chance.new_id)
+        return replace(changed, partition_columns=partitions)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
         if self.replace_where is not None:
@@ -341,7 +342,11 @@ class WrittenPartitions(EveryRow):
         """Remove every file of these partitions."""
         self._written = frozenset(self._partitions(adds))
         columns = self._snapshot.partition_columns
-        text, named = _in_words([dict(values) for values in adds["partitionValues"].to_pylist()]), frozenset(columns)
+        names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
+        written: list[Mapping[str, str | None]] = [
+            {names[key]: value for key, value in values} for values in adds["partitionValues"].to_pylist()
+        ]
+        text, named = _in_words(written), frozenset(columns)
         # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
         return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
 

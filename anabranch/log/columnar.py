@@ -28,12 +28,12 @@ _FEW_BYTES = 16 * 1024
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
-def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
+def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The ``add`` and ``remove`` actions among these lines, in order, each with its line's number in a column ``line``.
 
     Args:
         lines: newline-separated JSON objects, each ``{"add": …}`` or ``{"remove": …}``.
-        partition_columns: the keys that ``partitionValues`` may have.
+        partition_keys: the keys that ``partitionValues`` may have.
 
     Raises:
         ValueError: a line is not JSON, has a field of another type than the protocol says, or lacks path or size.
@@ -44,9 +44,9 @@ def file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.T
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
         )
-    if len(lines) <= _FEW_BYTES and (few := few_file_actions(lines, partition_columns)) is not None:
+    if len(lines) <= _FEW_BYTES and (few := few_file_actions(lines, partition_keys)) is not None:
         return few
-    keys = {"partitionValues": sorted(partition_columns), "tags": _tag_keys(lines)}
+    keys = {"partitionValues": sorted(partition_keys), "tags": _tag_keys(lines)}
     table = _read(lines, keys)
     return _actions(table, "add"), _actions(table, "remove")
 

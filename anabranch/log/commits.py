@@ -125,31 +125,31 @@ def parse_head(table: str, raw: Raw) -> Head:
     return _split(table, raw)[0]
 
 
-def parse_commit(table: str, raw: Raw, partition_columns: Collection[str]) -> Commit:
+def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commit:
     """A whole commit.
 
     Args:
-        partition_columns: of the table before this commit; a ``metaData`` in the commit adds its own.
+        partition_keys: of the table before this commit; a ``metaData`` in the commit adds its own.
 
     Raises:
         CorruptLog: the file is empty, or a line is not an action.
     """
     head, lines = _split(table, raw)
-    columns = frozenset(partition_columns) | frozenset(head.metadata.partition_columns if head.metadata else ())
+    columns = frozenset(partition_keys) | frozenset(head.metadata.partition_keys if head.metadata else ())
     return Commit(table, raw, head, lines, columns)
 
 
-def parse_files(table: str, raws: list[Raw], partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
+def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The file actions of many commits at once, oldest first, each with its place (``line``) in the whole sequence.
 
     Partition values are those of the partitioning after them: who changes it replaces every file.
     """
-    heads, buffers, columns = [], [], partition_columns
+    heads, buffers, columns = [], [], partition_keys
     for raw in raws:
         head, lines = _split(table, raw)
         heads.append(head)
         buffers.append(lines if lines.endswith(b"\n") or not lines else lines + b"\n")
-        columns = head.metadata.partition_columns if head.metadata else columns
+        columns = head.metadata.partition_keys if head.metadata else columns
     return _file_actions(table, raws, b"".join(buffers), columns)
 
 

@@ -28,9 +28,9 @@ class _Odd(Exception):
     """Something that the slower way must decide."""
 
 
-def few_file_actions(lines: bytes, partition_columns: Collection[str]) -> tuple[pa.Table, pa.Table] | None:
+def few_file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table] | None:
     """As `anabranch.log.columnar.file_actions`, or None where anything is odd."""
-    partitions = sorted(partition_columns)
+    partitions = sorted(partition_keys)
     try:
         parsed = [json.loads(text, object_pairs_hook=_object) for text in lines.split(b"\n") if text.strip()]
         return _table(parsed, "add", ("path", "size"), partitions), _table(parsed, "remove", ("path",), partitions)

@@ -107,7 +107,7 @@ class Log:
         """Whether there is a table."""
         return self.newest() is not None
 
-    def commits_after(self, known: Known, partition_columns: Collection[str] = ()) -> list[Commit] | None:
+    def commits_after(self, known: Known, partition_keys: Collection[str] = ()) -> list[Commit] | None:
         """Every commit after one that is known, oldest first; None where another table now stands at this path.
 
         Raises:
@@ -126,7 +126,7 @@ class Log:
         except CorruptLog as gap:
             raise cleaned_up(self.store, known.version) or gap from gap
         self._refuse_cleaned_up(listing, known.version + len(later))
-        return [parse_commit(self.table, read_commit(self.store, entry), partition_columns) for entry in later]
+        return [parse_commit(self.table, read_commit(self.store, entry), partition_keys) for entry in later]
 
     def put(self, version: int, data: bytes) -> bool:
         """Place a commit; True if it is mine now, False if the version was taken.
@@ -141,10 +141,10 @@ class Log:
             return False
         return True
 
-    def read(self, version: int, partition_columns: Sequence[str] = ()) -> Commit | None:
+    def read(self, version: int, partition_keys: Sequence[str] = ()) -> Commit | None:
         """The commit of one version, if it is there."""
         entry = self.store.head(commit_name(version))
-        return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_columns)
+        return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
     def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int, new_id: Callable[[], UUID] = uuid4) -> None:
         """Write a checkpoint of a snapshot, with the tombstones that are not yet older than the retention: classic, or

@@ -54,21 +54,21 @@ class Ancestor:
     """
 
     files: pa.Table
-    partition_columns: tuple[str, ...]
+    partition_keys: tuple[str, ...]
     since: tuple[Raw, ...] = ()
 
-    def followed_by(self, table: str, raws: Sequence[Raw], partition_columns: tuple[str, ...]) -> Ancestor:
-        """The same with further commits, after which the table has these partition columns."""
+    def followed_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
+        """The same with further commits, after which the table's partition values have these keys."""
         longer = replace(self, since=(*self.since, *raws))
         size = sum(len(raw.data) for raw in longer.since)
         is_small = len(longer.since) <= _REMEMBERED_COMMITS and size <= _REMEMBERED_BYTES
-        return longer if is_small else Ancestor(longer.files_now(table), partition_columns)
+        return longer if is_small else Ancestor(longer.files_now(table), partition_keys)
 
     def files_now(self, table: str) -> pa.Table:
         """The live files after all of these commits."""
         if not self.since:
             return self.files
-        return applied(self.files, *parse_files(table, list(self.since), self.partition_columns))
+        return applied(self.files, *parse_files(table, list(self.since), self.partition_keys))
 
 
 class Snapshot:
@@ -117,6 +117,11 @@ class Snapshot:
     def partition_columns(self) -> tuple[str, ...]:
         """The partition columns, in their order."""
         return self.metadata.partition_columns
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """The keys of their values in the log."""
+        return self.metadata.partition_keys
 
     @lazy
     def clustering_columns(self) -> tuple[Path, ...]:
@@ -175,7 +180,7 @@ class Snapshot:
             state = _advanced(state, parse_head(self.table, raw), raw.timestamp)
         check_readable(self.table, state.protocol, state.metadata)
         ancestor = self._as_ancestor()
-        later = ancestor.followed_by(self.table, raws, state.metadata.partition_columns) if ancestor else None
+        later = ancestor.followed_by(self.table, raws, state.metadata.partition_keys) if ancestor else None
         return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, later)
 
     def through(self, store: Store) -> Snapshot:
@@ -197,7 +202,7 @@ class Snapshot:
 
     def _as_ancestor(self) -> Ancestor | None:
         if self.files_are_loaded:
-            return Ancestor(self.files, self.partition_columns)
+            return Ancestor(self.files, self.partition_keys)
         return self._ancestor
 
     def _files_of(self, segment: Segment) -> pa.Table:
@@ -215,7 +220,7 @@ class Snapshot:
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
         raws = [read_commit(self.store, entry) for entry in segment.replayed]
-        return parse_files(self.table, raws, self.partition_columns)
+        return parse_files(self.table, raws, self.partition_keys)
 
 
 def load_snapshot(store: Store, segment: Segment) -> Snapshot:

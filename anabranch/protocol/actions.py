@@ -10,14 +10,16 @@ per file. The few other actions are frozen values.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
-from anabranch.protocol.schema import Struct, parse_schema
+from anabranch.protocol.mapping import completed, mapped
+from anabranch.protocol.schema import Struct, parse_schema, schema_json
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 
@@ -152,8 +154,21 @@ class Metadata:
 
     @cached_property
     def schema(self) -> Struct:
-        """The logical columns."""
-        return parse_schema(self.schema_string)
+        """The logical columns; under a column mapping each knows its physical name."""
+        return mapped(parse_schema(self.schema_string), self.configuration)
+
+    def with_schema(self, schema: Struct, new_id: Callable[[], UUID], *, named: bool = False) -> Metadata:
+        """The same with these columns; under a column mapping new ones get a number and a physical name, or keep the
+        name that they have where files know them so already (``named``).
+        """
+        whole, configuration = completed(schema, self.configuration, new_id, named=named)
+        return replace(self, schema_string=schema_json(whole), configuration=configuration)
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """The keys of ``partitionValues``, and the names of folders: physical names of the partition columns."""
+        found = {name: self.schema.find(name) for name in self.partition_columns}
+        return tuple(name if field is None else field.physical_name for name, field in found.items())
 
 
 @dataclass(frozen=True)

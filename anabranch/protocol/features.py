@@ -141,7 +141,7 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
     needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
     writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & _OF_READERS
     if readers:
-        return Protocol(3, 7, readers, writers)
+        return _named(readers, writers)
     for version in (2, 3, 4):
         if writer_features(Protocol(1, version)) == writers:
             return Protocol(min_reader=1, min_writer=version)
@@ -152,7 +152,8 @@ def needed_by(metadata: Metadata) -> frozenset[str]:
     """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
     on = _switched_on(metadata.configuration) & SUPPORTED
     not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
-    return _with_companions(required_by_types(metadata.schema) | (active(metadata) & _RULES) | on | not_null)
+    by_use = active(metadata) & (_RULES | {COLUMN_MAPPING})
+    return _with_companions(required_by_types(metadata.schema) | by_use | on | not_null)
 
 
 def _with_companions(features: frozenset[str]) -> frozenset[str]:
@@ -178,8 +179,13 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
         if writer_features(older) == writers and reader_features(older) == readers:
             return older
     if new & _OF_READERS or protocol.min_reader >= 3:
-        return Protocol(3, 7, readers, writers)
+        return _named(readers, writers) if protocol.min_reader < 3 else Protocol(3, 7, readers, writers)
     return Protocol(protocol.min_reader, 7, None, writers)
+
+
+def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
+    """The protocol that names features; readers that need only column mapping are told so by their version."""
+    return Protocol(2, 7, None, writers) if readers == {COLUMN_MAPPING} else Protocol(3, 7, readers, writers)
 
 
 def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:

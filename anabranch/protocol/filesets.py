@@ -6,7 +6,7 @@ Pure data, passed between the rooms that choose files and the rooms that read ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,8 @@ class FileSet:
 
     ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
     them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
-    ``version`` is the one whose rows they are, of the table ``table_id``, if that is known.
+    ``version`` is the one whose rows they are, of the table ``table_id``, if that is known; ``layouts`` holds, for each
+    file that names columns otherwise than by their physical names, the schema with its names for physical ones.
     """
 
     root: str
@@ -50,6 +51,7 @@ class FileSet:
     rules: Rules = NONE
     version: int | None = None
     table_id: str | None = None
+    layouts: Mapping[str, Struct] = field(default_factory=dict)
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """The files of these paths only."""

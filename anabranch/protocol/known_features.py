@@ -72,8 +72,6 @@ KNOWN: tuple[Feature, ...] = (
     Feature("generatedColumns", writer_version=4, column_key=rules.GENERATION, is_rule=True),
     Feature(
         COLUMN_MAPPING,
-        reads=Support.UNUSED,
-        writes=Support.UNUSED,
         binds_readers=True,
         reader_version=2,
         writer_version=5,

@@ -15,6 +15,7 @@ from typing import Any
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.in_commit import ENABLED, KEPT_BY_WRITERS
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list
+from anabranch.protocol.mapping import BY_ID, BY_NAME, MODE, UNMAPPED
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
@@ -104,6 +105,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     STATS_COLUMNS: (column_list, ""),
     ENABLED: (_boolean, "false"),
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
+    MODE: (_choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,10 +20,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.mapping import is_renamed, physical_schema
 from anabranch.protocol.partitions import map_column, partition_arrays
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.schema import Struct, schema_json
 from anabranch.spark.failures import reported
 from anabranch.spark.layout import folders_agree, names_no_instant
+from anabranch.spark.naming import logical
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.positions import is_marked, with_facts
 from anabranch.spark.types import column, free_name, spark_schema, spark_type
@@ -66,9 +69,10 @@ class Opened:
 
 def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     """All rows of these files without addresses: at least the schema's columns, as cheaply as Spark can."""
-    if not folders_agree(files):
+    if files.layouts or not folders_agree(files):
         return open_files(spark, files).rows
-    return _read(spark, files, places(spark, files.root, files.files["path"].to_pylist()), files.schema)
+    read = _read(spark, files, places(spark, files.root, files.files["path"].to_pylist()), files.schema)
+    return read.select(*logical(files.schema)) if is_renamed(files.schema) else read
 
 
 def open_files(spark: SparkSession, files: FileSet) -> Opened:
@@ -78,11 +82,10 @@ def open_files(spark: SparkSession, files: FileSet) -> Opened:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
             file that is not there is missed only when rows are asked for.)
     """
-    found, whole = places(spark, files.root, files.files["path"].to_pylist()), folders_agree(files)
+    found = places(spark, files.root, files.files["path"].to_pylist())
+    whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
-    read = _read(spark, files, found, files.schema if whole else _in_files(files))
-    metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
-    rows = read.select("*", metadata["file_path"].alias(file), metadata["row_index"].alias(address.row))
+    rows = _addressed(spark, files, found, whole, file, address.row)
     prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
     if prefix is None:
         facts[address.path] = files.files["path"].combine_chunks()
@@ -91,14 +94,41 @@ def open_files(spark: SparkSession, files: FileSet) -> Opened:
     return Opened(spark, _with(spark, rows, files.schema, file, found, facts), address, file, tuple(found))
 
 
+def _addressed(spark: SparkSession, files: FileSet, found: list[Place], whole: bool, file: str, row: str) -> DataFrame:
+    """The rows with the place of each; those of files with other names than the rest are read by themselves."""
+    parts = []
+    for schema, some in _by_layout(files, found):
+        wanted = schema if whole else _in_files(files, schema)
+        read = _read(spark, files, some, wanted, whole=whole)
+        metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
+        columns = logical(wanted)
+        parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _by_layout(files: FileSet, found: list[Place]) -> list[tuple[Struct, list[Place]]]:
+    """The files with the schema that has their names for physical ones."""
+    groups: list[tuple[Struct, list[Place]]] = []
+    by_text: dict[str, list[Place]] = {}
+    for place in found:
+        schema = files.layouts.get(place.log, files.schema)
+        key = schema_json(schema) if place.log in files.layouts else ""
+        if key not in by_text:
+            by_text[key] = []
+            groups.append((schema, by_text[key]))
+        by_text[key].append(place)
+    return groups
+
+
 def _without(prefix: str, text: Column) -> Column:
     # In bytes, since a substring of characters steps through all of them: 7 s for 20 M rows, not 1.
     return F.substring(text.cast("binary"), len(prefix.encode()) + 1, _TO_THE_END).cast("string")
 
 
-def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct) -> DataFrame:
-    reader = spark.read.schema(spark_schema(schema)).options(**READ_OPTIONS)
-    if files.partition_columns and schema is files.schema:
+def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
+    """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
+    reader = spark.read.schema(spark_schema(physical_schema(schema))).options(**READ_OPTIONS)
+    if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
     with reported("the scan", files.root):
@@ -108,9 +138,9 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
 # -- what only the log says --------------------------------------------------------------------------------------------
 
 
-def _in_files(files: FileSet) -> Struct:
+def _in_files(files: FileSet, schema: Struct) -> Struct:
     """The columns that the Parquet files themselves hold."""
-    return Struct(tuple(each for each in files.schema if each.name not in files.partition_columns))
+    return Struct(tuple(each for each in schema if each.name not in files.partition_columns))
 
 
 def _partition_values(files: FileSet) -> dict[str, pa.Array]:

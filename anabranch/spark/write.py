@@ -29,6 +29,7 @@ from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import fitted, given_columns
 from anabranch.spark.members import is_set, rebuilt
+from anabranch.spark.naming import stored
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
 from anabranch.spark.rules import Writing, obeying
@@ -188,11 +189,12 @@ def _write_rows(
 def write_files(
     spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
 ) -> None:
-    data = [column(name) for name in schema.names if name not in partition_columns]
-    values = [partition_text(column(name), str(schema.field(name).type)).alias(name) for name in partition_columns]
+    data = [stored(each) for each in schema if each.name not in partition_columns]
+    folders = [schema.field(name) for name in partition_columns]
+    values = [partition_text(column(each.name), str(each.type)).alias(each.physical_name) for each in folders]
     writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS)
     with timestamps.in_micros(spark):
-        writer.partitionBy(*partition_columns).parquet(f"{spark_root(spark, root)}/{folder}")
+        writer.partitionBy(*[each.physical_name for each in folders]).parquet(f"{spark_root(spark, root)}/{folder}")
 
 
 def _text(assignments: Mapping[str, Any]) -> str:

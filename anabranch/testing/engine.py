@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitioned
+from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitioned, stored
 from anabranch.commands.rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import Members
 from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.mapping import BY_NAME, FIELD_ID, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
@@ -171,9 +172,9 @@ class ArrowEngine:
         for path, partition in zip(
             files.files["path"].to_pylist(), files.files["partitionValues"].to_pylist(), strict=True
         ):
-            values = {n: read_value(v, str(files.schema.field(n).type)) for n, v in dict(partition).items()}
+            values = _values_of(files, dict(partition))
             dead = files.vectors.get(path, ())
-            rows = _whole(parquet_rows(store, decode(path)), files.schema)
+            rows = _whole(logical_rows(store, decode(path), files.layouts.get(path, files.schema)), files.schema)
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
             found.append((path, [(i, row) for i, row in whole if i not in dead]))
         return found
@@ -187,10 +188,13 @@ class ArrowEngine:
         self._write(_table(files, rows), files.schema, files.partition_columns, open_store(files.root), folder)
 
     def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], store: Store, folder: str) -> None:
-        metadata = Metadata(id="", schema_string=schema_json(schema), partition_columns=columns)
+        mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
+        metadata = Metadata("", schema_json(schema), columns, mode)
         for values, part in partitioned(rows, metadata):
-            name = "/".join([folder, *(hive_segment(c, values[c]) for c in columns), f"part-{self._new_id()}.parquet"])
-            store.put(name, parquet_bytes(part))
+            folders = [hive_segment(key, values[key]) for key in metadata.partition_keys]
+            store.put(
+                "/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(stored(part, metadata))
+            )
 
 
 def read_from(rows: pa.Table, version: int) -> pa.Table:
@@ -308,16 +312,26 @@ def _whole(rows: list[Row], schema: Struct) -> list[Row]:
     return [{**row, **image} for row, image in zip(rows, images, strict=True)]
 
 
-def parquet_rows(store: Store, name: str) -> list[Row]:
-    """The rows of one small Parquet file, those that a vector deletes too."""
-    return _decoded(store.get(name))
+def logical_rows(store: Store, name: str, schema: Struct) -> list[Row]:
+    """The rows of one small Parquet file, those that a vector deletes too, under the logical names of columns."""
+    rows, there = _decoded(store.get(name))
+    if not is_renamed(schema):
+        return rows
+    found = renaming(there, schema)
+    return [found.row(row) for row in rows]
+
+
+def _values_of(files: FileSet, partition: Mapping[str, str | None]) -> Row:
+    """The partition values of a file by the logical names of their columns."""
+    columns = map(files.schema.field, files.partition_columns)
+    return {each.name: read_value(partition.get(each.physical_name), str(each.type)) for each in columns}
 
 
 @lru_cache(maxsize=512)
-def _decoded(data: bytes) -> list[Row]:
+def _decoded(data: bytes) -> tuple[list[Row], pa.Schema]:
     """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
-    rows: list[Row] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
-    return rows
+    read = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    return read.to_pylist(), read.schema
 
 
 def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:

@@ -85,7 +85,7 @@ class Attempt:
         base = self.mine.base
         first = Known.snapshot(base) if base else Known.nothing()
         known = Known.commit(self._winners[-1]) if self._winners else first
-        later = self.log.commits_after(known, base.partition_columns if base else ())
+        later = self.log.commits_after(known, base.partition_keys if base else ())
         if later is None:
             said = "another table stands at this path now"
             raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said))

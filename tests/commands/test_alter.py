@@ -83,7 +83,7 @@ def test_what_is_so_already_is_not_committed(world: World) -> None:
         ("delta.isolationLevel", "Snapshot"),
         ("delta.noSuchThing", "1"),
         ("delta.enableChangeDataFeed", "true"),
-        ("delta.columnMapping.mode", "name"),
+        ("delta.columnMapping.mode", "id"),
         ("delta.constraints.c", "id > 0"),
         ("delta.feature.deletionVectors", "yes"),
         ("anabranch.conflictResolution", "redo"),
@@ -278,7 +278,7 @@ def test_a_feature_is_listed_by_name_and_shown_as_the_property_that_stands_for_i
     assert "domainMetadata" in (world.log.snapshot().protocol.writer_features or ())
 
 
-@pytest.mark.parametrize("feature", ["rowTracking", "v2Checkpoint", "columnMapping", "noSuchFeature"])
+@pytest.mark.parametrize("feature", ["rowTracking", "v2Checkpoint", "noSuchFeature"])
 def test_a_feature_that_is_not_held_here_is_refused_by_name(world: World, feature: str) -> None:
     with pytest.raises(errors.UnsupportedFeature) as refused:
         AddFeatureSupport(world.path, feature).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,8 +19,10 @@ from anabranch.protocol.features import (
     protocol_for,
     reader_features,
     required_by_types,
+    upgraded,
     writer_features,
 )
+from anabranch.protocol.mapping import MODE, completed
 from anabranch.protocol.schema import Array, Field, Map, Struct, schema_json
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.worlds import World
@@ -133,7 +136,6 @@ def test_versions_to_come_are_refused() -> None:
 @pytest.mark.parametrize(
     ("configuration", "feature"),
     [
-        ({"delta_columnMapping.mode": "name"}, "columnMapping"),
         ({"delta_enableRowTracking": "TRUE"}, "rowTracking"),
         ({"delta_enableIcebergCompatV1": "true"}, "icebergCompatV1"),
         ({"delta_enableIcebergCompatV2": "true"}, "icebergCompatV2"),
@@ -182,10 +184,16 @@ def test_column_mapping_that_is_off_asks_nothing(mode: str) -> None:
     check_writable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}), changes_rows=True)
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
-def test_column_mapping_that_is_on_is_refused_to_readers_too(mode: str) -> None:
-    with pytest.raises(errors.UnsupportedFeature, match="columnMapping"):
-        check_readable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}))
+def test_column_mapping_is_asked_for_by_its_use_and_told_by_the_least_protocol() -> None:
+    mapped, _ = completed(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)
+    metadata = Metadata("x", schema_json(mapped), configuration={MODE: "name"})
+    names = frozenset({"appendOnly", "invariants", "columnMapping"})
+    assert protocol_for(metadata, vectors=False) == Protocol(2, 7, None, names)
+    assert upgraded(Protocol(1, 2), metadata) == Protocol(2, 7, None, names)
+    assert upgraded(Protocol(2, 5), metadata) is None
+    both = frozenset({"columnMapping", "deletionVectors"})
+    assert protocol_for(metadata, vectors=True) == Protocol(3, 7, both, names | both)
+    check_writable("t", Protocol(2, 5), metadata, changes_rows=True)
 
 
 def test_a_type_that_needs_a_feature_is_found_wherever_it_stands() -> None:

@@ -127,7 +127,7 @@ def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str
     "key",
     [
         "delta.enableChangeDataFeed",
-        "delta.columnMapping.mode",
+        "delta.columnMapping.maxColumnId",
         "delta.minReaderVersion",
         "delta.typo",
         "anabranch.typo",
