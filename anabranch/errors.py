@@ -159,8 +159,8 @@ class UnsupportedFeature(TableError):
     condition = "DELTA_UNSUPPORTED_FEATURE"
     sql_state = "56038"
     template = (
-        "The table at {table} needs the {kind} feature {feature}, which this version of Anabranch does not support. "
-        "Nothing was written. Use an engine that supports it, or drop the feature from the table."
+        "The table at {table} needs the {kind} feature {feature}, which this version of Anabranch does not support: "
+        "{reason} Nothing was written. Use an engine that supports it, or drop the feature from the table."
     )
 
 

@@ -294,6 +294,8 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
             raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
         if not isinstance(found.type, str):
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
+        if found.type == "variant":
+            raise InvalidOption(option="partitionBy", value=name, reason="a variant cannot partition a table.")
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(
             option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."

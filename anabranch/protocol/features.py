@@ -10,7 +10,7 @@ metadata uses it). What each one is, and how far it is supported, stands in `ana
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,9 @@ from anabranch.protocol.known_features import (
     KNOWN,
     Support,
 )
+from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
+from anabranch.protocol.widening import unreadable_change
 
 READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
 """Reader features understood here, some only as long as they are not active."""
@@ -33,7 +35,9 @@ READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.
 WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
 """Writer features understood here, some only as long as they are not active (see `active`)."""
 
-SUPPORTED = frozenset(each.name for each in KNOWN if each.reads == each.writes == Support.YES)
+SUPPORTED = frozenset(
+    each.name for each in KNOWN if each.reads == each.writes == Support.YES and each.preview_of is None
+)
 """Features that a user may switch on here: all that they ask is done."""
 
 _OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
@@ -41,6 +45,7 @@ _RULES = frozenset(each.name for each in KNOWN if each.is_rule)
 _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
 """Their properties say how to write; what they ask of a writer is done whatever the properties say."""
 
+_USED = "a column or a property of the table uses it."
 _LENGTHS = "char / varchar length"
 _BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
 _BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {_LENGTHS: rules.LENGTH}
@@ -93,6 +98,11 @@ def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], froze
     return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
 
 
+@lru_cache(maxsize=256)
+def _unreadable_change(schema_string: str) -> str | None:
+    return unreadable_change(parse_schema(schema_string))
+
+
 def required_by_types(schema: Struct) -> frozenset[str]:
     """The features that the types of these columns ask for."""
     return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
@@ -105,9 +115,11 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
         UnsupportedFeature: with the feature's name.
     """
     if protocol.min_reader > 3:
-        raise UnsupportedFeature(table=table, kind="reader", feature=f"of reader version {protocol.min_reader}")
+        _refuse(table, "reader", {f"of reader version {protocol.min_reader}"})
     _refuse(table, "reader", reader_features(protocol) - READABLE)
-    _refuse(table, "reader", _refused_when_active(metadata, "reads", Support.UNUSED))
+    _refuse(table, "reader", _refused_when_active(metadata, "reads", Support.UNUSED), _USED)
+    if change := _unreadable_change(metadata.schema_string):
+        _refuse(table, "reader", {"typeWidening"}, change)
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
@@ -118,13 +130,13 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     """
     check_readable(table, protocol, metadata)
     if protocol.min_writer > 7:
-        raise UnsupportedFeature(table=table, kind="writer", feature=f"of writer version {protocol.min_writer}")
+        _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
     short = Support.APPENDS if changes_rows else Support.UNUSED
-    _refuse(table, "writer", _refused_when_active(metadata, "writes", short))
+    _refuse(table, "writer", _refused_when_active(metadata, "writes", short), _USED)
     _, deep, _ = _asked_by(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
-    _refuse(table, "writer", inside)
+    _refuse(table, "writer", inside, "rules inside nested columns are not held.")
 
 
 def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
@@ -170,7 +182,8 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
         >>> with_features(Protocol(1, 2), frozenset({"checkConstraints"})).min_writer
         3
     """
-    new = features - writer_features(protocol)
+    listed = writer_features(protocol)
+    new = features - listed - {BY_NAME[name].preview_of for name in listed & BY_NAME.keys()}
     if not new:
         return protocol
     readers, writers = reader_features(protocol) | (new & _OF_READERS), writer_features(protocol) | new
@@ -215,9 +228,9 @@ def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     return None if found == protocol else found
 
 
-def _refuse(table: str, kind: str, features: frozenset[str]) -> None:
+def _refuse(table: str, kind: str, features: Set[str], reason: str | None = None) -> None:
     for feature in sorted(features):
-        raise UnsupportedFeature(table=table, kind=kind, feature=feature)
+        raise UnsupportedFeature(table=table, kind=kind, feature=feature, reason=reason or why_refused(feature))
 
 
 def _fields(type_: DataType) -> Iterator[Field]:

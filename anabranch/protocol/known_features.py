@@ -40,6 +40,8 @@ class Feature:
         type_name: the type of a column that makes it active.
         is_rule: whether it holds rows to a rule (`anabranch.protocol.rules`), so that only its use asks for it.
         needs: features that must be listed beside it.
+        preview_of: the feature of which it is an earlier name; a table that lists it needs no other, and no new one
+        gets it.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Feature:
     type_name: str | None = None
     is_rule: bool = False
     needs: tuple[str, ...] = ()
+    preview_of: str | None = None
 
 
 DELETION_VECTORS = "deletionVectors"
@@ -87,7 +90,12 @@ KNOWN: tuple[Feature, ...] = (
     Feature("clustering", needs=("domainMetadata",)),
     Feature("icebergCompatV1", writes=Support.UNUSED, flag="delta.enableIcebergCompatV1"),
     Feature("icebergCompatV2", writes=Support.UNUSED, flag="delta.enableIcebergCompatV2"),
-    Feature("variantType", reads=Support.UNUSED, writes=Support.UNUSED, binds_readers=True, type_name="variant"),
+    Feature("typeWidening", binds_readers=True, flag="delta.enableTypeWidening"),
+    Feature("typeWidening-preview", binds_readers=True, preview_of="typeWidening"),
+    Feature("variantType", binds_readers=True, type_name="variant"),
+    Feature("variantType-preview", binds_readers=True, preview_of="variantType"),
+    Feature("variantShredding", binds_readers=True, needs=("variantType",)),
+    Feature("variantShredding-preview", binds_readers=True, preview_of="variantShredding"),
     Feature("rowTracking", writes=Support.NO, flag="delta.enableRowTracking", needs=("domainMetadata",)),
     Feature(IN_COMMIT, flag=ENABLED),
 )

@@ -238,6 +238,24 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
     return _TO_ARROW[data_type] if digits is None else pa.decimal128(*digits)
 
 
+def check_storable(data_type: DataType, column: str) -> None:
+    """Hold that a table can have a column of this type: those of Arrow rows, and variants.
+
+    Raises:
+        UnsupportedType: naming the column, and the type inside it that no table can hold here.
+    """
+    if isinstance(data_type, Struct):
+        for each in data_type:
+            check_storable(each.type, f"{column}.{each.name}")
+    elif isinstance(data_type, Array):
+        check_storable(data_type.element, f"{column}.element")
+    elif isinstance(data_type, Map):
+        check_storable(data_type.key, f"{column}.key")
+        check_storable(data_type.value, f"{column}.value")
+    elif data_type != "variant":
+        arrow_type(data_type, column)
+
+
 def _arrow_fields(struct: Struct, prefix: str) -> list[pa.Field]:
     return [pa.field(each.name, arrow_type(each.type, prefix + each.name), each.nullable) for each in struct]
 

@@ -34,6 +34,7 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     "date": T.DateType(),
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
+    "variant": T.VariantType(),
 }
 _RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
 """What the metadata of a declared column says to writers."""

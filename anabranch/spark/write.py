@@ -41,6 +41,7 @@ WRITE_OPTIONS = {
     "compression": "snappy",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
+    "spark.sql.variant.inferShreddingSchema": "false",  # Spark shreds variants else; not every reader knows that
 }
 
 

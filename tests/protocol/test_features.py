@@ -12,6 +12,7 @@ from anabranch import errors
 from anabranch.log.log import forget
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features import (
+    SUPPORTED,
     active,
     check_readable,
     check_writable,
@@ -22,7 +23,9 @@ from anabranch.protocol.features import (
     upgraded,
     writer_features,
 )
+from anabranch.protocol.known_features import KNOWN
 from anabranch.protocol.mapping import MODE, completed
+from anabranch.protocol.refused_features import REFUSED
 from anabranch.protocol.schema import Array, Field, Map, Struct, schema_json
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.worlds import World
@@ -34,6 +37,9 @@ BASE = frozenset({"appendOnly", "invariants"})
 def metadata_of(schema: Struct = PLAIN, **configuration: str) -> Metadata:
     named = {key.replace("_", ".", 1): value for key, value in configuration.items()}
     return Metadata("x", schema_json(schema), configuration=named)
+
+
+VARIANTS = metadata_of(Struct((Field("v", "variant"),)))
 
 
 def with_features(readers: set[str], writers: set[str]) -> Protocol:
@@ -110,7 +116,7 @@ def test_a_plain_table_is_read_and_written() -> None:
         check_writable("t", protocol, metadata_of(), changes_rows=True)
 
 
-@pytest.mark.parametrize("feature", ["typeWidening", "catalogManaged", "typeWidening-preview", "ünknown"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "geospatial", "ünknown"])
 def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
     protocol = with_features({feature, "deletionVectors"}, {feature, "deletionVectors"})
     with pytest.raises(errors.UnsupportedFeature) as refusal:
@@ -125,6 +131,49 @@ def test_an_unknown_writer_feature_is_refused_by_name_and_may_be_read(feature: s
     protocol = with_features(set(), {feature})
     check_readable("t", protocol, metadata_of())
     assert refused(protocol, metadata_of()) == f"writer {feature}"
+
+
+@pytest.mark.parametrize("feature", sorted(REFUSED))
+def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_binds_writers_only(feature: str) -> None:
+    binds_readers = REFUSED[feature].binds_readers
+    protocol = with_features({feature} if binds_readers else set(), {feature})
+    with pytest.raises(errors.UnsupportedFeature) as refusal:
+        check_writable("t", protocol, metadata_of(), changes_rows=False)
+    assert (refusal.value.feature, refusal.value.reason) == (feature, REFUSED[feature].reason)
+    assert REFUSED[feature].reason in str(refusal.value)
+    assert refusal.value.kind == ("reader" if binds_readers else "writer")
+    if not binds_readers:
+        check_readable("t", protocol, metadata_of())
+    assert feature not in {each.name for each in KNOWN}
+
+
+@pytest.mark.parametrize("name", ["typeWidening", "variantType", "variantShredding"])
+@pytest.mark.parametrize("preview", ["", "-preview"])
+def test_widening_and_variants_are_read_and_written_under_both_names(name: str, preview: str) -> None:
+    listed = {name + preview} | ({"variantType" + preview} if name == "variantShredding" else set())
+    check_writable("t", with_features(listed, listed), VARIANTS, changes_rows=True)
+    assert (name in SUPPORTED, f"{name}-preview" in SUPPORTED) == (True, False)
+
+
+def test_a_table_that_lists_a_preview_needs_no_other_name() -> None:
+    preview = with_features({"variantType-preview"}, {"variantType-preview"} | BASE)
+    assert upgraded(preview, VARIANTS) is None
+    added = upgraded(with_features(set(), set(BASE)), VARIANTS)
+    assert added is not None
+    assert added.reader_features == {"variantType"}
+
+
+def test_a_change_of_a_type_that_is_no_widening_is_refused_to_readers() -> None:
+    """PROTOCOL.md, "Reader Requirements for Type Widening": fail when finding any unsupported type change."""
+    both = {"typeWidening"}
+
+    def changed(before: str, after: str) -> Metadata:
+        facts = {"delta.typeChanges": [{"fromType": before, "toType": after}]}
+        return metadata_of(Struct((Field("c", after, metadata=facts),)))
+
+    check_readable("t", with_features(both, both), changed("integer", "long"))
+    with pytest.raises(errors.UnsupportedFeature, match="column c was changed from string to long"):
+        check_readable("t", with_features(both, both), changed("string", "long"))
 
 
 def test_versions_to_come_are_refused() -> None:
