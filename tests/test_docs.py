@@ -24,6 +24,7 @@ from anabranch import errors, sql
 from anabranch.cli import app
 from anabranch.commands import check, describe
 from anabranch.protocol import features, properties
+from anabranch.protocol.refused_features import REFUSED
 from anabranch.transaction import conflicts, patience, phases
 from tests.test_tidy import repository_paths, stands_here
 
@@ -302,6 +303,12 @@ def test_the_limits_name_every_feature_that_is_known() -> None:
     for name, (reads, writes) in stated.items():
         assert (reads != "refused") == (name in features.READABLE or name in features.WRITABLE), name
         assert (writes != "refused") == (name in features.WRITABLE), name
+
+
+def test_the_limits_name_every_feature_that_is_refused_for_a_reason() -> None:
+    stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "limits.md", "refused feature")}
+    known = {name: ["refused" if each.binds_readers else "yes", each.reason] for name, each in REFUSED.items()}
+    assert stated == known
 
 
 def every_error() -> list[type[errors.AnabranchError]]:

@@ -42,7 +42,8 @@ from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import validate
-from anabranch.protocol.schema import Field, Struct, arrow_type
+from anabranch.protocol.refused_features import why_refused
+from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
 from anabranch.transaction.footprint import Reads, Transaction
@@ -98,7 +99,7 @@ class SetProperties:
         """
         parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
         chance = moment.chance or Chance()
-        return _run(self.table, lambda base: self._on(base, parameters, chance), moment)
+        return run_alteration(self.table, lambda base: self._on(base, parameters, chance), moment)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
         features = frozenset(_feature(key, value) for key, value in self.properties.items() if key.startswith(_FEATURE))
@@ -133,7 +134,7 @@ class UnsetProperties:
             InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
             MetadataChangedException: the table was written meanwhile.
         """
-        return _run(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
         known = base.metadata.configuration
@@ -190,7 +191,7 @@ class AddColumns:
         for column in self.columns:
             _check_new(column.field)
         chance = moment.chance or Chance()
-        return _run(self.table, lambda base: self._on(base, chance), moment)
+        return run_alteration(self.table, lambda base: self._on(base, chance), moment)
 
     def _on(self, base: Snapshot, chance: Chance) -> Alteration:
         schema: Struct = base.schema
@@ -202,7 +203,7 @@ class AddColumns:
 
 
 def _check_new(field: Field) -> None:
-    arrow_type(field.type, field.name)
+    check_storable(field.type, field.name)
     if not field.nullable:
         reason = "rows that are there would have NULL in it; add it without NOT NULL."
         raise InvalidOption(option="columns", value=field.name, reason=reason)
@@ -238,7 +239,7 @@ class AddConstraint:
         if not self.where.row_local:
             reason = "a constraint takes columns, literals and deterministic functions of one row only."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        return _run(self.table, self._on, moment, lambda base: self._checked(base, engine))
+        return run_alteration(self.table, self._on, moment, lambda base: self._checked(base, engine))
 
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{_CONSTRAINT}{self.name.lower()}"
@@ -278,7 +279,7 @@ class DropConstraint:
         Raises:
             InvalidOption: there is none of this name. MetadataChangedException: the table was written meanwhile.
         """
-        return _run(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{_CONSTRAINT}{self.name.lower()}"
@@ -310,7 +311,7 @@ class UpgradeProtocol:
             InvalidOption: a version is lower than the table's, or there is none such.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
-        return _run(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
         protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
@@ -349,7 +350,7 @@ def _with_support(base: Snapshot, features: frozenset[str]) -> Protocol:
     named = {each.lower(): each for each in SUPPORTED}
     for feature in sorted(features):
         if feature.lower() not in named:
-            raise UnsupportedFeature(table=base.table, kind="table", feature=feature)
+            raise UnsupportedFeature(table=base.table, kind="table", feature=feature, reason=why_refused(feature))
     return with_features(base.protocol, frozenset(named[feature.lower()] for feature in features))
 
 
@@ -363,7 +364,7 @@ def _refuse_constraints(properties: Mapping[str, str]) -> None:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-def _run(
+def run_alteration(
     table: Location,
     altered: Callable[[Snapshot], Alteration],
     moment: Moment,
@@ -400,7 +401,7 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
         check_clustering(base.clustering_columns, change.metadata)
     added = _in_types(change.metadata) - _in_types(base.metadata)
     for feature in sorted(added - SUPPORTED):
-        raise UnsupportedFeature(table=base.table, kind="table", feature=feature)
+        raise UnsupportedFeature(table=base.table, kind="table", feature=feature, reason=why_refused(feature))
 
 
 def _in_types(metadata: Metadata | None) -> frozenset[str]:

@@ -95,6 +95,14 @@ class Engine(Protocol):
         """
         ...
 
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """Hold that a table's expressions fit its columns.
+
+        Raises:
+            InvalidCondition, SchemaMismatch: one does not.
+        """
+        ...
+
     def few_values(self, held: Any, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a held source's column; None where there are more than ``limit``."""
         ...

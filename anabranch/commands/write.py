@@ -39,6 +39,7 @@ from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.skipping import must_match
 from anabranch.protocol.stats import num_records
+from anabranch.protocol.widening import following
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
@@ -161,7 +162,7 @@ class Write:
             return self._replaced(metadata, inherited(columns, metadata.schema), chance)
         if self.schema_change != "merge":
             return metadata
-        merged = evolved(metadata.schema, columns, table)
+        merged = evolved(following(metadata, columns), columns, table)
         return metadata if merged == metadata.schema else metadata.with_schema(merged, chance.new_id)
 
     def _replaced(self, metadata: Metadata, columns: Struct, chance: Chance) -> Metadata:

@@ -96,6 +96,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.isolationLevel": (_choice(WRITE_SERIALIZABLE, SERIALIZABLE), WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (_boolean, "false"),
     "delta.appendOnly": (_boolean, "false"),
+    "delta.enableTypeWidening": (_boolean, "false"),
     "delta.checkpointInterval": (_positive, "10"),
     "delta.checkpointPolicy": (_choice("classic", "v2"), "classic"),
     "delta.enableExpiredLogCleanup": (_boolean, "true"),

@@ -34,7 +34,6 @@ REFUSED: Mapping[str, Refused] = {
     "catalogOwned-preview": Refused(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": Refused(_COORDINATED),
     "managed-commit": Refused(_COORDINATED),
-    "checkpointProtection": Refused("its old checkpoints and commits may only be removed together."),
     "materializePartitionColumns": Refused("its files would have to hold the partition columns too."),
     "icebergWriterCompatV1": Refused(_ICEBERG),
     "icebergWriterCompatV3": Refused(_ICEBERG),

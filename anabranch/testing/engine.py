@@ -7,6 +7,7 @@ concurrency and for small tables: rows are Python objects.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,8 @@ from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import Struct, from_arrow, schema_json, to_arrow
+from anabranch.protocol.schema import DataType, Struct, from_arrow, schema_json, to_arrow
+from anabranch.protocol.widening import TYPE_CHANGES
 from anabranch.sql import exact_literal, exact_predicate
 from anabranch.storage import Store, open_store
 
@@ -136,6 +138,9 @@ class ArrowEngine:
         if new:
             self._check(files, new)
             self._put(files, new, folder)
+
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """Nothing: no SQL is run here, and `write` refuses what it cannot hold."""
 
     def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
@@ -303,12 +308,15 @@ def _table(files: FileSet, rows: list[Row]) -> pa.Table:
 
 
 def _whole(rows: list[Row], schema: Struct) -> list[Row]:
-    """Rows of a file with every member of the schema's structs, NULL where the file is older than the member."""
-    nested = Struct(tuple(each for each in schema if not isinstance(each.type, str)))
+    """Rows of a file with every member of the schema's structs, NULL where the file is older than the member, and with
+    values as wide as the schema's where the file is older than that.
+    """
+    nested = Struct(tuple(each for each in schema if not isinstance(each.type, str) or TYPE_CHANGES in each.metadata))
     if not nested.fields:
         return rows
     wanted = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
-    images = pa.Table.from_pylist([{n: row.get(n) for n in nested.names} for row in rows], schema=wanted).to_pylist()
+    images = [{each.name: _widened(row.get(each.name), each.type) for each in nested} for row in rows]
+    images = pa.Table.from_pylist(images, schema=wanted).to_pylist()
     return [{**row, **image} for row, image in zip(rows, images, strict=True)]
 
 
@@ -325,6 +333,13 @@ def _values_of(files: FileSet, partition: Mapping[str, str | None]) -> Row:
     """The partition values of a file by the logical names of their columns."""
     columns = map(files.schema.field, files.partition_columns)
     return {each.name: read_value(partition.get(each.physical_name), str(each.type)) for each in columns}
+
+
+def _widened(value: Any, data_type: DataType) -> Any:
+    """A day as the moment at which it begins, where the column holds moments; Arrow widens all else by itself."""
+    if data_type == "timestamp_ntz" and type(value) is dt.date:
+        return dt.datetime.combine(value, dt.time())
+    return value
 
 
 @lru_cache(maxsize=512)

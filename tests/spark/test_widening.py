@@ -1,0 +1,181 @@
+"""Old files are read with the wider types that a table got since, for every pair that the protocol allows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import anabranch
+from anabranch import DeltaTable
+from anabranch.commands.alter import SetProperties
+from anabranch.commands.change_column import ChangeColumn
+from anabranch.errors import ConstraintNotMet, InvalidCondition
+from anabranch.protocol.schema import Array, Field, Map, Struct, arrow_type, decimal_of
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.scan import scan
+from tests.spark.tables import file_row, file_set
+from tests.support.worlds import table_path
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def installed(spark: Any) -> None:
+    anabranch.install(spark)
+
+
+OLD: dict[str, list[Any]] = {
+    "byte": [1, None, -128],
+    "short": [1, None, -32768],
+    "integer": [1, None, -(2**31)],
+    "long": [1, None, -(2**63)],
+    "float": [1.5, None, pa.scalar(0.1, pa.float32()).as_py()],
+    "date": [dt.date(2020, 2, 29), None, dt.date(1500, 2, 3)],
+    "decimal(5,2)": [Decimal("1.25"), None, Decimal("-999.99")],
+    "decimal(12,2)": [Decimal("1.25"), None, Decimal("-9999999999.99")],
+    "decimal(20,2)": [Decimal("1.25"), None, Decimal("-999999999999999999.99")],
+}
+"""How an old file holds them: decimals as INT32, INT64 and bytes."""
+
+WIDER: dict[str, tuple[str, ...]] = {
+    "byte": ("short", "integer", "long", "double", "decimal(10,0)", "decimal(12,2)", "decimal(38,10)"),
+    "short": ("integer", "long", "double", "decimal(10,0)", "decimal(12,2)", "decimal(38,10)"),
+    "integer": ("long", "double", "decimal(10,0)", "decimal(12,2)", "decimal(38,10)"),
+    "long": ("decimal(20,0)", "decimal(22,2)", "decimal(38,10)"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+    "decimal(5,2)": ("decimal(6,2)", "decimal(15,5)", "decimal(38,2)"),
+    "decimal(12,2)": ("decimal(13,3)", "decimal(30,2)"),
+    "decimal(20,2)": ("decimal(21,2)", "decimal(38,10)"),
+}
+PAIRS = [(before, after) for before, several in WIDER.items() for after in several]
+WRITERS: dict[str, dict[str, Any]] = {
+    "dictionary": {},
+    "plain": {"use_dictionary": False, "data_page_version": "2.0"},
+    "decimals as integers": {"store_decimal_as_integer": True},
+}
+
+
+def wide(value: Any, after: str) -> Any:
+    """The value as the wider type has it."""
+    digits = decimal_of(after)
+    if value is None:
+        return None
+    if digits is not None:
+        return Decimal(value).quantize(Decimal((0, (1,), -digits[1])), context=Context(prec=38))
+    if after == "timestamp_ntz":
+        return dt.datetime.combine(value, dt.time())
+    return float(value) if after == "double" else value
+
+
+def everywhere(data_type: str) -> Struct:
+    """Columns that hold a type in every place where one can stand."""
+    member = Struct((Field("m", data_type),))
+    several = {"c": data_type, "s": member, "a": Array(data_type), "k": Map(data_type, data_type), "l": Array(member)}
+    return Struct(tuple(Field(name, each) for name, each in several.items()))
+
+
+def row_of(value: Any) -> dict[str, Any]:
+    keyed = [(value, value)] if value is not None else None
+    return {"c": value, "s": {"m": value}, "a": [value], "k": keyed, "l": [{"m": value}]}
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_spark_reads_old_values_with_the_wider_type_wherever_they_stand(
+    spark: Any, tmp_path: Path, before: str, after: str
+) -> None:
+    """PROTOCOL.md, "Reader Requirements for Type Widening". Spark does all of it by itself, so `scan` does nothing."""
+    rows, arrow = [row_of(value) for value in OLD[before]], to_arrow_all(everywhere(before))
+    described = []
+    for writer, options in WRITERS.items():
+        described.append(file_row(tmp_path, f"{writer}.parquet", pa.Table.from_pylist(rows, schema=arrow)))
+        pq.write_table(pa.Table.from_pylist(rows, schema=arrow), tmp_path / f"{writer}.parquet", **options)
+    files = file_set(tmp_path, described, everywhere(after))
+    expected = [row_of(wide(value, after)) for value in OLD[before]] * len(WRITERS)
+    found = [plain(row) for row in scan(spark, files).collect()]
+    assert sorted(found, key=repr) == sorted(map(plain_row, expected), key=repr)
+
+
+def to_arrow_all(schema: Struct) -> pa.Schema:
+    return pa.schema([pa.field(each.name, arrow_type(each.type)) for each in schema])
+
+
+def plain(row: Any) -> dict[str, Any]:
+    return plain_row(row.asDict(recursive=True))
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    keyed = row["k"]
+    return {**row, "k": None if keyed is None else dict(keyed)}
+
+
+@pytest.mark.parametrize("before", ["byte", "short", "integer"])
+def test_a_literal_beyond_the_old_type_overlooks_no_row_of_an_old_file(spark: Any, tmp_path: Path, before: str) -> None:
+    """Spark hands conditions to the reader, which knows the file's narrow type: 2^32 + 1 must not become 1 there."""
+    table = pa.table({"c": pa.array([1, -7, None], arrow_type(before))})
+    files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], Struct((Field("c", "long"),)))
+    rows = scan(spark, files)
+    assert rows.filter(f"c < {2**32 + 1}").count() == 2
+    assert rows.filter(f"c = {2**32 + 1} OR c IN ({2**32 - 7}, {2**33 + 1})").count() == 0
+    assert rows.filter("c = 1").count() == 1
+
+
+def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    first = spark.sql("SELECT 1 AS id, 1.5F AS f, DATE'2020-02-29' AS d, CAST(1.25 AS DECIMAL(5,2)) AS p")
+    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    for name, after in {"id": "long", "f": "double", "d": "timestamp_ntz", "p": "decimal(12,4)"}.items():
+        ChangeColumn(path, (name,), type=after).run()
+    rows = spark.read.format("delta").load(path)
+    assert dict(rows.dtypes) == {"id": "bigint", "f": "double", "d": "timestamp_ntz", "p": "decimal(12,4)"}
+    late = "SELECT 5000000000 AS id, 0.1D AS f, TIMESTAMP_NTZ'2021-01-01 12:00:00' AS d, 2.0625BD AS p"
+    spark.sql(late).write.format("delta").mode("append").save(path)
+    assert len(anabranch.files(path, where="id > 4000000000")) == 1
+    assert len(anabranch.files(path, where="d = '2020-02-29'")) >= 1
+    table = DeltaTable.forPath(spark, path)
+    table.update("id = 1", {"f": "f + 0.25"})
+    source = spark.sql("SELECT 1L AS id, 3.0625BD AS p UNION ALL SELECT 7L, 4.5BD")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate({"p": "s.p"})
+    merge.whenNotMatchedInsert({"id": "s.id", "p": "s.p"}).execute()
+    table.delete("p = 4.5")
+    found = {row["id"]: row for row in spark.read.format("delta").load(path).collect()}
+    assert found[1]["f"] == 1.75
+    assert found[1]["p"] == Decimal("3.0625")
+    assert found[1]["d"] == dt.datetime(2020, 2, 29)
+    assert set(found) == {1, 5000000000}
+    assert table.check().is_clean
+
+
+def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    spark.sql("SELECT 1 AS id, named_struct('n', 1S) AS s").write.format("delta").save(path)
+    SetProperties(path, {"delta.enableTypeWidening": "true"}).run()
+    wider = spark.sql("SELECT 5000000000 AS id, named_struct('n', 70000) AS s, 'x' AS new")
+    wider.write.format("delta").mode("append").option("mergeSchema", True).save(path)
+    rows = spark.read.format("delta").load(path)
+    assert dict(rows.dtypes) == {"id": "bigint", "s": "struct<n:int>", "new": "string"}
+    found = {(row["id"], row["s"]["n"], row["new"]) for row in rows.collect()}
+    assert found == {(1, 1, None), (5000000000, 70000, "x")}
+
+
+def test_not_null_and_defaults_are_looked_at_by_spark(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    rows = spark.sql("SELECT 1 AS id, named_struct('n', CAST(NULL AS INT)) AS s UNION ALL SELECT 2, NULL")
+    rows.write.format("delta").save(path)
+    engine = SparkEngine(spark)
+    with pytest.raises(ConstraintNotMet) as refused:
+        ChangeColumn(path, ("s", "n"), nullable=False).run(engine)
+    assert (refused.value.count, refused.value.rows) == (1, 2)
+    ChangeColumn(path, ("id",), nullable=False).run(engine)
+    with pytest.raises(InvalidCondition):
+        ChangeColumn(path, ("id",), default="id + 1").run(engine)
+    ChangeColumn(path, ("id",), default="40 + 2").run(engine)
+    spark.sql("SELECT NULL AS s").write.format("delta").mode("append").save(path)
+    assert spark.read.format("delta").load(path).filter("id = 42").count() == 1
