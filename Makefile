@@ -39,8 +39,9 @@ test-fast: ## Run the tests that need no JVM; ARGS go to pytest
 	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS)
 
-interop: setup ## Run the tests against other engines only; ARGS go to pytest
-	@$(WITH_JAVA) $(PYTEST) -m interop $(ARGS)
+interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
+	@$(READY) --java --azurite --interop spark demo dev
+	@$(WITH_JAVA) ANABRANCH_INTEROP=required $(PYTEST) -m interop $(ARGS)
 
 clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to pytest
 	@$(READY) --azurite spark demo dev

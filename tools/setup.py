@@ -1,12 +1,12 @@
-"""Make a clone ready to run: a virtual environment, the packages it needs, a Java runtime, an Azure for the tests.
+"""Make a clone ready to run: a virtual environment, the packages it needs, a Java runtime, other engines for the tests.
 
-Knows: this repository's own files, venv and pip, where a Java runtime is found or had, and npm where there is one. It
-may not know the library: it runs before anything is installed, so it uses the standard library only.
+Knows: this repository's own files, venv and pip, where a Java runtime is found or had, npm and Maven. It may not know
+the library: it runs before anything is installed, so it uses the standard library only.
 
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [--azurite] [EXTRA ...]
+    python3 tools/setup.py [--java] [--azurite] [--interop] [EXTRA ...]
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+import interop
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -119,12 +121,13 @@ def output_of(command: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class PackageManager:
-    """One way to install system packages. Each entry of `java` and `venv` is tried until one can be installed."""
+    """One way to install system packages. Each entry of `java`, `venv`, `maven` is tried until one can be installed."""
 
     name: str
     install: tuple[str, ...]
     java: tuple[str, ...]
     venv: tuple[str, ...] = ()
+    maven: tuple[str, ...] = ()
     refresh: tuple[str, ...] = ()
     needs_root: bool = True
 
@@ -138,12 +141,14 @@ def package_managers(python: str) -> tuple[PackageManager, ...]:
             install=("install", "-y", "-qq", "--no-install-recommends"),
             java=("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
             venv=(f"python{python}-venv", "python3-venv"),
+            maven=("maven",),
         ),
         PackageManager(
             name="dnf",
             install=("install", "-y"),
             java=("java-17-openjdk-headless", "java-21-openjdk-headless", "java-latest-openjdk-headless"),
             venv=("python3-pip",),
+            maven=("maven",),
         ),
         # Spark's launchers are bash scripts, and Alpine has no bash of its own.
         PackageManager(
@@ -151,8 +156,11 @@ def package_managers(python: str) -> tuple[PackageManager, ...]:
             install=("add", "--no-cache"),
             java=("openjdk17-jre-headless bash", "openjdk21-jre-headless bash"),
             venv=("py3-pip",),
+            maven=("maven",),
         ),
-        PackageManager(name="brew", install=("install",), java=("openjdk@17", "openjdk@21"), needs_root=False),
+        PackageManager(
+            name="brew", install=("install",), java=("openjdk@17", "openjdk@21"), maven=("maven",), needs_root=False
+        ),
     )
 
 
@@ -181,7 +189,7 @@ def install_one_of(manager: PackageManager, choices: Sequence[str]) -> bool:
 
 
 def install_from_system(what: str) -> bool:
-    """Install `what` ("java" or "venv") by the system's package manager where this user may; whether it was."""
+    """Install `what` ("java", "venv", "maven") by the system's package manager where this user may; whether it was."""
     manager = present_manager()
     if manager is None or not may_use(manager, os.getuid()):
         return False
@@ -189,7 +197,7 @@ def install_from_system(what: str) -> bool:
 
 
 def advice(what: str, otherwise: str) -> str:
-    """The one command that gets `what` ("java" or "venv") on this system, or else the text `otherwise`."""
+    """The one command that gets `what` ("java", "venv" or "maven") on this system, or else the text `otherwise`."""
     manager = present_manager()
     choices: tuple[str, ...] = getattr(manager, what) if manager else ()
     if manager is None or not choices:
@@ -372,10 +380,34 @@ def obtain_azurite() -> None:
         say("npm could not install Azurite; its message is above. Going on: the tests on Azure will be skipped.")
 
 
+# --- delta-spark ------------------------------------------------------------------------------------------------
+
+
+def obtain_interop() -> None:
+    """Make the environment with real delta-spark that `tools/interop` describes, in the user's cache folder."""
+    if interop.is_ready():
+        return
+    say(f"Making an environment with delta-spark in {interop.folder()} (minutes the first time) ...")
+    base = getattr(sys, "_base_executable", sys.executable)
+    pip = [str(interop.python()), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
+    made = run([base, "-m", "venv", "--clear", str(interop.python().parent.parent)])
+    if not (made and run([*pip, *interop.PACKAGES]) and copy_jars()):
+        raise SetupError("The environment with delta-spark could not be made; the message is above.")
+    (interop.folder() / "ready").touch()
+
+
+def copy_jars() -> bool:
+    """Have Maven copy delta-spark's JARs, without those that PySpark brings; whether it did."""
+    if not (shutil.which("mvn") or install_from_system("maven")):
+        raise SetupError(f"delta-spark comes by Maven, and there is none. Try: {advice('maven', 'install Maven')}")
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DincludeGroupIds={','.join(interop.GROUPS)}"]
+    return run(["mvn", "-q", "-B", "-f", str(interop.POM), *goal, f"-DoutputDirectory={interop.jars()}"])
+
+
 # --- all of it --------------------------------------------------------------------------------------------------
 
 
-def make_ready(extras: Sequence[str], java: bool, azurite: bool) -> None:
+def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bool) -> None:
     """Bring the clone to the state asked for, doing only what an earlier run has not done."""
     check_python()
     before = read_stamp(STAMP)
@@ -386,6 +418,8 @@ def make_ready(extras: Sequence[str], java: bool, azurite: bool) -> None:
         ENVIRONMENT.write_text(environment_file(venv_python(), stamp.java_home))
     if azurite:
         obtain_azurite()
+    if delta_spark:
+        obtain_interop()
 
 
 def with_packages(stamp: Stamp, extras: tuple[str, ...]) -> Stamp:
@@ -414,10 +448,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--java", action="store_true", help="find or install a Java runtime too")
     parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
+    parser.add_argument("--interop", action="store_true", help="make the environment with delta-spark too")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help="extras of pyproject.toml to install")
     options = parser.parse_args(arguments)
     try:
-        make_ready(options.extras, options.java, options.azurite)
+        make_ready(options.extras, options.java, options.azurite, options.interop)
     except SetupError as error:
         say(f"\n{error}")
         return 1

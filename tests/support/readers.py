@@ -23,13 +23,13 @@ Row = Mapping[str, Any]
 def deltalake_rows(path: str) -> list[Row]:
     """The rows of the newest version as delta-rs reads them, sorted."""
     found = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all()
-    return _sorted(pa.table(found).to_pylist())
+    return sorted_rows(pa.table(found).to_pylist())
 
 
 def duckdb_rows(path: str) -> list[Row]:
     """The rows of the newest version as DuckDB reads them, sorted."""
     with _duckdb().cursor() as cursor:
-        return _sorted(cursor.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table().to_pylist())
+        return sorted_rows(cursor.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table().to_pylist())
 
 
 def same_rows(one: Iterable[Row], other: Iterable[Row]) -> bool:
@@ -47,7 +47,8 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _sorted(rows: Iterable[Row]) -> list[Row]:
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows in one order for all engines, with instants in UTC."""
     return sorted(({name: _plain(value) for name, value in row.items()} for row in rows), key=_spelled)
 
 

@@ -1,0 +1,106 @@
+"""Real delta-spark, as an engine that we did not write: one JVM for a whole run, in an environment of its own.
+
+``make interop`` makes its environment (``tools/setup.py --interop`` makes that alone); ``tools/interop`` says where
+it stands. Statements are SQL; a table is named by its folder: ``delta.`/folder```.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.readers import Row, sorted_rows
+from tools import interop
+
+WORKER = Path(__file__).with_name("delta_spark_worker.py")
+REQUIRED = os.environ.get("ANABRANCH_INTEROP") == "required"
+"""Whether tests fail where delta-spark is absent, as in ``make interop``."""
+
+
+class DeltaSparkError(Exception):
+    """delta-spark refused a statement: ``condition`` is the name of its error, ``kind`` the exception's class."""
+
+    def __init__(self, answer: dict[str, str]) -> None:
+        super().__init__(f"{answer['error']}: {answer['text'][:1000]}")
+        self.kind, self.text = answer["error"], answer["text"]
+        named = re.search(r"\[([A-Z_0-9]+)", self.text)  # PySpark knows the conditions of its own exceptions only
+        self.condition = answer["condition"] or (named.group(1) if named else "")
+
+
+def why_absent() -> str:
+    """Why there is no delta-spark here, or nothing where there is one."""
+    return "" if interop.is_ready() else "delta-spark is not installed; `make interop` does that where there is Maven"
+
+
+class DeltaSpark:
+    """A session of delta-spark; leave it by ``with``.
+
+    Example::
+
+        with DeltaSpark() as theirs:
+            theirs.sql("CREATE TABLE delta.`/tmp/t` (id BIGINT) USING delta")
+            theirs.rows("/tmp/t")
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="delta-spark-", ignore_cleanup_errors=True)
+        command = [str(interop.python()), str(WORKER), str(interop.jars()), self._folder.name]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
+        environment["PYSPARK_PYTHON"] = str(interop.python())
+        environment.pop("PYTHONPATH", None)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=self._folder.name, text=True
+        )
+
+    def __enter__(self) -> DeltaSpark:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._folder.cleanup()
+
+    def sql(self, *statements: str) -> None:
+        """Run statements one after the other.
+
+        Raises:
+            DeltaSparkError: one of them was refused.
+        """
+        for statement in statements:
+            self._ask(statement, "")
+
+    def query(self, statement: str) -> pa.Table:
+        """What a statement returns."""
+        path = Path(self._folder.name, "answer.arrow")
+        self._ask(statement, str(path))
+        with pa.OSFile(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def rows(self, path: str, version: int | None = None) -> list[Row]:
+        """The rows of the table at ``path``, sorted as ``tests.support.readers`` sorts them."""
+        at = "" if version is None else f" VERSION AS OF {version}"
+        return sorted_rows(self.query(f"SELECT * FROM delta.`{path}`{at}").to_pylist())
+
+    def detail(self, path: str) -> dict[str, Any]:
+        """DESCRIBE DETAIL: among others the protocol and the properties."""
+        [found] = self.query(f"DESCRIBE DETAIL delta.`{path}`").to_pylist()
+        return {**found, "properties": dict(found["properties"])}
+
+    def _ask(self, statement: str, rows: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"sql": statement, "rows": rows}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"delta-spark ended with {self._process.wait(timeout=60)}"
+        if answer := json.loads(line):
+            raise DeltaSparkError(answer)
