@@ -23,6 +23,7 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.log.checkpointing import State, put_classic, put_v2
+from anabranch.log.cleanup import forget_clean_ups, stands
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.parts import checkpoints_in
@@ -146,6 +147,16 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
+    def check_stands(self, version: int) -> None:
+        """Refuse a commit of ours that came so late that the log had gone on and was cleaned up over it.
+
+        Raises:
+            VersionCleanedUp: no reader will ever see it.
+        """
+        if not stands(self.store, version):
+            earliest = earliest_version(self.store)
+            raise VersionCleanedUp(table=self.table, version=version, earliest=earliest, latest=earliest)
+
     def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int, new_id: Callable[[], UUID] = uuid4) -> None:
         """Write a checkpoint of a snapshot, with the tombstones that are not yet older than the retention: classic, or
         V2 where the table asks for it by ``delta.checkpointPolicy`` and lists the feature.
@@ -193,6 +204,7 @@ class Log:
 def forget(table: str | None = None) -> None:
     """Drop what is kept of one table or of all, snapshots and vectors, so that the next use reads them anew."""
     forget_vectors(table)
+    forget_clean_ups(table)
     with _guard:
         if table is None:
             _newest.clear()

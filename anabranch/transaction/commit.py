@@ -22,6 +22,7 @@ from anabranch.errors import (
     PutOutcomeUnknown,
     StoreError,
 )
+from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
 from anabranch.protocol.properties import Properties
@@ -161,6 +162,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
     log, chance = attempt.log, attempt.chance
     started = chance.seconds()
     for number in range(patience.attempts):
+        looked = (chance.now_ms(), chance.seconds())
         window = attempt.look()
         landed = next((winner for winner in window if winner.txn_id == attempt.mine.txn_id), None)
         if landed is not None:
@@ -173,11 +175,28 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         data = attempt.commit_file(version)
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
+            _check_stands(mine, log, version, looked, chance)
             return Committed(version, mine.carried, number + 1, mine.metrics)
         if chance.seconds() - started > patience.seconds and _may_stop(mine, number + 1):
             break
         chance.sleep(patience.pause(number, chance))
     raise attempt.out_of_patience()
+
+
+def _check_stands(mine: Transaction, log: Log, version: int, looked: tuple[int, float], chance: Chance) -> None:
+    """A put that came very late may have taken a version that others had taken, and cleaned up, in the meantime.
+
+    Raises:
+        VersionCleanedUp: mine stands where no reader looks; it is as if it had never been.
+        CommitOutcomeUnknown: the store did not say.
+    """
+    late_ms = max(chance.now_ms() - looked[0], (chance.seconds() - looked[1]) * 1000)
+    if late_ms <= YOUNGEST_MS // 2:
+        return
+    try:
+        log.check_stands(version)
+    except StoreError as error:
+        raise _unknown(mine, version, error.message) from error
 
 
 def _may_stop(mine: Transaction, attempts: int) -> bool:
@@ -239,13 +258,18 @@ def _is_mine(mine: Transaction, log: Log, version: int) -> bool:
 
 
 def _checkpoint(mine: Transaction, log: Log, version: int, chance: Chance) -> None:
-    """Write a checkpoint when it is due; a commit that stands never fails because of it."""
+    """Write a checkpoint when it is due, and clean up behind it; a commit that stands never fails because of it."""
     try:
         base = mine.base
         interval = base.properties.checkpoint_interval if base else 0
         if interval and version > 0 and version % interval == 0:
-            log.write_checkpoint(log.snapshot(version), now_ms=chance.now_ms())
+            snapshot = log.snapshot(version)
+            log.write_checkpoint(snapshot, now_ms=chance.now_ms(), new_id=chance.new_id)
+            clean_up(snapshot, now_ms=chance.now_ms())
     except Exception as error:  # whatever it is, the commit stands
         _logger.warning(
-            "version %s of %s is committed; its checkpoint is left to a later commit: %s", version, log.table, error
+            "version %s of %s is committed; its checkpoint, or the clean-up, is left to a later commit: %s",
+            version,
+            log.table,
+            error,
         )

@@ -1,0 +1,198 @@
+"""Clean-up: log files that are older than the table's retention are removed.
+
+Knows PROTOCOL.md, section "Metadata Cleanup", and "Checkpoint Protection". Guarantees: every version that is still
+inside the retention can be rebuilt afterwards, from a checkpoint that was read in full just before; files go oldest
+first, so that a crash, or a second cleaner, leaves a log without a gap; nothing outside ``_delta_log`` is touched; any
+doubt ends it without a deletion.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, takewhile
+
+from anabranch.errors import AnabranchError
+from anabranch.log.checkpoint import Checkpoint
+from anabranch.log.commits import parse_head
+from anabranch.log.names import (
+    SIDECARS,
+    checkpoint_version,
+    checksum_version,
+    commit_version,
+    compacted_range,
+    first_name,
+)
+from anabranch.log.parts import Found, checkpoints_in
+from anabranch.log.segment import contiguous
+from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.protocol.features import CHECKPOINT_PROTECTION, check_readable, writer_features
+from anabranch.storage.contract import Entry, Store
+
+DAY_MS = 86_400_000
+YOUNGEST_MS = 3_600_000
+"""No log file younger than this is ever removed, whatever the retention: a put that began before could follow it."""
+
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_logger = logging.getLogger(__name__)
+_done: dict[str, int] = {}
+_guard = threading.Lock()
+
+
+def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
+    """Remove what the retention of the snapshot's table no longer covers; returns the names that were removed.
+
+    The log is listed once for each day and retention in one process: nothing more expires before the next midnight.
+
+    Raises:
+        StoreError: the store refused; what is left has no gap.
+    """
+    cutoff = _cutoff(snapshot, now_ms)
+    with _guard:
+        if cutoff is None or _done.get(snapshot.table) == cutoff:
+            return []
+    removed = [*_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
+    with _guard:
+        _done[snapshot.table] = cutoff
+    return removed
+
+
+def forget_clean_ups(table: str | None = None) -> None:
+    """Drop what is remembered of clean-ups of one table or of all, so that the next one looks again."""
+    with _guard:
+        if table is None:
+            _done.clear()
+        else:
+            _done.pop(table, None)
+
+
+def stands(store: Store, version: int) -> bool:
+    """Whether a commit that was put long after its writer had looked at the log is part of it.
+
+    Its version may have been taken, and cleaned up again, in the meantime; then what follows it is older than it.
+    """
+    listing = store.list_from(first_name(version))
+    own = next((entry for entry in listing if commit_version(entry.name) == version), None)
+    later = [e for e in listing if max(commit_version(e.name) or 0, checkpoint_version(e.name) or 0) > version]
+    return own is not None and all(entry.modified_ms > own.modified_ms - YOUNGEST_MS // 2 for entry in later)
+
+
+def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
+    """Everything up to this instant may go: a midnight in UTC, as other engines reckon."""
+    if not snapshot.properties.cleans_up_log:
+        return None
+    midnight = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
+    return min(midnight, now_ms - YOUNGEST_MS)
+
+
+def _expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
+    """Remove commits, checkpoints, checksums and compactions before the newest good checkpoint that is old enough."""
+    store = snapshot.store
+    listing = store.list_from(first_name(0))
+    kept = _oldest_to_keep(snapshot, listing, cutoff)
+    if kept is None:
+        return
+    for _, name in sorted((version, name) for name, version in _before(listing, kept.version)):
+        store.delete(name)
+        yield name
+
+
+def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Found | None:
+    commits = [entry for entry in listing if commit_version(entry.name) is not None]
+    version = _newest_expired(snapshot, commits, cutoff)
+    for found in reversed(checkpoints_in(listing)):
+        if version is None or found.version > version or found.version > snapshot.version:
+            continue
+        if not any(True for _ in _before(listing, found.version)) or _is_protected(snapshot, found.version):
+            return None
+        if _is_whole(snapshot, found):
+            contiguous(snapshot.table, _from(commits, found.version), found.version)
+            _logger.info("the log of %s before version %s is cleaned up", snapshot.table, found.version)
+            return found
+    return None
+
+
+def _newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
+    """The newest version that was committed at or before the cut-off, with all versions before it."""
+    written = accumulate((entry.modified_ms for entry in commits), max)  # a clock that went back makes nothing older
+    count = sum(1 for _ in takewhile(lambda ms: ms <= cutoff, written))
+    candidates = commits[:count]
+    if snapshot.metadata.configuration.get("delta.enableInCommitTimestamps", "").strip().lower() == "true":
+        since = int(snapshot.metadata.configuration.get("delta.inCommitTimestampEnablementVersion", 0))
+        older = [e for e in candidates if (commit_version(e.name) or 0) < since]
+        stamped = candidates[len(older) :]
+        candidates = [*older, *stamped[: bisect_right(stamped, cutoff, key=lambda e: _in_commit(snapshot.store, e))]]
+    return commit_version(candidates[-1].name) if candidates else None
+
+
+def _in_commit(store: Store, entry: Entry) -> int:
+    raw = read_commit(store, entry)
+    return int(parse_head(store.url, raw).info.get("inCommitTimestamp") or raw.timestamp)
+
+
+def _is_protected(snapshot: Snapshot, version: int) -> bool:
+    """PROTOCOL.md, "Checkpoint Protection": all before a version may go in one go only, or nothing."""
+    if CHECKPOINT_PROTECTION not in writer_features(snapshot.protocol):
+        return False
+    try:
+        return version < int(snapshot.metadata.configuration.get(_PROTECTED_BEFORE, 0))
+    except ValueError:
+        return True
+
+
+def _is_whole(snapshot: Snapshot, found: Found) -> bool:
+    """Whether a checkpoint can be read from its first to its last action, by us, now."""
+    checkpoint = Checkpoint(snapshot.store, found)
+    try:
+        head = checkpoint.head()
+        if head.protocol is None or head.metadata is None:
+            return False
+        check_readable(snapshot.table, head.protocol, head.metadata)
+        checkpoint.files()
+        checkpoint.tombstones()
+    except AnabranchError as error:
+        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, error)
+        return False
+    return True
+
+
+def _before(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:
+    """The files that belong to older versions only, with the version by which they go."""
+    for entry in listing:
+        compacted = compacted_range(entry.name)
+        if compacted is not None and compacted[0] <= version:
+            yield entry.name, compacted[0]
+        for version_of in (commit_version, checkpoint_version, checksum_version):
+            found = version_of(entry.name)
+            if found is not None and found < version:
+                yield entry.name, found
+
+
+def _from(commits: list[Entry], version: int) -> list[Entry]:
+    return [entry for entry in commits if (commit_version(entry.name) or 0) >= version]
+
+
+def _orphans(store: Store, now_ms: int) -> Iterator[str]:
+    """Remove sidecars that no checkpoint names, unless they are so young that one may still come."""
+    listed = store.list_from(f"{SIDECARS}/")
+    youngest = (now_ms // DAY_MS - 1) * DAY_MS
+    old = [entry.name for entry in listed if entry.modified_ms < youngest]
+    named = _named_sidecars(store) if old else frozenset[str]()
+    if named is None:
+        return
+    for name in old:
+        if name not in named:
+            store.delete(name)
+            yield name
+
+
+def _named_sidecars(store: Store) -> frozenset[str] | None:
+    """The sidecars that the checkpoints name which are there; None where one of those cannot be read."""
+    try:
+        checkpoints = checkpoints_in(store.list_from(first_name(0)))
+        return frozenset(name for found in checkpoints for name in Checkpoint(store, found).sidecars())
+    except AnabranchError as error:
+        _logger.warning("sidecars of %s are kept, since a checkpoint cannot be read: %s", store.url, error)
+        return None
