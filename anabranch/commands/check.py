@@ -22,8 +22,10 @@ import pyarrow.parquet as pq
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError, CorruptLog
-from anabranch.log.names import commit_version, first_name
+from anabranch.errors import AnabranchError
+from anabranch.log.checksum import Checksum
+from anabranch.log.log import Log
+from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -98,6 +100,7 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
     """
     files = snapshot.files.to_pylist()
     findings = [*_log_is_contiguous(snapshot), *_protocol_lists_match(snapshot), *_no_path_twice(files)]
+    findings += _checksum_agrees(snapshot)
     with ThreadPoolExecutor(_READERS) as pool:
         for found in pool.map(lambda file: list(_file(snapshot, file, deep=deep)), files):
             findings.extend(found)
@@ -123,6 +126,25 @@ def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
         contiguous(snapshot.table, commits, first or 0)
     except AnabranchError as error:
         yield Finding("the log has no gap", error.facts["file"], error.facts["reason"])
+
+
+def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
+    """The newest checksum file up to this version says what that version amounts to."""
+    entries = snapshot.store.list_from(first_name(0))
+    versions = [v for e in entries if (v := checksum_version(e.name)) is not None and v <= snapshot.version]
+    if not versions:
+        return
+    version = versions[-1]
+    rule = "the checksum file agrees"
+    name = checksum_name(version)
+    try:
+        stated = Checksum.from_json(version, snapshot.store.get(name))
+        summed = snapshot if version == snapshot.version else Log(snapshot.store).snapshot(version)
+        differences = stated.differs(Checksum.of(summed))
+    except (AnabranchError, ValueError) as error:
+        differences = [f"it could not be compared: {error}"]
+    for difference in differences:
+        yield Finding(rule, name, difference)
 
 
 def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:

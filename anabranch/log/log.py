@@ -23,8 +23,9 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.log.checkpointing import State, put_classic, put_v2
+from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checksum
 from anabranch.log.cleanup import forget_clean_ups, stands
-from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.commits import Commit, Raw, parse_commit
 from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.parts import checkpoints_in
 from anabranch.log.segment import earliest_version, filled, find_segment
@@ -36,7 +37,10 @@ from anabranch.protocol.known_features import V2_CHECKPOINT
 from anabranch.storage.contract import Entry, Store
 
 _newest: dict[str, Snapshot] = {}
+_sums: dict[str, Checksum] = {}
 _guard = threading.Lock()
+_SUMMED_BYTES = 4 << 20
+"""A commit file up to this size is summed up for its checksum file."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,33 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
+    def write_checksum(self, version: int, data: bytes, table_id: str | None) -> None:
+        """Write the checksum file of a version that was just committed, if what it says is known without reading the
+        table: at version 0, and wherever the version before has one.
+
+        Args:
+            data: the commit file.
+            table_id: the id in the metadata that the commit builds on, None for version 0.
+
+        Raises:
+            StoreError: it could not be written; nothing depends on it.
+        """
+        if len(data) > _SUMMED_BYTES:
+            return
+        commit = parse_commit(self.table, Raw(version, data), ())
+        previous = self._checksum(version - 1, table_id) if table_id is not None else None
+        found = first_of(commit) if version == 0 else previous and previous.followed_by(commit)
+        if found is not None:
+            put_checksum(self.store, found)
+            with _guard:
+                _sums[self.table] = found
+
+    def _checksum(self, version: int, table_id: str) -> Checksum | None:
+        with _guard:
+            known = _sums.get(self.table)
+        found = known if known is not None and known.version == version else read_checksum(self.store, version)
+        return found if found is not None and found.metadata.id == table_id else None
+
     def check_stands(self, version: int) -> None:
         """Refuse a commit of ours that came so late that the log had gone on and was cleaned up over it.
 
@@ -170,6 +201,17 @@ class Log:
             put_v2(self.store, state, now_ms=now_ms, new_id=new_id)
         else:
             put_classic(self.store, state)
+        self._begin_checksums(snapshot)
+
+    def _begin_checksums(self, snapshot: Snapshot) -> None:
+        """The files are known by now, so those after it can go on from here."""
+        with _guard:
+            known = _sums.get(self.table)
+        if known is None or known.version < snapshot.version:
+            found = Checksum.of(snapshot)
+            put_checksum(self.store, found)
+            with _guard:
+                _sums[self.table] = found
 
     def _refreshed(self) -> Snapshot:
         with _guard:
@@ -208,8 +250,10 @@ def forget(table: str | None = None) -> None:
     with _guard:
         if table is None:
             _newest.clear()
+            _sums.clear()
         else:
             _newest.pop(table, None)
+            _sums.pop(table, None)
 
 
 def remember(snapshot: Snapshot) -> None:

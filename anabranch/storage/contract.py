@@ -102,6 +102,17 @@ class Store(Protocol):
             PutOutcomeUnknown: the store did not answer, or the bytes are there and may not be durable.
         """
 
+    def put_hint(self, name: str, data: bytes) -> None:
+        """Create a name, if nobody has, in the cheapest way: atomically, but perhaps not durably.
+
+        No reader sees a part of the bytes while the machine runs; after a power cut the name may be missing, or hold
+        less. For files that nothing depends on (PROTOCOL.md, section "Version Checksum File").
+
+        Raises:
+            AlreadyExists: somebody's bytes stand under the name; this call changed nothing.
+            PutOutcomeUnknown: the store did not answer.
+        """
+
     def list_from(self, start: str) -> list[Entry]:
         """The entries of the folder of ``start``, not of folders below it, whose name is ``start`` or comes after it.
 

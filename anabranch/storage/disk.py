@@ -31,8 +31,11 @@ def is_aside(name: str) -> bool:
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
 
 
-def write_aside(path: str, data: bytes) -> str:
-    """Write the bytes durably beside ``path``, under a hidden name that is returned; on failure nothing is left.
+def write_aside(path: str, data: bytes, *, durably: bool = True) -> str:
+    """Write the bytes, durably unless told otherwise, beside ``path``, under a hidden name; on failure nothing is left.
+
+    Returns:
+        the hidden path.
 
     Raises:
         OSError: they could not be written.
@@ -43,7 +46,8 @@ def write_aside(path: str, data: bytes) -> str:
         with open(aside, "xb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durably:
+                os.fsync(file.fileno())
     except BaseException:
         forget(aside)
         raise

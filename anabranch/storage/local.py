@@ -88,6 +88,12 @@ class LocalStore:
         self._placed(os.replace, name, path, data)
         self._settle(name, path)
 
+    def put_hint(self, name: str, data: bytes) -> None:
+        """See ``Store.put_hint``."""
+        path = self._path_to_write(name)
+        if os.path.lexists(path) or not self._placed(disk.claim, name, path, data, durably=False):
+            raise AlreadyExists(name=name, root=self.url)
+
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
@@ -174,10 +180,12 @@ class LocalStore:
 
     # -- writing and what can go wrong ---------------------------------------------------------------------------------
 
-    def _placed(self, place: Callable[[str, str], _Placed], name: str, path: str, data: bytes) -> _Placed:
+    def _placed(
+        self, place: Callable[[str, str], _Placed], name: str, path: str, data: bytes, *, durably: bool = True
+    ) -> _Placed:
         """Write the bytes aside, then ``place(aside, path)``; what that call left undecided is told as such."""
         with self._writing(name):
-            aside = disk.write_aside(path, data)
+            aside = disk.write_aside(path, data, durably=durably)
         try:
             return place(aside, path)
         except OSError as error:

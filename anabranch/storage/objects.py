@@ -107,6 +107,10 @@ class ObjectStore:
         except _FAILURES as error:
             raise self._failed_put(name, error) from error
 
+    def put_hint(self, name: str, data: bytes) -> None:
+        """See ``Store.put_hint``."""
+        self.put_if_absent(name, data)
+
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
         folder = checked_folder(start[: start.rfind("/") + 1], self.url)

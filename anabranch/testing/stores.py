@@ -82,6 +82,10 @@ class DictStore:
         with self._lock:
             self._keep(checked(name, self.url), data)
 
+    def put_hint(self, name: str, data: bytes) -> None:
+        """Create a name, if nobody has."""
+        self.put_if_absent(name, data)
+
     def list_from(self, start: str) -> list[Entry]:
         """The entries of one folder from a name on."""
         folder = start[: start.rfind("/") + 1]
@@ -117,7 +121,7 @@ class DictStore:
 
 
 PUTS = ("put_if_absent", "put")
-CALLS = (*PUTS, "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
+CALLS = (*PUTS, "put_hint", "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,10 @@ class Watched:
     def put(self, name: str, data: bytes) -> None:
         """As the contract says."""
         self._run("put", name, data)
+
+    def put_hint(self, name: str, data: bytes) -> None:
+        """As the contract says."""
+        self._run("put_hint", name, data)
 
     def list_from(self, start: str) -> list[Entry]:
         """As the contract says."""

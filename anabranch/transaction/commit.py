@@ -176,6 +176,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
             _check_stands(mine, log, version, looked, chance)
+            _checksum(mine, log, version, data)
             return Committed(version, mine.carried, number + 1, mine.metrics)
         if chance.seconds() - started > patience.seconds and _may_stop(mine, number + 1):
             break
@@ -255,6 +256,14 @@ def _is_mine(mine: Transaction, log: Log, version: int) -> bool:
     except AnabranchError as error:
         raise PutOutcomeUnknown(name=str(version), root=mine.table, reason=error.message) from error
     return winner is not None and winner.txn_id == mine.txn_id
+
+
+def _checksum(mine: Transaction, log: Log, version: int, data: bytes) -> None:
+    """Write the version's checksum file where that is cheap; a commit that stands never fails because of it."""
+    try:
+        log.write_checksum(version, data, mine.base.metadata.id if mine.base else None)
+    except Exception as error:  # whatever it is, the commit stands
+        _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)
 
 
 def _checkpoint(mine: Transaction, log: Log, version: int, chance: Chance) -> None:

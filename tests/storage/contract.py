@@ -45,9 +45,10 @@ calls_by_name = pytest.mark.parametrize(
         lambda store, name: store.head(name),
         lambda store, name: store.put_if_absent(name, b"x"),
         lambda store, name: store.put(name, b"x"),
+        lambda store, name: store.put_hint(name, b"x"),
         lambda store, name: store.delete(name),
     ],
-    ids=["get", "read_range", "head", "put_if_absent", "put", "delete"],
+    ids=["get", "read_range", "head", "put_if_absent", "put", "put_hint", "delete"],
 )
 
 # Leaves and folders never share a name, since a disk cannot hold both.
@@ -114,6 +115,14 @@ class StoreContract:
         assert (told.value.name, told.value.root) == ("name", store.url)
         assert store.get("name") == b"first"
         assert store.head("name") == before
+
+    def test_a_hint_is_put_where_there_is_none_and_replaces_nothing(self, store: Store) -> None:
+        store.put_hint("folder/hint", b"first")
+        for data in (b"first", b"second"):
+            with pytest.raises(AlreadyExists):
+                store.put_hint("folder/hint", data)
+        assert store.get("folder/hint") == b"first"
+        assert [entry.name for entry in store.list_all("folder")] == ["folder/hint"]
 
     def test_a_deleted_name_can_be_won_again(self, store: Store) -> None:
         store.put_if_absent("name", b"first")
