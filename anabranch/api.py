@@ -1,4 +1,4 @@
-"""The functions that need no Spark: ``append``, ``files``, ``history``, ``check``."""
+"""The functions that need no Spark: ``append``, ``files``, ``explain``, ``history``, ``check``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import pyarrow as pa
 from anabranch.commands.append import Append
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.describe import history as describe_history
+from anabranch.commands.explain import Skipping
+from anabranch.commands.explain import explain as explain_skipping
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
 from anabranch.commands.rules import Texts
 from anabranch.errors import InvalidCondition
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.clustering import paths_of
-from anabranch.sql import Context, condition, exact_literal, exact_predicate
+from anabranch.protocol.predicates import Predicate
+from anabranch.sql import Context, condition, conjuncts, exact_literal, exact_predicate
 
-__all__ = ["append", "check", "files", "history"]
+__all__ = ["append", "check", "explain", "files", "history"]
 
 
 def append(
@@ -86,12 +90,40 @@ def files(
     if where is None:
         return live_files(path, None, version, storage_options)
     snapshot = open_log(path, storage_options).snapshot(version)
-    context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
+    predicate = _understood(where, snapshot, _context(snapshot))
+    return live_files(path, predicate, version, storage_options)
+
+
+def explain(
+    path: Location, where: str, version: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> Skipping:
+    """What file skipping makes of ``where``: files and bytes in all and kept, what each part of the condition ruled
+    out, and why it did not rule out more. Print it, or read its fields.
+
+    Raises:
+        NotATable, VersionNotFound, InvalidCondition.
+
+    Example:
+        >>> print(anabranch.explain("/data/flights", "day = '2013-01-01' AND length(carrier) > 2"))
+        file:///data/flights at version 7: 1 of 365 files, 0.8 MB of 290.4 MB
+          day = '2013-01-01': 364 ruled out
+          LENGTH(carrier) > 2: 0 ruled out (not understood)
+    """
+    snapshot = open_log(path, storage_options).snapshot(version)
+    context = _context(snapshot)
+    return explain_skipping(snapshot, where, _understood(where, snapshot, context), conjuncts(where, context))
+
+
+def _context(snapshot: Snapshot) -> Context:
+    return Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
+
+
+def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:
     understood = condition(where, context)
     if understood.columns is None:
         reason = f"it does not parse, or names something else than the columns {', '.join(snapshot.schema.names)}."
         raise InvalidCondition(expression=where, table=snapshot.table, reason=reason)
-    return live_files(path, understood.predicate, version, storage_options)
+    return understood.predicate
 
 
 def history(

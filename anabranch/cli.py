@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,11 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from anabranch import api
 from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
+from anabranch.commands.read import FILE_COLUMNS
 from anabranch.errors import AnabranchError
 
 if TYPE_CHECKING:
@@ -73,8 +76,26 @@ def check(
         findings = [{"rule": f.rule, "file": f.file, "problem": f.problem} for f in report.findings]
         _print_json({"table": report.table, "version": report.version, "clean": report.is_clean, "findings": findings})
     else:
-        _console.print(str(report), highlight=False, markup=False, soft_wrap=True)
+        _print_text(str(report))
     raise typer.Exit(0 if report.is_clean else 1)
+
+
+@app.command()
+def files(
+    table: Path_,
+    where: Annotated[str | None, typer.Option(help="Only files that may hold rows for which this is TRUE.")] = None,
+    version: Annotated[int | None, typer.Option(help="An older version.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="How many files, and what each part ruled out.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which files may hold rows that matter, and why no others."""
+    if explain:
+        found = api.explain(table, where or "true", version)
+        _print_json(asdict(found)) if as_json else _print_text(str(found))
+        return
+    rows = api.files(table, where, version).to_pylist()
+    rows = [{**row, "partition_values": dict(row["partition_values"])} for row in rows]
+    _print_json(rows) if as_json else _print_table(FILE_COLUMNS, rows)
 
 
 @app.command()
@@ -104,6 +125,10 @@ def main() -> None:
             f"anabranch: {error.message}", style="red", highlight=False, markup=False, soft_wrap=True
         )
         raise SystemExit(2) from None
+
+
+def _print_text(text: str) -> None:
+    _console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_json(value: Any) -> None:

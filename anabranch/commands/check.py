@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, CorruptLog
 from anabranch.log.checksum import Checksum
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name

@@ -28,7 +28,8 @@ from anabranch.log.names import (
 from anabranch.log.parts import Found, checkpoints_in
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot, read_commit
-from anabranch.protocol.features import CHECKPOINT_PROTECTION, check_readable, writer_features
+from anabranch.protocol.features import check_readable, writer_features
+from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.storage.contract import Entry, Store
 
 DAY_MS = 86_400_000

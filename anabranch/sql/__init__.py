@@ -25,7 +25,7 @@ from anabranch.sql.tokens import (
     tokens_of,
     with_fixed_clock,
 )
-from anabranch.sql.trees import columns_of, known_tree, parsed, predicate_of
+from anabranch.sql.trees import columns_of, conjuncts, known_tree, parsed, predicate_of
 
 __all__ = [
     "Context",
@@ -35,6 +35,7 @@ __all__ = [
     "check_assigned",
     "column_condition",
     "condition",
+    "conjuncts",
     "evolved_by",
     "exact_literal",
     "exact_predicate",

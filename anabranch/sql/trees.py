@@ -53,6 +53,22 @@ def columns_of(tree: exp.Expr, schema: Struct) -> frozenset[str] | None:
     return frozenset(names)
 
 
+def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
+    """The parts of a condition that AND joins, each with what skipping can use of it; whole where it cannot be read."""
+    tree, shown = known_tree(text, context), parsed(text)
+    if tree is None or shown is None:
+        return [(text, Unknown())]
+    parts, texts = _joined(tree), _joined(shown)
+    if len(parts) != len(texts):
+        return [(text, predicate_of(tree, context))]
+    return [(as_text.sql(DIALECT), predicate_of(part, context)) for part, as_text in zip(parts, texts, strict=True)]
+
+
+def _joined(tree: exp.Expr) -> list[exp.Expr]:
+    tree = tree.unnest()
+    return [*_joined(tree.left), *_joined(tree.right)] if isinstance(tree, exp.And) else [tree]
+
+
 _UNDERSTOOD = frozenset({"this", "expression", "expressions", "low", "high"})
 
 
