@@ -10,15 +10,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch.errors import CorruptVector, NotFound
+from anabranch.errors import CorruptVector, NotFound, UnknownStore
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.paths import store_name
+from anabranch.protocol.stats import num_records
 from anabranch.protocol.vectors import Descriptor, inline, unframe
+from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
@@ -40,25 +43,26 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
         descriptor = Descriptor.from_row(row)
     except ValueError as error:
         raise CorruptVector(table=store.url, file=file["path"], reason=f"{error}.") from None
-    return load_vector(store, descriptor, file["path"])
+    return load_vector(store, descriptor, file["path"], file.get("stats"))
 
 
 def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
     """The vectors of those files of a `FILES` table that have one."""
     if files["deletionVector"].null_count == len(files):
         return {}
-    marked = files.select(["path", "deletionVector"]).filter(pc.is_valid(files["deletionVector"]))
+    marked = files.select(["path", "deletionVector", "stats"]).filter(pc.is_valid(files["deletionVector"]))
     return {row["path"]: vector_of(store, row) for row in marked.to_pylist()}
 
 
-def load_vector(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
-    """The vector of a descriptor; ``path`` names the data file in an error."""
+def load_vector(store: Store, descriptor: Descriptor, path: str, stats: str | None = None) -> BitMap64:
+    """The vector of a descriptor; ``path`` names the data file in an error, ``stats`` say how many rows it has."""
     key = (store.url, descriptor.unique_id, descriptor.size, descriptor.cardinality)
     with _guard:
         if key in _kept:
             _kept.move_to_end(key)
             return _kept[key]
     vector = _read(store, descriptor, path)
+    _check_inside(vector, store, path, stats)
     if descriptor.size <= KEPT_BYTES_EACH:
         _keep(key, vector)
     return vector
@@ -78,26 +82,39 @@ def _keep(key: tuple[str, str, int, int], vector: BitMap64) -> None:
             _kept.popitem(last=False)
 
 
+def _check_inside(vector: BitMap64, store: Store, path: str, stats: str | None) -> None:
+    """A vector of another file would hide other rows than were deleted."""
+    records = num_records(stats)
+    if vector and records is not None and vector.max() >= records:
+        reason = f"it deletes the row at position {vector.max()} of a file that has {records} rows."
+        raise CorruptVector(table=store.url, file=path, reason=reason)
+
+
 def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
     try:
         if descriptor.storage_type == "i":
             return inline(descriptor)
-        return unframe(store.read_range(_name(store, descriptor), *descriptor.span), descriptor)
+        where, name = _place(store, descriptor)
+        return unframe(where.read_range(name, *descriptor.span), descriptor)
     except NotFound:
         raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
+    except UnknownStore as error:
+        raise CorruptVector(table=store.url, file=path, reason=str(error)) from None
     except ValueError as error:
         raise CorruptVector(table=store.url, file=path, reason=f"{error}.") from None
 
 
-def _name(store: Store, descriptor: Descriptor) -> str:
+def _place(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
+    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read."""
     if descriptor.storage_type == "u":
-        return descriptor.name
+        return store, descriptor.name
     if descriptor.storage_type != "p":
         raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
     name = store_name(store.url, descriptor.path_or_inline)
-    if name is None:
-        raise ValueError("it lies outside the table's folder, which is not supported yet")
-    return name
+    if name is not None:
+        return store, name
+    folder, _, name = unquote(descriptor.path_or_inline).rpartition("/")
+    return open_store(folder or "/"), name
 
 
 def as_mapping(files: pa.Table) -> Mapping[str, dict[str, Any]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pyroaring import BitMap64
@@ -71,6 +73,27 @@ def test_a_vector_at_an_absolute_path_inside_the_table_is_read(store: Store) -> 
     assert vector_of(store, file(descriptor, storageType="p", pathOrInlineDv=absolute)) == ROWS
 
 
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}"])
+def test_a_vector_at_an_absolute_path_elsewhere_is_read(store: Store, tmp_path: Path, spelling: str) -> None:
+    """A shallow clone names the vectors of the table that it was made of."""
+    other = open_store(tmp_path / "an other é")
+    descriptor = put(other)
+    absolute = spelling.format(quote(str(tmp_path / "an other é" / descriptor.name)))
+    assert vector_of(store, file(descriptor, storageType="p", pathOrInlineDv=absolute)) == ROWS
+
+
+@pytest.mark.parametrize("rows", [0, 6, 2**33])
+def test_a_vector_that_is_longer_than_its_file_is_refused(store: Store, rows: int) -> None:
+    row = {**file(put(store)), "stats": json.dumps({"numRecords": rows})}
+    assert f"position {2**33} of a file that has {rows} rows" in refused(store, row)
+
+
+def test_a_vector_that_deletes_the_last_row_is_none_too_long(store: Store) -> None:
+    descriptor = put(store)
+    assert vector_of(store, {**file(descriptor), "stats": json.dumps({"numRecords": 2**33 + 1})}) == ROWS
+    assert vector_of(store, {**file(descriptor), "stats": "{}"}) == ROWS
+
+
 def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
     files = files_table([{"path": "a", "deletionVector": put(store).to_row()}, {"path": "b"}])
     assert vectors_of(store, files) == {"a": ROWS}
@@ -91,7 +114,8 @@ def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
         ({"pathOrInlineDv": "short"}, r"\w"),
         ({"pathOrInlineDv": "../x" + "0" * 20}, "leaves"),
         ({"storageType": "p", "pathOrInlineDv": "../x.bin"}, "leaves"),
-        ({"storageType": "p", "pathOrInlineDv": "s3://elsewhere/x.bin"}, "outside"),
+        ({"storageType": "p", "pathOrInlineDv": "file:/no/such/folder/x.bin"}, "not there"),
+        ({"storageType": "p", "pathOrInlineDv": "ftp://elsewhere/x.bin"}, "names no store"),
         ({"storageType": "i"}, r"\w"),
     ],
 )
