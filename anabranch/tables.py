@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
+from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
@@ -29,8 +30,9 @@ from anabranch.protocol.clustering import Path, paths_of
 from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import GENERATION
+from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.types import declared, parse_type
+from anabranch.spark.types import declared, parse_columns, parse_type, schema_of
 
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -106,8 +108,24 @@ class DeltaTable:
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
-        """Refused: CONVERT TO DELTA comes later."""
-        raise NotBuilt(what="CONVERT TO DELTA", instead="Read the Parquet files and write them as a new table.")
+        """Make a Delta table of a folder of Parquet files, which stay as they are; nothing happens where it is one.
+
+        Args:
+            identifier: ``parquet.`` and the path in backticks.
+            partitionSchema: the columns that folders ``name=value`` stand for, as SQL (``day DATE, hour INT``) or as
+                a ``StructType``, in the order of the folders.
+
+        Raises:
+            EmptyDirectory, UnreadableFooter, SchemaMergeFailed, UnexpectedPartition, ConversionRefused: the folder
+            cannot be converted as it is. ProtocolChangedException: another writer created the table meanwhile.
+
+        Example:
+            >>> DeltaTable.convertToDelta(spark, "parquet.`/data/flights`", "day DATE")
+        """
+        form, path = parquet_path(identifier)
+        if form == "parquet":
+            Convert(path, _partition_columns(partitionSchema)).run()
+        return cls.forPath(sparkSession, path)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in _LATER:
@@ -360,6 +378,16 @@ def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> di
         reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
         raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
     return identity_metadata(given.start, given.step, explicit=always is None)
+
+
+def _partition_columns(given: Any) -> Struct:
+    if given is None:
+        return Struct()
+    if isinstance(given, str):
+        given = parse_columns(given)
+    if not isinstance(given, StructType):
+        raise InvalidOption(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
+    return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))
 
 
 def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:

@@ -383,9 +383,6 @@ def run_alteration(
     return commit(mine, log, hands, moment.patience or patience_for(blind=False), chance)
 
 
-"""For commands that have a room of their own."""
-
-
 def _real_part(change: Alteration, base: Snapshot) -> Alteration:
     """Only what differs from what the table says already."""
     metadata = None if change.metadata == base.metadata else change.metadata

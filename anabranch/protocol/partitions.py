@@ -290,6 +290,12 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
     return {column: _none_if_null(folders[column.lower()]) for column in wanted}
 
 
+def folders_of(path: str) -> list[tuple[str | None, str]]:
+    """The folders of a path, each as the column and the value that it names, or as None and its own name."""
+    parts = [segment.partition("=") for segment in path.split("/")[:-1]]
+    return [(_unescaped(name), _unescaped(value)) if equals else (None, name) for name, equals, value in parts]
+
+
 def _none_if_null(value: str) -> str | None:
     return None if value in ("", HIVE_NULL) else value
 

@@ -108,6 +108,22 @@ def parse_type(ddl: str) -> T.DataType:
         raise InvalidOption(option="dataType", value=ddl, reason=reason) from None
 
 
+def parse_columns(ddl: str) -> T.StructType:
+    """The columns of SQL text such as ``day DATE, hour INT``.
+
+    Raises:
+        InvalidOption: it is no list of columns.
+    """
+    try:
+        found = T.DataType.fromDDL(ddl)
+    except PySparkException as error:
+        reason = f"it is no list of columns and types ({error.getCondition()})."
+        raise InvalidOption(option="columns", value=ddl, reason=reason) from None
+    if not isinstance(found, T.StructType):
+        raise InvalidOption(option="columns", value=ddl, reason="it is a type, and no list of columns and types.")
+    return found
+
+
 def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The rows of an Arrow table, with the types that Delta gives them.
 
