@@ -31,6 +31,7 @@
     │   ├── InvalidOption
     │   ├── InvalidTimestamp
     │   ├── AmbiguousTimeTravel
+    │   ├── ColumnInUse
     │   ├── RowViolation
     │   │   ├── NotNullViolated
     │   │   ├── CheckConstraintViolated
@@ -43,9 +44,9 @@
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
-    │   ├── ConstraintNotMet
     │   ├── UnknownSourceVersion
     │   ├── IdentityColumnGiven
+    │   ├── ConstraintNotMet
     │   ├── AmbiguousMerge
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
@@ -219,6 +220,14 @@ class InvalidOption(InputError):
     condition = "INVALID_OPTION"
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
+
+
+class ColumnInUse(InputError):
+    """A column that is to be renamed or dropped is one of which something else in the table speaks."""
+
+    condition = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
+    sql_state = "42K09"
+    template = "The column {column} of the table at {table} cannot be changed while it is used by {users}."
 
 
 class RowViolation(InputError):

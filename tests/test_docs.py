@@ -312,8 +312,11 @@ def test_the_limits_name_every_feature_that_is_refused_for_a_reason() -> None:
 
 
 def every_error() -> list[type[errors.AnabranchError]]:
+    """All of them, in the order of the tree at the top of their module."""
     found = (value for value in vars(errors).values() if isinstance(value, type))
-    return [each for each in found if issubclass(each, errors.AnabranchError) and not each.__name__.startswith("_")]
+    kinds = [each for each in found if issubclass(each, errors.AnabranchError) and not each.__name__.startswith("_")]
+    drawn = re.findall(r"\w+", str(errors.__doc__))
+    return sorted(kinds, key=lambda kind: drawn.index(kind.__name__))
 
 
 def as_rows(found: list[type[errors.AnabranchError]]) -> list[list[str]]:

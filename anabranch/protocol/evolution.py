@@ -1,15 +1,17 @@
 """Evolution: how rows fit a table's columns, and what the table becomes where they may add to it.
 
 Knows names and types, whatever the case of names. Pure. Guarantees: no column of a table is dropped, moved, or given
-another type; what is added is nullable and stands at the end of its struct, so that files without it read as NULL.
+another type, unless that is what was asked for (`renamed`, `dropped`); what is added is nullable and stands at the end
+of its struct, so that files without it read as NULL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from anabranch.errors import InvalidOption, SchemaMismatch
+from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, upcastable
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
@@ -151,6 +153,62 @@ def inserted(
         raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
     place = 0 if first else len(table) if after is None else table.fields.index(table.field(after)) + 1
     return Struct((*table.fields[:place], field, *table.fields[place:]))
+
+
+def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
+    """The columns with the struct that holds the field at a path as ``change`` makes it; ``element``, ``key`` and
+    ``value`` lead into arrays and maps.
+
+    Raises:
+        UnknownColumn: nothing lies at this path.
+    """
+    first, *rest = path
+    if isinstance(columns, Array) and first.lower() == "element" and rest:
+        return replace(columns, element=rewritten(columns.element, rest, change))
+    if isinstance(columns, Map) and first.lower() in ("key", "value") and rest:
+        inner = rewritten(getattr(columns, first.lower()), rest, change)
+        return replace(columns, **{first.lower(): inner})
+    if not isinstance(columns, Struct):
+        raise UnknownColumn(column=first, columns=f"none inside {sql_name(columns)}")
+    found = columns.field(first)
+    if not rest:
+        return change(columns, found)
+    field = replace(found, type=rewritten(found.type, rest, change))
+    return Struct(tuple(field if each is found else each for each in columns))
+
+
+def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
+    """The columns with the one at a path under another name.
+
+    Raises:
+        UnknownColumn: there is none. InvalidOption: another one beside it has that name, whatever the case.
+
+    Example:
+        >>> renamed(Struct((Field("id", "long"),)), ["ID"], "key").names
+        ('key',)
+    """
+
+    def change(struct: Struct, field: Field) -> Struct:
+        if any(each.name.lower() == name.lower() for each in struct if each is not field) or not name:
+            raise InvalidOption(option="columns", value=name, reason="there is a column of this name, or it is none.")
+        return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
+
+    return cast(Struct, rewritten(columns, path, change))
+
+
+def dropped(columns: Struct, path: Sequence[str]) -> Struct:
+    """The columns without the one at a path.
+
+    Raises:
+        UnknownColumn: there is none. InvalidOption: it is the last of its struct.
+    """
+
+    def change(struct: Struct, field: Field) -> Struct:
+        if len(struct) == 1:
+            raise InvalidOption(option="columns", value=field.name, reason="it is the last one in its struct.")
+        return Struct(tuple(each for each in struct if each is not field))
+
+    return cast(Struct, rewritten(columns, path, change))
 
 
 def all_nullable(columns: Struct) -> Struct:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from anabranch.commands.update import Update
 from anabranch.commands.write import Write
 from anabranch.log.log import Log
 from anabranch.protocol.clustering import paths_of
+from anabranch.protocol.mapping import is_mapped
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import Condition
 from anabranch.sql import Context, condition
@@ -129,10 +130,19 @@ def insert_all(*columns: str) -> Clause:
 
 
 def assert_others_agree(path: str) -> None:
-    """delta-rs and DuckDB, neither of which we wrote, read the table that a test leaves behind with the same rows."""
-    ours = World(path).rows()
+    """delta-rs and DuckDB, neither of which we wrote, read the table that a test leaves behind with the same rows.
+
+    Of a table with a column mapping DuckDB takes partition columns for NULL unless they stand first (delta-spark's
+    tables too), so they are not compared there.
+    """
+    ours, snapshot = World(path).rows(), open_log(path).snapshot()
     assert same_rows(deltalake_rows(path), ours), "delta-rs reads other rows"
-    assert same_rows(duckdb_rows(path), ours), "DuckDB reads other rows"
+    hidden = snapshot.partition_columns if is_mapped(snapshot.metadata.configuration) else ()
+    assert same_rows(_without(duckdb_rows(path), hidden), _without(ours, hidden)), "DuckDB reads other rows"
+
+
+def _without(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[Row]:
+    return [{name: value for name, value in row.items() if name not in columns} for row in rows]
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:

@@ -36,6 +36,7 @@ class Kind:
     dial: str
     vectors: bool
     layout: str = "neither"
+    mapping: str = "none"
 
     @property
     def serializable(self) -> bool:
@@ -48,11 +49,18 @@ class Kind:
 
     def __str__(self) -> str:
         words = [self.level, self.dial, "vectors" if self.vectors else "plain"]
-        return "-".join([*words, self.layout])
+        words += [self.layout, *([] if self.mapping == "none" else [f"by-{self.mapping}"])]
+        return "-".join(words)
 
 
 LEVELS, DIALS, BOTH = ("WriteSerializable", "Serializable"), ("row", "file"), (True, False)
-KINDS = [Kind(*each) for each in product(LEVELS, DIALS, BOTH, ("neither", "partitioned", "clustered"))]
+MAPPED = [
+    Kind("WriteSerializable", "row", True, "partitioned", "name"),
+    Kind("Serializable", "row", True, "clustered", "id"),
+    Kind("WriteSerializable", "file", False, "partitioned", "id"),
+]
+LAYOUTS = ("neither", "partitioned", "clustered")
+KINDS = [*(Kind(*each) for each in product(LEVELS, DIALS, BOTH, LAYOUTS)), *MAPPED]
 
 
 def row(id: int, x: int, y: int = 0, p: int = 1) -> dict[str, int]:
@@ -64,6 +72,7 @@ def world(folder: Path, kind: Kind) -> World:
         "delta_isolationLevel": kind.level,
         "anabranch_conflictResolution": kind.dial,
         "delta_enableDeletionVectors": str(kind.vectors).lower(),
+        "delta_columnMapping.mode": kind.mapping,
     }
     made = World(table_path(folder))
     layout = {"partitioned": {"partition_by": ("p",)}, "clustered": {"cluster_by": ("p",)}}.get(kind.layout, {})

@@ -1,0 +1,220 @@
+"""Renaming and dropping columns, and members of structs: no file is touched, for files know columns by other names.
+
+Knows PROTOCOL.md, section "Column Mapping", and what else in a table speaks of columns by name. Guarantees of
+`anabranch.commands.alter` hold here too. A column that was dropped leaves its values in files; none that is added later
+gets its number or physical name, so they never come back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.opening import Location
+from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.evolution import dropped, renamed, rewritten
+from anabranch.protocol.mapping import MODE, is_mapped
+from anabranch.protocol.rules import LENGTH, mentioned, rules_of
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, schema_json
+from anabranch.transaction.commit import Committed
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+CLUSTERING = "delta.clustering"
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """ALTER TABLE … RENAME COLUMN … TO …: the column at ``path`` gets another name; ``element``, ``key`` and ``value``
+    lead into arrays and maps.
+
+    Example:
+        >>> RenameColumn("/data/flights", ("origin", "gate"), "stand").run()
+    """
+
+    table: Location
+    path: Path
+    name: str
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where it has that name already.
+
+        Raises:
+            InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+            InvalidOption: another one has that name. ColumnInUse: a rule of the table speaks of it.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        path = _spelled(base, self.path)
+        _refuse_used(base, path, _rules(base, path))
+        new = (*path[:-1], self.name)
+        metadata = _with_columns(base.metadata, renamed(base.schema, path, self.name), _Following(path, new))
+        if len(path) == 1:
+            partitions = tuple(self.name if name == path[0] else name for name in base.partition_columns)
+            metadata = replace(metadata, partition_columns=partitions)
+        parameters = {"oldColumnPath": _text(path), "newColumnPath": _text(new)}
+        return Alteration("RENAME COLUMN", parameters, metadata)
+
+
+@dataclass(frozen=True)
+class DropColumns:
+    """ALTER TABLE … DROP COLUMNS (…): readers see these columns no more.
+
+    Example:
+        >>> DropColumns("/data/flights", (("gate",), ("origin", "stand"))).run()
+    """
+
+    table: Location
+    paths: Sequence[Path]
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+            InvalidOption: none is named, or no column would be left beside those that partition the table.
+            ColumnInUse: the table is partitioned or clustered by it, or a rule of the table speaks of it.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        if not self.paths:
+            raise InvalidOption(option="columns", value="none", reason="name at least one column to drop.")
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        metadata, spelled = base.metadata, [_spelled(base, path) for path in self.paths]
+        gone = frozenset(path[0] for path in spelled if len(path) == 1)
+        for path in spelled:
+            _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
+            metadata = _with_columns(metadata, dropped(metadata.schema, path), _Following(path, None))
+        if set(metadata.schema.names) <= set(base.partition_columns):
+            reason = "only columns would be left by which the table is partitioned."
+            raise InvalidOption(option="columns", value=", ".join(map(_text, spelled)), reason=reason)
+        return Alteration("DROP COLUMNS", {"columns": json.dumps([_text(path) for path in spelled])}, metadata)
+
+
+def _spelled(base: Snapshot, path: Path) -> Path:
+    """The path as the table spells it."""
+    if not is_mapped(base.metadata.configuration):
+        reason = "columns are renamed and dropped under a column mapping only; set it to name first."
+        raise InvalidProperty(property=MODE, value="none", reason=reason)
+    if not path:
+        raise InvalidOption(option="columns", value="none", reason="name the column.")
+    found: list[Field] = []
+
+    def keep(struct: Struct, field: Field) -> Struct:
+        found.append(field)
+        return struct
+
+    spelled: list[str] = []
+    for end in range(1, len(path) + 1):
+        if _is_step(base.schema, path[:end]):
+            spelled.append(path[end - 1].lower())
+            continue
+        rewritten(base.schema, path[:end], keep)
+        spelled.append(found[-1].name)
+    if len(path) > 1 and LENGTH in base.schema.field(path[0]).metadata:
+        raise NotBuilt(what=f"changing members of {path[0]}, which has texts of limited length", instead="Leave it.")
+    return tuple(spelled)
+
+
+def _is_step(schema: Struct, path: Path) -> bool:
+    """Whether the last part of a path leads into an array or a map."""
+    return len(path) > 1 and isinstance(_type_at(schema, path[:-1]), Array | Map)
+
+
+def _type_at(schema: Struct, path: Path) -> DataType | None:
+    type_: DataType | None = schema
+    for name in path:
+        if isinstance(type_, Struct):
+            type_ = type_.field(name).type
+        elif isinstance(type_, Array) and name.lower() == "element":
+            type_ = type_.element
+        elif isinstance(type_, Map) and name.lower() in ("key", "value"):
+            type_ = type_.key if name.lower() == "key" else type_.value
+        else:
+            return None
+    return type_
+
+
+def _text(path: Path) -> str:
+    return ".".join(f"`{name.replace('`', '``')}`" if not name.isidentifier() else name for name in path)
+
+
+# -- who speaks of a column --------------------------------------------------------------------------------------------
+
+
+def _refuse_used(base: Snapshot, path: Path, users: Sequence[str]) -> None:
+    if users:
+        raise ColumnInUse(table=base.table, column=_text(path), users=", ".join(users))
+
+
+def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> list[str]:
+    """The rules of the table whose text may speak of the column, or of what it lies in; those of columns that are
+    ``gone`` as well do not count.
+    """
+    left = Struct(tuple(each for each in base.schema if each.name not in gone))
+    rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
+    said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
+    said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
+    return [f"{user} ({expression})" for user, expression in said if mentioned(expression, [path[0]])]
+
+
+def _layout(base: Snapshot, path: Path) -> Iterator[str]:
+    """What the table is partitioned or clustered by, of which the log keeps values or physical names."""
+    if len(path) == 1 and path[0] in base.partition_columns:
+        yield "the partitioning"
+    domain = base.state.domains.get(CLUSTERING)
+    clustered = json.loads(domain.configuration).get("clusteringColumns", []) if domain is not None else []
+    own = _physical(base.schema, path)
+    if any(each[: len(own)] == own for each in clustered):
+        yield "the clustering"
+
+
+def _physical(schema: Struct, path: Path) -> list[str]:
+    names: list[str] = []
+    for end in range(1, len(path) + 1):
+        around = _type_at(schema, path[: end - 1])
+        names.append(around.field(path[end - 1]).physical_name if isinstance(around, Struct) else path[end - 1])
+    return names
+
+
+# -- what follows ------------------------------------------------------------------------------------------------------
+
+
+def _with_columns(metadata: Metadata, columns: Struct, properties: _Following) -> Metadata:
+    configuration = properties.applied(metadata.configuration)
+    return replace(metadata, schema_string=schema_json(columns), configuration=configuration)
+
+
+@dataclass(frozen=True)
+class _Following:
+    """How the list of columns with statistics follows: ``old`` becomes ``new``, or goes with all inside."""
+
+    old: Path
+    new: Path | None
+
+    def applied(self, configuration: Mapping[str, str]) -> dict[str, str]:
+        names = configuration.get(STATS_COLUMNS, "")
+        if not names.strip():
+            return dict(configuration)
+        found = [self._moved(name.strip()) for name in names.split(",")]
+        left = ",".join(name for name in found if name is not None)
+        rest = {key: value for key, value in configuration.items() if key != STATS_COLUMNS}
+        return {**rest, STATS_COLUMNS: left} if left else rest
+
+    def _moved(self, name: str) -> str | None:
+        plain, old = name.strip("`").lower(), ".".join(self.old).lower()
+        if plain != old and not plain.startswith(f"{old}."):
+            return name
+        if self.new is None:
+            return None
+        if set(self.new[-1]) & set("`,."):
+            reason = f"{STATS_COLUMNS} names the column, and cannot spell that name."
+            raise InvalidOption(option="columns", value=self.new[-1], reason=reason)
+        return ".".join(self.new) + name.strip("`")[len(old) :]
