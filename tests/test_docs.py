@@ -280,6 +280,13 @@ def test_the_settings_name_every_property_with_its_default_and_no_other() -> Non
     assert stated == {**known, **new_tables}
 
 
+def test_the_settings_say_of_every_other_property_how_it_stands_and_why() -> None:
+    words = {properties.Stand.KEPT: "kept", properties.Stand.REFUSED: "refused", properties.Stand.OWNED: "of engines"}
+    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in properties._OTHERS}
+    stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "other property")}
+    assert stated == known
+
+
 def test_the_settings_name_the_bounds_of_a_commit() -> None:
     stated = {cells[0]: cells[1].replace(",", "") for cells in rows_of_table(DOCS / "settings.md", "bound")}
     assert stated == {

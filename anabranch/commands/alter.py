@@ -35,14 +35,14 @@ from anabranch.protocol.features import (
     required_by_types,
     upgraded,
     upgraded_to,
-    with_features,
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.properties import validate
+from anabranch.protocol.properties import FEATURE_PREFIX, validate
 from anabranch.protocol.refused_features import why_refused
+from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
@@ -50,7 +50,6 @@ from anabranch.transaction.footprint import Reads, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
 
-_FEATURE = "delta.feature."
 _CONSTRAINT = "delta.constraints."
 
 
@@ -81,7 +80,8 @@ class SetProperties:
     """ALTER TABLE … SET TBLPROPERTIES.
 
     Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
-    ``supported`` does that for any feature.
+    ``supported`` does that for any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` for those that an
+    old version stands for.
 
     Example:
         >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
@@ -102,8 +102,7 @@ class SetProperties:
         return run_alteration(self.table, lambda base: self._on(base, parameters, chance), moment)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
-        features = frozenset(_feature(key, value) for key, value in self.properties.items() if key.startswith(_FEATURE))
-        rest = {key: value for key, value in self.properties.items() if not key.startswith(_FEATURE)}
+        rest = without_requests(self.properties)
         _refuse_constraints(rest)
         validate(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
@@ -111,7 +110,7 @@ class SetProperties:
         check_change(base.metadata.configuration, metadata.configuration)
         if is_mapped(metadata.configuration) and not is_mapped(base.metadata.configuration):
             metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
-        protocol = _with_support(base, features)
+        protocol = requested(base.table, self.properties).on_top_of(base.protocol)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
 
 
@@ -337,21 +336,7 @@ class AddFeatureSupport:
             UnsupportedFeature: this version does not know it, or does not hold what it asks.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
-        return SetProperties(self.table, {f"{_FEATURE}{self.feature}": "supported"}).run(moment)
-
-
-def _feature(key: str, value: str) -> str:
-    if value not in ("supported", "enabled"):
-        raise InvalidProperty(property=key, value=value, reason="it takes supported.")
-    return key[len(_FEATURE) :]
-
-
-def _with_support(base: Snapshot, features: frozenset[str]) -> Protocol:
-    named = {each.lower(): each for each in SUPPORTED}
-    for feature in sorted(features):
-        if feature.lower() not in named:
-            raise UnsupportedFeature(table=base.table, kind="table", feature=feature, reason=why_refused(feature))
-    return with_features(base.protocol, frozenset(named[feature.lower()] for feature in features))
+        return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(moment)
 
 
 def _refuse_constraints(properties: Mapping[str, str]) -> None:

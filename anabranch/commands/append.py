@@ -29,6 +29,7 @@ from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_
 from anabranch.protocol.mapping import file_schema, is_mapped, relabelled
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.predicates import Name
+from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules import Rules, rules_of
 from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
 from anabranch.transaction.commit import Committed
@@ -124,9 +125,9 @@ class _SmallFiles:
         remove(self._log.store, self._names)
 
     def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
-        folders = [hive_segment(key, values[key]) for key in metadata.partition_keys]
-        name = "/".join([*folders, f"part-00000-{self._chance.new_id()}-c000.snappy.parquet"])
-        data = parquet_bytes(stored(rows, metadata))
+        codec = rules_of(metadata).codec
+        name = "/".join([*self._folders(values, metadata), f"part-00000-{self._chance.new_id()}-c000.{codec}.parquet"])
+        data = parquet_bytes(stored(rows, metadata), codec)
         self._names.append(name)
         self._log.store.put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
@@ -141,11 +142,18 @@ class _SmallFiles:
             nan_free=_nan_free(rows),
         )
 
+    def _folders(self, values: Mapping[str, str | None], metadata: Metadata) -> list[str]:
+        length = Properties(metadata.configuration).prefix_length
+        if length:
+            return [self._chance.new_id().hex[:length]]
+        return [hive_segment(key, values[key]) for key in metadata.partition_keys]
 
-def parquet_bytes(rows: pa.Table) -> bytes:
+
+def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
     """Rows as one Parquet file."""
     sink = io.BytesIO()
-    pq.write_table(rows, sink, compression="snappy", coerce_timestamps="us", allow_truncated_timestamps=True)
+    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
+    pq.write_table(rows, sink, compression=spelled, coerce_timestamps="us", allow_truncated_timestamps=True)
     return sink.getvalue()
 
 

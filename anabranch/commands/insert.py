@@ -24,11 +24,12 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.clustering import Path
-from anabranch.protocol.features import check_writable, protocol_for, upgraded
+from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
 from anabranch.protocol.properties import Properties, validate
+from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, without_requests
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands
@@ -151,7 +152,7 @@ class _CreationRaceLost(Exception):
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
-    if _is_written(insert.txn, known):
+    if _is_written(insert.txn, known, chance.now_ms()):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
@@ -178,12 +179,13 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
     return committed
 
 
-def _is_written(txn: AppTransaction | None, snapshot: Snapshot | None) -> bool:
+def _is_written(txn: AppTransaction | None, snapshot: Snapshot | None, now_ms: int) -> bool:
     """Whether the application has written as far already: this is the same write, run again."""
     if txn is None or snapshot is None:
         return False
     known = snapshot.state.app_transactions.get(txn.app_id)
-    return known is not None and known.version >= txn.version
+    forgotten = known is not None and known.is_older_than(now_ms, snapshot.properties.transaction_retention_ms)
+    return known is not None and not forgotten and known.version >= txn.version
 
 
 def _with_txn(mine: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
@@ -207,7 +209,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         user_metadata=insert.user_metadata,
         writer=insert.writer,
     )
-    mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata))
+    mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata), insert.new.properties)
     columns = (mine.metadata or snapshot.metadata).partition_columns
     _check_layout(insert.new, snapshot.table, columns)
     mine = replace(mine, parameters=_parameters(insert, columns))
@@ -215,9 +217,9 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
     return clustered(mine, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
 
 
-def under(mine: Transaction, metadata: Metadata) -> Transaction:
-    """Mine as it puts other metadata in place of its base's, with the protocol that this needs; the same metadata
-    changes nothing, and no action is written.
+def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
+    """Mine as it puts other metadata in place of its base's, with the protocol that this needs and that ``properties``
+    ask for; the same metadata changes nothing, and no action is written.
 
     Raises:
         InvalidOption, UnsupportedFeature: no table may look like that.
@@ -226,7 +228,8 @@ def under(mine: Transaction, metadata: Metadata) -> Transaction:
     assert base is not None
     if metadata == base.metadata:
         return mine
-    protocol = upgraded(base.protocol, metadata)
+    asked = requested(base.table, properties).on_top_of(base.protocol)
+    protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
     check_columns(metadata.schema, metadata.partition_columns)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
     return replace(mine, metadata=metadata, protocol=protocol)
@@ -235,7 +238,8 @@ def under(mine: Transaction, metadata: Metadata) -> Transaction:
 def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     metadata = new_metadata(insert.new, chance)
-    properties = Properties(metadata.configuration)
+    properties, asked = Properties(metadata.configuration), requested(insert.log.table, insert.new.properties)
+    least = protocol_for(metadata, vectors=properties.vectors)
     created = Transaction(
         base=None,
         table=insert.log.table,
@@ -245,7 +249,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         isolation=properties.isolation_level,
         resolution=properties.conflict_resolution,
         metadata=metadata,
-        protocol=protocol_for(metadata, vectors=properties.vectors),
+        protocol=least if asked == Requested() else asked.least_for(needed_by(metadata) | asked.unversioned),
         user_metadata=insert.user_metadata,
     )
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
@@ -258,12 +262,14 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) 
     Raises:
         InvalidProperty, InvalidOption: the table cannot be created so.
     """
-    validate(new.properties)
+    properties = without_requests(new.properties)
+    validate(properties)
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
     check_columns(schema, columns)
-    check_stats_columns(schema, columns, new.properties)
-    vectors = {"delta.enableDeletionVectors": "true", **new.properties}
+    check_stats_columns(schema, columns, properties)
+    older = requested("", new.properties).is_older_than_vectors
+    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
     metadata = Metadata(
         id=str(chance.new_id()),
         name=new.name,

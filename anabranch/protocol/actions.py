@@ -184,6 +184,12 @@ class AppTransaction:
         """The value of a ``txn`` action."""
         return cls(_text_in(action, "appId"), int(action["version"]), action.get("lastUpdated"))
 
+    def is_older_than(self, now_ms: int, retention_ms: int | None) -> bool:
+        """Whether it may be forgotten: a table may say how long such a word counts."""
+        if self.last_updated is None or retention_ms is None:
+            return False
+        return self.last_updated <= now_ms - retention_ms
+
     def to_json(self) -> dict[str, Any]:
         """The body of a ``txn`` action."""
         return _without_none({"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated})

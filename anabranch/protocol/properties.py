@@ -1,8 +1,10 @@
 """Table properties: what each one means and which values it takes.
 
-Knows the ``delta.*`` properties of Delta Lake that this version honours and the ``anabranch.*`` ones. Pure.
-Guarantee: a property that would change what a writer must do, and that is not honoured here, is refused when it is
-set.
+Knows every ``delta.*`` property of Delta Lake, of those that stand in a table's metadata and of those that speak of its
+protocol, and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept since it asks nothing of a writer
+here, or refused with the reason when it is set to anything but its default; so a property that would change what a
+writer must do, and that is not honoured here, never gets into a table by this door. One that is honoured stands in
+`_KNOWN`, every other one in `_OTHERS`.
 """
 
 from __future__ import annotations
@@ -10,18 +12,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
 from typing import Any
 
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.in_commit import ENABLED, KEPT_BY_WRITERS
+from anabranch.protocol.in_commit import ENABLED
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list
 from anabranch.protocol.mapping import BY_ID, BY_NAME, MODE, UNMAPPED
-from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
+from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, codec_named, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
 RESOLUTION_BYTES = "anabranch.resolutionBytes"
 RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
+FEATURE_PREFIX = "delta.feature."
+VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _DAY_MS = 86_400_000
 _UNITS_MS = {
     "millisecond": 1,
@@ -85,6 +93,16 @@ def interval_ms(text: str) -> int:
     return sum(int(number) * _UNITS_MS[unit] for number, unit in zip(numbers, units, strict=True))
 
 
+def _isolation(text: str) -> str:
+    if text.strip().lower() == "snapshotisolation":
+        raise ValueError("snapshot isolation lets two writers overlook each other (write skew); it is not offered")
+    return _choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
+
+
+def _retention(text: str) -> int | None:
+    return interval_ms(text) if text else None
+
+
 def _conflict_resolution(text: str) -> str:
     value = _choice("file", "row", "redo")(text)
     if value == "redo":
@@ -93,7 +111,7 @@ def _conflict_resolution(text: str) -> str:
 
 
 _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "delta.isolationLevel": (_choice(WRITE_SERIALIZABLE, SERIALIZABLE), WRITE_SERIALIZABLE),
+    "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (_boolean, "false"),
     "delta.appendOnly": (_boolean, "false"),
     "delta.enableTypeWidening": (_boolean, "false"),
@@ -108,11 +126,91 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     MODE: (_choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
+    CODEC_PROPERTY: (codec_named, "snappy"),
+    "delta.randomizeFilePrefixes": (_boolean, "false"),
+    "delta.randomPrefixLength": (_positive, "2"),
+    "delta.setTransactionRetentionDuration": (_retention, ""),
+    "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
     RESOLUTION_SECONDS: (_natural, "600"),
     "anabranch.rowsInErrors": (_boolean, "true"),
 }
+
+
+class Stand(Enum):
+    """What becomes of a property that nothing here acts upon."""
+
+    KEPT = "kept: it asks nothing of a writer here"
+    REFUSED = "refused, unless it says what is so anyway"
+    OWNED = "written by engines only, refused to users"
+
+
+@dataclass(frozen=True)
+class Other:
+    """A property that nothing here acts upon: the values that it takes, its default, and why it stands as it does."""
+
+    key: str
+    parse: Callable[[str], Any]
+    default: str
+    stand: Stand
+    why: str
+
+
+_NO_CATALOG = "commits are put into the log by this engine, through no coordinator"
+_NO_ICEBERG = "no metadata of another format is written here"
+_OF_ENGINES = "it is what an engine remembers of the feature"
+
+_OTHERS: tuple[Other, ...] = (
+    Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.autoOptimize.autoCompact", _choice("true", "false", "auto"), "false", Stand.KEPT,
+          "a wish about the sizes of files"),
+    Other("delta.autoOptimize.optimizeWrite", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.targetFileSize", str, "", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
+          "a wish about statistics; ours keep 32 characters"),
+    Other("delta.sampleRetentionDuration", interval_ms, "interval 7 days", Stand.KEPT, "no samples are kept here"),
+    Other("delta.checkpointRetentionDuration", interval_ms, "interval 2 days", Stand.KEPT,
+          "checkpoints go with the log files of their versions"),
+    Other("delta.enableFullRetentionRollback", _boolean, "true", Stand.KEPT,
+          "the log is kept for its whole retention anyway"),
+    Other("delta.castIcebergTimeType", _boolean, "false", Stand.KEPT, "it speaks of tables converted from Iceberg"),
+    Other("delta.ignoreIcebergBucketPartition", _boolean, "false", Stand.KEPT,
+          "it speaks of tables converted from Iceberg"),
+    Other("delta.parquet.format.version", _choice("1.0.0"), "1.0.0", Stand.REFUSED,
+          "files are written in the first version of Parquet's pages"),
+    Other("delta.enableChangeDataFeed", _boolean, "false", Stand.REFUSED, "the change data feed is not written yet"),
+    Other("delta.enableChangeDataCapture", _boolean, "false", Stand.REFUSED,
+          "the change data feed is not written yet"),
+    Other("delta.enableRowTracking", _boolean, "false", Stand.REFUSED, "row tracking is not built yet"),
+    Other("delta.rowTrackingSuspended", _boolean, "false", Stand.REFUSED, "row tracking is not built yet"),
+    Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are not shredded here"),
+    Other("delta.enableIcebergCompatV1", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.enableIcebergCompatV2", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.enableIcebergCompatV3", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.universalFormat.enabledFormats", str, "", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.compatibility.symlinkFormatManifest.enabled", _boolean, "false", Stand.REFUSED,
+          "manifests are not kept up to date by commits here"),
+    Other("delta.enableMaterializePartitionColumnsFeature", _boolean, "false", Stand.REFUSED,
+          "partition values stand in the log only"),
+    Other("delta.writePartitionColumnsToParquet", _boolean, "false", Stand.REFUSED,
+          "partition values stand in the log only"),
+    Other("delta.coordinatedCommits.commitCoordinator-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.coordinatedCommits.commitCoordinatorConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.coordinatedCommits.tableConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.redirectReaderWriter-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
+    Other("delta.redirectWriterOnly-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
+    Other("delta.columnMapping.maxColumnId", _natural, "0", Stand.OWNED, _OF_ENGINES),
+    Other("delta.inCommitTimestampEnablementVersion", _natural, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.inCommitTimestampEnablementTimestamp", _natural, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.rowTracking.materializedRowIdColumnName", str, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.rowTracking.materializedRowCommitVersionColumnName", str, "", Stand.OWNED, _OF_ENGINES),
+    Other(PROTECTED_BEFORE, _natural, "0", Stand.OWNED, _OF_ENGINES),
+    Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
+    Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -197,6 +295,17 @@ class Properties:
         """How long a checkpoint keeps tombstones, in milliseconds."""
         return int(self["delta.deletedFileRetentionDuration"])
 
+    @property
+    def prefix_length(self) -> int:
+        """How many random characters a small append's files have for a folder; 0: the names of partitions instead."""
+        return int(self["delta.randomPrefixLength"]) if self["delta.randomizeFilePrefixes"] else 0
+
+    @property
+    def transaction_retention_ms(self) -> int | None:
+        """How long it is remembered how far an application has written, in milliseconds; None: for ever."""
+        found = self["delta.setTransactionRetentionDuration"]
+        return None if found is None else int(found)
+
     def indexed_columns(self) -> tuple[tuple[str, ...], ...] | int:
         """The columns that get statistics: paths, or how many of the first leaf columns (-1: all)."""
         if STATS_COLUMNS in self.configuration:  # as in delta-spark, the empty list means none
@@ -205,25 +314,48 @@ class Properties:
 
 
 def validate(configuration: Mapping[str, str]) -> None:
-    """Refuse properties that a user may not set here.
+    """Refuse properties that a user may not set here; those that speak of the protocol are not among them.
 
     Raises:
-        InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, or a value that the key does not take.
+        InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, a value that the key does not take, or one that
+            asks for what is not done here.
     """
     for key, value in configuration.items():
         if not isinstance(value, str):
             raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
         if key in _KNOWN:
             Properties(configuration)[key]
-        elif key in KEPT_BY_WRITERS:
-            reason = f"no user sets it: each writer keeps it, where {ENABLED} is true."
-            raise InvalidProperty(property=key, value=value, reason=reason)
         elif is_constraint(key):
             _check_constraint(key, value)
+        elif key in _BY_KEY:
+            _check_other(_BY_KEY[key], value)
         elif key.lower().startswith(("delta.", "anabranch.")):
-            meant = next((known for known in _KNOWN if known.lower() == key.lower()), None)
-            said = f"it is spelled {meant}." if meant else "this version of Anabranch does not honour it."
-            raise InvalidProperty(property=key, value=value, reason=said)
+            raise InvalidProperty(property=key, value=value, reason=_unknown(key))
+
+
+_BY_KEY = {each.key: each for each in _OTHERS}
+
+
+def _check_other(other: Other, value: str) -> None:
+    if other.stand is Stand.OWNED:
+        raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")
+    try:
+        asks_nothing = other.parse(value) == (other.parse(other.default) if other.default else "")
+    except ValueError as error:
+        raise InvalidProperty(property=other.key, value=value, reason=f"{error}.") from None
+    if other.stand is Stand.REFUSED and not asks_nothing:
+        raise InvalidProperty(property=other.key, value=value, reason=f"it is not honoured here: {other.why}.")
+
+
+def _unknown(key: str) -> str:
+    """Why a key is not one, with the one that may be meant."""
+    keys = [*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
+    lowered = {each.lower(): each for each in keys}
+    if key.lower() in lowered:
+        return f"it is spelled {lowered[key.lower()]}."
+    near = get_close_matches(key.lower(), lowered, n=1, cutoff=0.8)
+    hint = f" Did you mean {lowered[near[0]]}?" if near else ""
+    return f"this version of Anabranch does not honour it.{hint}"
 
 
 def _check_constraint(key: str, value: str) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
-from anabranch.errors import InvalidSchema
+from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 
@@ -84,12 +84,15 @@ class Generated:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a table demands of rows; ``defaults``: column -> the SQL text of its value where rows lack it."""
+    """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
+    it; ``codec``: how the files that hold them are compressed.
+    """
 
     not_null: tuple[NotNull, ...] = ()
     checks: tuple[Check, ...] = ()
     generated: tuple[Generated, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
+    codec: str = "snappy"
 
     @property
     def bind_rows(self) -> bool:
@@ -107,7 +110,26 @@ def rules_of(metadata: Metadata) -> Rules:
         InvalidSchema: an invariant is not written as Delta writes them.
     """
     configuration = metadata.configuration.items()
-    return _rules(metadata.schema_string, tuple(pair for pair in configuration if is_constraint(pair[0])))
+    rules = _rules(metadata.schema_string, tuple(pair for pair in configuration if is_constraint(pair[0])))
+    codec = metadata.configuration.get(CODEC_PROPERTY)
+    return rules if codec is None else replace(rules, codec=codec_named(codec))
+
+
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+_CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
+_CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
+
+
+def codec_named(text: str) -> str:
+    """A way of compressing Parquet files, as Spark names it.
+
+    Raises:
+        InvalidProperty: there is none of this name.
+    """
+    found = _CODECS.get(text.strip().lower())
+    if found is None:
+        raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
+    return found
 
 
 def is_constraint(key: str) -> bool:

@@ -130,7 +130,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         acting = free_name("__anabranch_clause", files.schema.names)
         named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
         images = _obeying(rows.select(*named, F.col("clause").alias(acting)), files, changes.updates, acting)
-        write_files(spark, gathered(images, count), files.schema, files.partition_columns, files.root, folder)
+        _write(spark, gathered(images, count), files, folder)
 
 
 def write_inserts(
@@ -161,7 +161,7 @@ def write_inserts(
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = columns_set(matching, files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
-        write_files(spark, gathered(images, held.rows), files.schema, files.partition_columns, files.root, folder)
+        _write(spark, gathered(images, held.rows), files, folder)
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
@@ -324,3 +324,7 @@ def _bitmap(words: pa.Table) -> BitMap64:
 def _ambiguous(rows: DataFrame, matched: list[int]) -> int:
     acting = rows.filter(F.col("clause").isin(*matched))
     return acting.groupBy("path", "row").count().filter("count > 1").count()
+
+
+def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str) -> None:
+    write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules.codec)

@@ -38,7 +38,6 @@ from anabranch.spark.types import column, free_name
 
 _ONE_FILE_ROWS = 250_000
 WRITE_OPTIONS = {
-    "compression": "snappy",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
     "spark.sql.variant.inferShreddingSchema": "false",  # Spark shreds variants else; not every reader knows that
@@ -73,7 +72,7 @@ def write(
     with reported("the rows to write", root):
         whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
         obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
-        write_files(spark, obedient, schema, partition_columns, root, folder)
+        write_files(spark, obedient, schema, partition_columns, root, folder, rules.codec)
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
@@ -184,16 +183,22 @@ def _write_rows(
     spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
 ) -> None:
     with reported(_text(assignments) or "the rows to keep", files.root):
-        write_files(spark, rows, files.schema, files.partition_columns, files.root, folder)
+        write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules.codec)
 
 
 def write_files(
-    spark: SparkSession, rows: DataFrame, schema: Struct, partition_columns: Sequence[str], root: str, folder: str
+    spark: SparkSession,
+    rows: DataFrame,
+    schema: Struct,
+    partition_columns: Sequence[str],
+    root: str,
+    folder: str,
+    codec: str,
 ) -> None:
     data = [stored(each) for each in schema if each.name not in partition_columns]
     folders = [schema.field(name) for name in partition_columns]
     values = [partition_text(column(each.name), str(each.type)).alias(each.physical_name) for each in folders]
-    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS)
+    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS, compression=codec)
     with timestamps.in_micros(spark):
         writer.partitionBy(*[each.physical_name for each in folders]).parquet(f"{spark_root(spark, root)}/{folder}")
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import InvalidProperty
+from anabranch.protocol import properties
 from anabranch.protocol.properties import Properties, interval_ms, validate
 
 DAY_MS = 86_400_000
@@ -123,19 +124,68 @@ def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str
     assert (refused.value.facts["property"], refused.value.facts["value"]) == (key, value)
 
 
+@pytest.mark.parametrize("other", properties._OTHERS, ids=lambda other: other.key)
+def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(other: properties.Other) -> None:
+    value = {"false": "true", "true": "false", "classic": "v2", "none": "name"}.get(other.default, "interval 9 days")
+    if other.stand is properties.Stand.KEPT:
+        validate({other.key: other.default})
+        validate({other.key: "12" if other.default.isdigit() else value})
+        return
+    with pytest.raises(InvalidProperty) as refused:
+        validate({other.key: "12" if other.default.isdigit() else value})
+    if other.stand is properties.Stand.OWNED or "it takes" not in str(refused.value):
+        assert other.why in str(refused.value)
+
+
+@pytest.mark.parametrize("other", properties._OTHERS, ids=lambda other: other.key)
+def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: properties.Other) -> None:
+    if other.stand is not properties.Stand.OWNED:
+        return validate({other.key: other.default})
+    with pytest.raises(InvalidProperty, match="no user sets it"):
+        validate({other.key: other.default or "1"})
+
+
+def test_no_property_is_listed_twice() -> None:
+    keys = [*properties._KNOWN, *(each.key for each in properties._OTHERS)]
+    assert sorted(keys, key=str.lower) == sorted({key.lower(): key for key in keys}.values(), key=str.lower)
+
+
 @pytest.mark.parametrize(
-    "key",
+    ("key", "meant"),
     [
-        "delta.enableChangeDataFeed",
-        "delta.columnMapping.maxColumnId",
-        "delta.minReaderVersion",
-        "delta.typo",
-        "anabranch.typo",
+        ("delta.appendsOnly", "delta.appendOnly"),
+        ("delta.logRetention", None),
+        ("delta.enableDeletionVector", "delta.enableDeletionVectors"),
+        ("delta.autoOptimize.autocompaction", "delta.autoOptimize.autoCompact"),
+        ("delta.typo", None),
+        ("anabranch.typo", None),
+        ("anabranch.resolutionSecond", "anabranch.resolutionSeconds"),
     ],
 )
-def test_a_property_that_is_not_honoured_may_not_be_set(key: str) -> None:
-    with pytest.raises(InvalidProperty, match="does not honour"):
+def test_an_unknown_property_is_refused_with_the_one_that_may_be_meant(key: str, meant: str | None) -> None:
+    with pytest.raises(InvalidProperty, match="does not honour") as refused:
         validate({key: "true"})
+    assert (f"Did you mean {meant}?" in str(refused.value)) is (meant is not None)
+
+
+def test_snapshot_isolation_is_refused_with_the_reason() -> None:
+    with pytest.raises(InvalidProperty, match="write skew"):
+        validate({"delta.isolationLevel": "SnapshotIsolation"})
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [("ZSTD", "zstd"), ("lz4", "lz4_raw"), ("none", "uncompressed"), (" snappy ", "snappy")]
+)
+def test_ways_to_compress_are_named_as_spark_names_them(text: str, codec: str) -> None:
+    assert Properties({"delta.parquet.compression.codec": text})["delta.parquet.compression.codec"] == codec
+    with pytest.raises(InvalidProperty, match="zstd"):
+        validate({"delta.parquet.compression.codec": "lzo"})
+
+
+def test_a_random_prefix_has_the_length_that_is_asked_for_or_there_is_none() -> None:
+    assert Properties({"delta.randomPrefixLength": "5"}).prefix_length == 0
+    assert Properties({"delta.randomizeFilePrefixes": "true"}).prefix_length == 2
+    assert Properties({"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "5"}).prefix_length == 5
 
 
 @pytest.mark.parametrize("value", [True, False, 5, None, 1.5, ["true"]])
