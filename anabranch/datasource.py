@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.read import Read
+from anabranch.commands.read import Read, shown_ids
 from anabranch.commands.sources import declared_version
 from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
@@ -154,10 +154,14 @@ class _Reader:
     def _load(self, path: Location | None) -> DataFrame:
         path = _one_path(path)
         version, timestamp = self._options.take("versionAsOf"), self._options.take("timestampAsOf")
+        ids = self._options.take("rowIds")
+        if ids is not None and ids.lower() not in ("true", "false"):
+            raise InvalidOption(option="rowIds", value=ids, reason="it takes true or false.")
         self._options.take("path")
         self._options.refuse_rest(_LATER_READ, "reading")
         engine = SparkEngine(self._spark)
-        return engine.to_df(Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run())
+        files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
+        return engine.to_df(files, ids=shown_ids(files) if (ids or "").lower() == "true" else None)
 
 
 def _one_path(path: Location | None) -> Location:

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.commands.opening import Location, file_set
-from anabranch.commands.read import Read, kept
+from anabranch.commands.read import Read, kept, shown_ids
 from anabranch.commands.travel import AsOf
 from anabranch.conditions import understood
 from anabranch.datasource import install
@@ -41,6 +41,7 @@ def read(
     columns: Sequence[str] | None = None,
     version: int | None = None,
     timestamp: Any = None,
+    row_ids: bool = False,
 ) -> DataFrame:
     """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
 
@@ -52,11 +53,13 @@ def read(
         version: an older version.
         timestamp: text, a date or a datetime: the version that was the newest then. What says no time zone is of the
             session's.
+        row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, where the table tracks its rows.
 
     Raises:
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
         TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
+        InvalidOption: ``row_ids`` of a table that does not track its rows.
     """
     engine = SparkEngine(spark)
     snapshot = Read(*AsOf(path_or_name, version, timestamp, engine.zone()).pinned()).snapshot()
@@ -65,4 +68,4 @@ def read(
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
-    return engine.to_df(files, condition, columns)
+    return engine.to_df(files, condition, columns, shown_ids(files) if row_ids else None)

@@ -16,13 +16,16 @@ from anabranch.commands.change import rows_of, with_counts
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.row_tracking import backfilled
 from anabranch.commands.write import EveryRow
 from anabranch.errors import (
     ConstraintNotMet,
     InvalidCondition,
     InvalidOption,
     InvalidProperty,
+    MetadataChangedException,
     NotBuilt,
+    ProtocolChangedException,
     UnsupportedFeature,
 )
 from anabranch.log.snapshot import Snapshot
@@ -43,6 +46,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import FEATURE_PREFIX, validate
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
+from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
 from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
@@ -50,6 +54,8 @@ from anabranch.transaction.footprint import Reads, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
 
+_ATTEMPTS = 20
+"""So often a change is begun anew that follows commits of its own."""
 _CONSTRAINT = "delta.constraints."
 
 
@@ -81,7 +87,8 @@ class SetProperties:
 
     Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
     ``supported`` does that for any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` for those that an
-    old version stands for.
+    old version stands for. Before row tracking is switched on, every file is given its row ids, by commits of their
+    own; where rows are written meanwhile, this is begun anew.
 
     Example:
         >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
@@ -98,8 +105,23 @@ class SetProperties:
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
         parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
-        chance = moment.chance or Chance()
-        return run_alteration(self.table, lambda base: self._on(base, parameters, chance), moment)
+        chance, log = moment.chance or Chance(), open_log(self.table)
+
+        def altered(base: Snapshot) -> Alteration:
+            return self._on(base, parameters, chance)
+
+        base = moment.at or log.snapshot()
+        if not _tracks_rows_then(altered(base), base):
+            return run_alteration(self.table, altered, moment)
+        _check_allowed(altered(base), base)
+        for left in reversed(range(_ATTEMPTS)):
+            base = backfilled(log, chance, moment.patience)
+            try:
+                return run_alteration(self.table, altered, replace(moment, at=base))
+            except (MetadataChangedException, ProtocolChangedException):
+                if not left or not _only_written(base, log.snapshot()):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
         rest = without_requests(self.properties)
@@ -110,6 +132,7 @@ class SetProperties:
         check_change(base.metadata.configuration, metadata.configuration)
         if is_mapped(metadata.configuration) and not is_mapped(base.metadata.configuration):
             metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
+        metadata = with_columns(metadata, chance.new_id)
         protocol = requested(base.table, self.properties).on_top_of(base.protocol)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
 
@@ -139,6 +162,8 @@ class UnsetProperties:
         known = base.metadata.configuration
         _refuse_constraints(dict.fromkeys(self.keys, ""))
         for key in self.keys:
+            if key.startswith(PREFIX):
+                raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
             if key not in known and not self.if_exists:
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
         left = {key: value for key, value in known.items() if key not in self.keys}
@@ -339,6 +364,16 @@ class AddFeatureSupport:
         return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(moment)
 
 
+def _tracks_rows_then(change: Alteration, base: Snapshot) -> bool:
+    """Whether rows are to be tracked from now on that were not before."""
+    return change.metadata is not None and is_enabled(change.metadata) and not is_enabled(base.metadata)
+
+
+def _only_written(before: Snapshot, after: Snapshot) -> bool:
+    """Whether rows alone were changed meanwhile."""
+    return (before.metadata, before.protocol) == (after.metadata, after.protocol)
+
+
 def _refuse_constraints(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if key.lower().startswith(_CONSTRAINT):
@@ -361,6 +396,7 @@ def run_alteration(
     if change.metadata is None and change.protocol is None:
         return None
     _check_allowed(change, base)
+    check_columns(change.metadata or base.metadata)
     reach("read")
     reads, hands = (None, NoRows()) if read is None else read(base)
     mine = _transaction(change, base, reads, chance)

@@ -30,6 +30,8 @@ from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
 from anabranch.protocol.properties import Properties, validate
 from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, without_requests
+from anabranch.protocol.row_tracking import check_columns as check_hidden
+from anabranch.protocol.row_tracking import with_columns
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands
@@ -231,6 +233,7 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     asked = requested(base.table, properties).on_top_of(base.protocol)
     protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
     check_columns(metadata.schema, metadata.partition_columns)
+    check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
     return replace(mine, metadata=metadata, protocol=protocol)
 
@@ -279,7 +282,8 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) 
         configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
         created_time=chance.now_ms(),
     )
-    return metadata.with_schema(schema, chance.new_id) if is_mapped(vectors) else metadata
+    metadata = metadata.with_schema(schema, chance.new_id) if is_mapped(vectors) else metadata
+    return with_columns(metadata, chance.new_id, old=before)
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:

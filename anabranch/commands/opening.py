@@ -15,6 +15,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.row_tracking import tracked
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.stats import num_records
 from anabranch.storage import open_store
@@ -52,6 +53,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         snapshot.version,
         metadata.id,
         layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},
+        tracked(snapshot.protocol, metadata),
     )
 
 

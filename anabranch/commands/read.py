@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.predicates import Predicate
+from anabranch.protocol.row_tracking import ENABLED
 from anabranch.protocol.stats import num_records
 
 
@@ -77,3 +80,26 @@ def files(
     deleted = pa.array([(v or {}).get("cardinality") or 0 for v in chosen["deletionVector"].to_pylist()], pa.int64())
     columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))
+
+
+ROW_ID, ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
+"""The columns under which the ids of rows, and the versions at which they were last changed, are shown."""
+
+
+def shown_ids(files: FileSet) -> dict[str, str]:
+    """The hidden columns of a table that tracks its rows, and the names under which they are shown.
+
+    Raises:
+        InvalidOption: it does not, or a column of its own has such a name.
+        CorruptLog: a file has no ids, though row tracking is enabled.
+    """
+    if files.tracked is None:
+        reason = f"the table at {files.root} does not track its rows; set {ENABLED} = true."
+        raise InvalidOption(option="row_ids", value=True, reason=reason)
+    for name in (ROW_ID, ROW_COMMIT_VERSION):
+        if files.schema.find(name) is not None:
+            reason = f"the table at {files.root} has a column {name} of its own."
+            raise InvalidOption(option="row_ids", value=True, reason=reason)
+    for row in files.files.filter(pc.is_null(files.files["baseRowId"])).slice(0, 1).to_pylist():
+        raise CorruptLog(table=files.root, file=row["path"], reason="row tracking is enabled, but it has no row ids.")
+    return {files.tracked.row_id: ROW_ID, files.tracked.commit_version: ROW_COMMIT_VERSION}

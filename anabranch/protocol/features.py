@@ -23,6 +23,7 @@ from anabranch.protocol.known_features import (
     COLUMN_MAPPING,
     DELETION_VECTORS,
     KNOWN,
+    ROW_TRACKING,
     Support,
 )
 from anabranch.protocol.refused_features import why_refused
@@ -132,11 +133,21 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     if protocol.min_writer > 7:
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
+    _refuse(table, "writer", _row_tracking_amiss(protocol, metadata))
     short = Support.APPENDS if changes_rows else Support.UNUSED
     _refuse(table, "writer", _refused_when_active(metadata, "writes", short), _USED)
     _, deep, _ = _asked_by(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not held.")
+
+
+def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
+    """Row tracking where a property enables it that the protocol does not list, or the list lacks what it needs."""
+    listed = writer_features(protocol)
+    if ROW_TRACKING not in listed:
+        return _switched_on(metadata.configuration) & {ROW_TRACKING}
+    lacking = sorted(frozenset(BY_NAME[ROW_TRACKING].needs) - listed)
+    return frozenset(f"{ROW_TRACKING} (without {each})" for each in lacking)
 
 
 def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
@@ -183,7 +194,7 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
         3
     """
     listed = writer_features(protocol)
-    new = features - listed - {BY_NAME[name].preview_of for name in listed & BY_NAME.keys()}
+    new = _with_companions(features) - listed - {BY_NAME[name].preview_of for name in listed & BY_NAME.keys()}
     if not new:
         return protocol
     readers, writers = reader_features(protocol) | (new & _OF_READERS), writer_features(protocol) | new

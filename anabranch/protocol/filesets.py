@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
 
@@ -40,7 +41,8 @@ class FileSet:
     ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
     them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
     ``version`` is the one whose rows they are, of the table ``table_id``, if that is known; ``layouts`` holds, for each
-    file that names columns otherwise than by their physical names, the schema with its names for physical ones.
+    file that names columns otherwise than by their physical names, the schema with its names for physical ones;
+    ``tracked`` names the columns in which rows that are written anew keep their ids, where they have any.
     """
 
     root: str
@@ -52,6 +54,7 @@ class FileSet:
     version: int | None = None
     table_id: str | None = None
     layouts: Mapping[str, Struct] = field(default_factory=dict)
+    tracked: Tracked | None = None
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """The files of these paths only."""

@@ -66,6 +66,7 @@ COLUMN_MAPPING = "columnMapping"
 V2_CHECKPOINT = "v2Checkpoint"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
+ROW_TRACKING = "rowTracking"
 
 KNOWN: tuple[Feature, ...] = (
     Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
@@ -96,7 +97,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature("variantType-preview", binds_readers=True, preview_of="variantType"),
     Feature("variantShredding", binds_readers=True, needs=("variantType",)),
     Feature("variantShredding-preview", binds_readers=True, preview_of="variantShredding"),
-    Feature("rowTracking", writes=Support.NO, flag="delta.enableRowTracking", needs=("domainMetadata",)),
+    Feature(ROW_TRACKING, flag="delta.enableRowTracking", needs=("domainMetadata",)),
     Feature(IN_COMMIT, flag=ENABLED),
 )
 

@@ -66,6 +66,11 @@ class Names:
         return f"{self.prefix}number"
 
     @property
+    def row_id(self) -> str:
+        """The id of the table's row, where it keeps one."""
+        return f"{self.prefix}rowid"
+
+    @property
     def place(self) -> str:
         """How many source rows come before the row's, where values were reserved."""
         return f"{self.prefix}place"

@@ -122,20 +122,34 @@ class SparkEngine:
         return self.settings()["spark.sql.session.timeZone"]
 
     def to_df(
-        self, files: FileSet, condition: Condition | None = None, columns: Sequence[str] | None = None
+        self,
+        files: FileSet,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+        ids: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """The live rows for which the condition is TRUE, with these columns; see `anabranch.spark.scan.scan`.
+
+        Args:
+            files: what to read.
+            condition: for which rows; all where None.
+            columns: all of the schema where None.
+            ids: the hidden columns that are shown, and under which names.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
         """
+        names, shown = [files.schema.field(name).name for name in columns or files.schema.names], ids or {}
         if condition is None:
-            return origins.marked(scan(self.spark, files, columns), files.table_id, files.version)
-        with reported(condition.text, files.root):
-            rows = scan(self.spark, files).filter(as_column(condition.expression))
-            _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
-        names = [files.schema.field(name).name for name in columns or files.schema.names]
-        return origins.marked(rows.select(*map(types.column, names)), files.table_id, files.version)
+            rows = scan(self.spark, files, columns, ids=bool(shown))
+        else:
+            with reported(condition.text, files.root):
+                rows = scan(self.spark, files, ids=bool(shown)).filter(as_column(condition.expression))
+                _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
+        hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
+        if condition is not None or hidden:
+            rows = rows.select(*map(types.column, names), *hidden)
+        return origins.marked(rows, files.table_id, files.version)
 
     def rows(self, table: pa.Table) -> DataFrame:
         """An Arrow table as a DataFrame."""

@@ -47,6 +47,7 @@ Measured with 4 M rows in the table: a source of 24 MB takes half the time so, o
 """
 
 _KEPT = ("path", "row", "number", "clause")
+_ROW_ID = "row_id"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
@@ -129,8 +130,14 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
         acting = free_name("__anabranch_clause", files.schema.names)
         named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
-        images = _obeying(rows.select(*named, F.col("clause").alias(acting)), files, changes.updates, acting)
-        _write(spark, gathered(images, count), files, folder)
+        hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
+        ids = [F.col(_ROW_ID).alias(each.name) for each in hidden]
+        images = rows.select(*named, *ids, F.col("clause").alias(acting))
+        images = _obeying(images, files, changes.updates, acting, beside=[each.name for each in hidden])
+        schema = Struct((*files.schema.fields, *hidden))
+        write_files(
+            spark, gathered(images, count), schema, files.partition_columns, files.root, folder, files.rules.codec
+        )
 
 
 def write_inserts(
@@ -188,11 +195,17 @@ def alias_of(rows: DataFrame) -> str | None:
 
 
 def _obeying(
-    images: DataFrame, files: FileSet, clauses: Mapping[int, frozenset[str]], acting: str, *, new: bool = False
+    images: DataFrame,
+    files: FileSet,
+    clauses: Mapping[int, frozenset[str]],
+    acting: str,
+    *,
+    new: bool = False,
+    beside: Sequence[str] = (),
 ) -> DataFrame:
     """The images as the table's rules want them, by what the clause that made each of them sets."""
     writings = [Writing(column(acting) == i, given, new) for i, given in clauses.items()]
-    return obeying(images, files.schema, files.rules, writings, files.root)
+    return obeying(images, files.schema, files.rules, writings, files.root, beside=beside)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -202,7 +215,15 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     address = address_of(files.schema)
     own = [column(name) for name in files.schema.names if name not in matching.added]
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
-    return scan(spark, files, address=True).select(*own, *ours).alias(names.target)
+    keeps = _keeps_ids(files, matching)
+    if keeps and files.tracked is not None:
+        ours.append(column(files.tracked.row_id).alias(names.row_id))
+    return scan(spark, files, address=True, ids=keeps).select(*own, *ours).alias(names.target)
+
+
+def _keeps_ids(files: FileSet, matching: Matching) -> bool:
+    """Whether there are images that have to keep the ids of their rows."""
+    return files.tracked is not None and bool(columns_set(matching, files.schema, "update"))
 
 
 def _source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
@@ -233,11 +254,13 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     is_matched = column(names.number).isNotNull()
     rows = decider.decide(rows, numbered(matching, "matched"), is_matched, _old(names, matching))
     if matching.acts_without_match:
-        rows = _decided_alone(decider, rows, matching)
-    address = [column(ours).alias(name) for ours, name in zip(_ours(names), _KEPT, strict=True)]
-    return rows.select(
-        *address, *(_images(names, files.schema, _image) if columns_set(matching, files.schema, "update") else ())
-    )
+        rows = _decided_alone(decider, rows, matching, ids=_keeps_ids(files, matching))
+    kept_columns = [column(ours).alias(name) for ours, name in zip(_ours(names), _KEPT, strict=True)]
+    if columns_set(matching, files.schema, "update"):
+        kept_columns += _images(names, files.schema, _image)
+    if _keeps_ids(files, matching):
+        kept_columns.append(column(names.row_id).alias(_ROW_ID))
+    return rows.select(*kept_columns)
 
 
 def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
@@ -245,10 +268,11 @@ def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
     return lambda each: null_of(each) if each.name in matching.added else of_side(names.target, each.name)
 
 
-def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching) -> DataFrame:
+def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, *, ids: bool) -> DataFrame:
     """Of rows that were decided where they match: decided where they do not, by the table's columns alone."""
     names, schema = decider.names, decider.schema
-    address, decided = [names.path, names.row, names.number], [names.clause, *map(names.image, range(len(schema)))]
+    address = [names.path, names.row, names.number, *([names.row_id] if ids else ())]
+    decided = [names.clause, *map(names.image, range(len(schema)))]
     clauses = numbered(matching, "not matched by source")
     own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
     before = [column(name).alias(f"{name}_before") for name in decided]

@@ -22,7 +22,9 @@ from pyspark.sql import functions as F
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.mapping import is_renamed, physical_schema
 from anabranch.protocol.partitions import map_column, partition_arrays
+from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.schema import Struct, schema_json
+from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.layout import folders_agree, names_no_instant
 from anabranch.spark.naming import logical
@@ -75,8 +77,8 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     return read.select(*logical(files.schema)) if is_renamed(files.schema) else read
 
 
-def open_files(spark: SparkSession, files: FileSet) -> Opened:
-    """All rows of these files, with their addresses.
+def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Opened:
+    """All rows of these files, with their addresses, and with their ``ids`` where the table tracks its rows.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
@@ -85,20 +87,36 @@ def open_files(spark: SparkSession, files: FileSet) -> Opened:
     found = places(spark, files.root, files.files["path"].to_pylist())
     whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
-    rows = _addressed(spark, files, found, whole, file, address.row)
+    tracked = files.tracked if ids else None
+    rows = _addressed(spark, files, found, whole, file, address.row, tracked)
     prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
     if prefix is None:
         facts[address.path] = files.files["path"].combine_chunks()
     else:
         rows = rows.withColumn(address.path, _without(prefix, column(file)))
-    return Opened(spark, _with(spark, rows, files.schema, file, found, facts), address, file, tuple(found))
+    known = {} if tracked is None else row_ids.known_of(files)
+    rows = _with(spark, rows, files.schema, file, found, {**facts, **known})
+    if tracked is not None:
+        rows = row_ids.resolved(rows, tracked, address.row, *known)
+    return Opened(spark, rows, address, file, tuple(found))
 
 
-def _addressed(spark: SparkSession, files: FileSet, found: list[Place], whole: bool, file: str, row: str) -> DataFrame:
-    """The rows with the place of each; those of files with other names than the rest are read by themselves."""
+def _addressed(
+    spark: SparkSession,
+    files: FileSet,
+    found: list[Place],
+    whole: bool,
+    file: str,
+    row: str,
+    tracked: Tracked | None,
+) -> DataFrame:
+    """The rows with the place of each, and with what their files hold of its id; those of files with other names than
+    the rest are read by themselves.
+    """
     parts = []
     for schema, some in _by_layout(files, found):
         wanted = schema if whole else _in_files(files, schema)
+        wanted = wanted if tracked is None else tracked.beside(wanted)
         read = _read(spark, files, some, wanted, whole=whole)
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
         columns = logical(wanted)

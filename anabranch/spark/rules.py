@@ -35,7 +35,15 @@ class Writing:
     new: bool = False
 
 
-def obeying(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str) -> DataFrame:
+def obeying(
+    rows: DataFrame,
+    schema: Struct,
+    rules: Rules,
+    writings: Sequence[Writing],
+    table: str,
+    *,
+    beside: Sequence[str] = (),
+) -> DataFrame:
     """Rows as the table wants them: generated columns are computed, and a row that breaks a rule stops the query.
 
     A generated column that is given is checked; that of a new row, or one whose inputs are given, is computed; any
@@ -47,9 +55,10 @@ def obeying(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Wr
         rules: what it demands.
         writings: which rows are written how, each row in at most one way; where in none, it is only copied.
         table: for messages.
+        beside: further columns of the rows, of which no rule speaks.
 
     Returns:
-        the schema's columns.
+        the schema's columns, and those beside them.
 
     Raises:
         InvalidCondition: the expression of a rule does not fit the columns.
@@ -58,8 +67,8 @@ def obeying(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Wr
     if rules.bind_rows:
         for each in rules.generated:
             rows = _computed(rows, schema, each, writings, table)
-        rows = _checked(rows, schema, rules, writings, table)
-    return rows.select(*map(column, schema.names))
+        rows = _checked(rows, schema, rules, writings, table, beside)
+    return rows.select(*map(column, (*schema.names, *beside)))
 
 
 def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: str) -> None:
@@ -108,7 +117,9 @@ def _is_computed(rule: Generated, writing: Writing) -> bool:
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _checked(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str) -> DataFrame:
+def _checked(
+    rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
+) -> DataFrame:
     written = _any([each.where for each in writings])
     found = [*_null_checks(schema, rules.not_null), *_checks(schema, rules.checks, table)]
     found = [(F.when(written, broken), failure) for broken, failure in found]
@@ -124,7 +135,8 @@ def _checked(rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[W
         for broken, failure in found:
             judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
         judged = judged.otherwise(column(carrier)).alias(carrier)
-        return rows.select(*[judged if name == carrier else column(name) for name in schema.names])
+        others = map(column, beside)
+        return rows.select(*[judged if name == carrier else column(name) for name in schema.names], *others)
 
 
 def _null_checks(schema: Struct, rules: Sequence[NotNull]) -> Iterator[tuple[Column, Column]]:

@@ -21,10 +21,18 @@ from pyspark.sql import types as T
 from anabranch.errors import CorruptVector
 from anabranch.protocol.filesets import FileSet
 from anabranch.spark.opened import address_of, open_files, open_plain
+from anabranch.spark.row_ids import names_of
 from anabranch.spark.types import column, spark_schema
 
 
-def scan(spark: SparkSession, files: FileSet, columns: Sequence[str] | None = None, address: bool = False) -> DataFrame:
+def scan(
+    spark: SparkSession,
+    files: FileSet,
+    columns: Sequence[str] | None = None,
+    address: bool = False,
+    *,
+    ids: bool = False,
+) -> DataFrame:
     """The live rows of these files.
 
     Args:
@@ -33,6 +41,7 @@ def scan(spark: SparkSession, files: FileSet, columns: Sequence[str] | None = No
         columns: the columns wanted, in this order; all of the schema where None.
         address: add the two columns of `anabranch.spark.opened.address_of`: the file's path as in the log, and the
             position in that file, counted from 0.
+        ids: add the hidden columns with what each row is known by, where the table tracks its rows.
 
     Raises:
         UnknownColumn: one of ``columns`` is not in the schema.
@@ -43,8 +52,8 @@ def scan(spark: SparkSession, files: FileSet, columns: Sequence[str] | None = No
         >>> scan(spark, files, columns=["id"]).count()
     """
     names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
-    wanted = [*names, *(address_of(files.schema) if address else ())]
-    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address)]
+    wanted = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
+    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids)]
     return reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, files, wanted)
 
 
@@ -64,16 +73,19 @@ def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
     return replace(files, files=marked, vectors=vectors), replace(files, files=plain, vectors={})
 
 
-def _parts(spark: SparkSession, files: FileSet, address: bool) -> Iterator[DataFrame]:
+def _parts(spark: SparkSession, files: FileSet, address: bool, ids: bool) -> Iterator[DataFrame]:
     marked, plain = with_vectors(files)
     if len(plain.files):
-        yield open_files(spark, plain).rows if address else open_plain(spark, plain)
+        opens = address or (ids and files.tracked is not None)
+        yield open_files(spark, plain, ids=ids).rows if opens else open_plain(spark, plain)
     if len(marked.files):
-        opened, deleted = open_files(spark, marked).marked(marked.vectors)
+        opened, deleted = open_files(spark, marked, ids=ids).marked(marked.vectors)
         yield opened.rows.filter(~deleted)
 
 
 def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> DataFrame:
     path, row = address_of(files.schema)
     schema = spark_schema(files.schema).add(path, T.StringType()).add(row, T.LongType())
+    for name in names_of(files):
+        schema = schema.add(name, T.LongType())
     return spark.createDataFrame([], schema).select(*map(column, wanted))

@@ -32,6 +32,7 @@ from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.naming import stored
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
+from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.types import column, free_name
@@ -91,8 +92,8 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    opened, marked = open_files(spark, files.restricted(dict(marks))).marked(marks)
-    rows = opened.rows.filter(marked).select(*map(column, files.schema.names))
+    opened, marked = open_files(spark, files.restricted(dict(marks)), ids=True).marked(marks)
+    rows = opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
     rows = gathered(rows, count_of(marks))
     _write_rows(spark, files, changed(rows, files, assignments, F.lit(True)), assignments, folder)
 
@@ -106,17 +107,19 @@ def rewrite(
     """
     if assignments is None:
         both = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
-        left = scan(spark, replace(files, vectors={**files.vectors, **both}))
+        left = scan(spark, replace(files, vectors={**files.vectors, **both}), ids=True)
         return _write_rows(spark, files, left, {}, folder)
-    opened, deleted = open_files(spark, files).marked(files.vectors)
+    opened, deleted = open_files(spark, files, ids=True).marked(files.vectors)
     opened, marked = opened.marked(marks)
     flag = free_name("__anabranch_marked", files.schema.names)
-    rows = opened.rows.filter(~deleted).select(*map(column, files.schema.names), marked.alias(flag))
+    kept_columns = map(column, (*files.schema.names, *names_of(files)))
+    rows = opened.rows.filter(~deleted).select(*kept_columns, marked.alias(flag))
     return _write_rows(spark, files, changed(rows, files, assignments, column(flag)), assignments, folder)
 
 
 def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column) -> DataFrame:
-    """The rows with the assigned columns new where ``where`` is true, and the columns of the schema only.
+    """The rows with the assigned columns new where ``where`` is true: the columns of the schema, and those by which
+    rows are tracked.
 
     Columns that are generated from assigned ones are new too, and changed rows obey the table's rules.
 
@@ -133,11 +136,12 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
         types = valued.schema
     # A column of its own each: what is random must not be evaluated a second time when it is fitted.
     images = [_image(each, new, types, where, files.root).alias(each.name) for each in files.schema]
+    images += kept(files, where)
     if not files.rules.bind_rows:
         return valued.select(*images)
     flag = free_name("__anabranch_changed", files.schema.names)
-    writing = Writing(column(flag), frozenset(assignments))
-    return obeying(valued.select(*images, where.alias(flag)), files.schema, files.rules, [writing], files.root)
+    rows, writing = valued.select(*images, where.alias(flag)), Writing(column(flag), frozenset(assignments))
+    return obeying(rows, files.schema, files.rules, [writing], files.root, beside=names_of(files))
 
 
 def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Column, table: str) -> Column:
@@ -182,8 +186,9 @@ def gathered(rows: DataFrame, count: int) -> DataFrame:
 def _write_rows(
     spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
 ) -> None:
+    schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
     with reported(_text(assignments) or "the rows to keep", files.root):
-        write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules.codec)
+        write_files(spark, rows, schema, files.partition_columns, files.root, folder, files.rules.codec)
 
 
 def write_files(

@@ -30,6 +30,7 @@ from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, Source
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
+from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import DataType, Struct, from_arrow, schema_json, to_arrow
 from anabranch.protocol.widening import TYPE_CHANGES
@@ -69,8 +70,8 @@ class ArrowEngine:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """New images of the marked rows."""
         changed: list[Row] = [
-            _assigned(row, assignments)
-            for path, rows in self._rows(files)
+            _as_changed(files, _assigned(row, assignments))
+            for path, rows in self._rows(files, ids=True)
             for i, row in rows
             if i in marks.get(path, ())
         ]
@@ -81,12 +82,12 @@ class ArrowEngine:
         """All live rows, the marked ones changed or left out."""
         kept: list[Row] = []
         changed: list[Row] = []
-        for path, rows in self._rows(files):
+        for path, rows in self._rows(files, ids=True):
             for i, row in rows:
                 if i not in marks.get(path, ()):
                     kept.append(row)
                 elif assignments is not None:
-                    changed.append(_assigned(row, assignments))
+                    changed.append(_as_changed(files, _assigned(row, assignments)))
                     kept.append(changed[-1])
         self._check(files, changed)
         self._put(files, kept, folder)
@@ -115,10 +116,10 @@ class ArrowEngine:
     def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
         """Each live row with each source row; conditions and values are functions of both rows."""
         found = _Join(matching, held.records)
-        for path, rows in self._rows(files):
+        for path, rows in self._rows(files, ids=True):
             self.evaluated.append(path)
             for i, row in rows:
-                found.add(path, i, row)
+                found.add(path, i, _as_changed(files, row))
         if found.ambiguous:
             raise AmbiguousMerge(table=files.root, count=found.ambiguous)
         return found.result()
@@ -172,34 +173,49 @@ class ArrowEngine:
         """The live rows, as a reader sees them."""
         return [row for _, rows in self._rows(files) for _, row in rows]
 
-    def _rows(self, files: FileSet) -> list[tuple[str, list[tuple[int, Row]]]]:
+    def _rows(self, files: FileSet, *, ids: bool = False) -> list[tuple[str, list[tuple[int, Row]]]]:
+        """The live rows; with their ids, where they keep any, under the names of the hidden columns."""
         store, found = open_store(files.root), []
-        for path, partition in zip(
-            files.files["path"].to_pylist(), files.files["partitionValues"].to_pylist(), strict=True
-        ):
-            values = _values_of(files, dict(partition))
+        for file in files.files.to_pylist():
+            path, tracked = file["path"], files.tracked if ids else None
+            values = _values_of(files, dict(file["partitionValues"]))
             dead = files.vectors.get(path, ())
-            rows = _whole(logical_rows(store, decode(path), files.layouts.get(path, files.schema)), files.schema)
+            layout = files.layouts.get(path, files.schema)
+            layout = layout if tracked is None else tracked.beside(layout)
+            rows = _whole(logical_rows(store, decode(path), layout), files.schema)
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
+            if tracked is not None:
+                whole = [(i, {**row, **_ids(tracked, file, i, rows[i])}) for i, row in whole]
             found.append((path, [(i, row) for i, row in whole if i not in dead]))
         return found
 
     def _check(self, files: FileSet, rows: list[Row]) -> None:
         """Hold the table's rules for new rows."""
         if files.rules.bind_rows:
-            obedient(files.root, _table(files, rows), files.schema, files.rules, _TEXTS)
+            obedient(files.root, _table(files.schema, rows), files.schema, files.rules, _TEXTS)
 
     def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
-        self._write(_table(files, rows), files.schema, files.partition_columns, open_store(files.root), folder)
+        hidden = () if files.tracked is None else files.tracked.fields
+        table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
+        self._write(table, files.schema, files.partition_columns, store, folder, tuple(each.name for each in hidden))
 
-    def _write(self, rows: pa.Table, schema: Struct, columns: tuple[str, ...], store: Store, folder: str) -> None:
+    def _write(
+        self,
+        rows: pa.Table,
+        schema: Struct,
+        columns: tuple[str, ...],
+        store: Store,
+        folder: str,
+        hidden: tuple[str, ...] = (),
+    ) -> None:
         mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
         metadata = Metadata("", schema_json(schema), columns, mode)
         for values, part in partitioned(rows, metadata):
             folders = [hive_segment(key, values[key]) for key in metadata.partition_keys]
-            store.put(
-                "/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(stored(part, metadata))
-            )
+            file = stored(part.drop_columns(list(hidden)), metadata)
+            for name in hidden:
+                file = file.append_column(name, part.column(name))
+            store.put("/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(file))
 
 
 def read_from(rows: pa.Table, version: int) -> pa.Table:
@@ -301,9 +317,25 @@ def _set(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) ->
     }
 
 
-def _table(files: FileSet, rows: list[Row]) -> pa.Table:
+def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
+    """What a row's id and commit version are: what lies in the file, else what the log says of the file."""
+    kept, version = row.get(tracked.row_id), row.get(tracked.commit_version)
+    base = file["baseRowId"]
+    own = None if base is None else base + position
+    return {
+        tracked.row_id: own if kept is None else kept,
+        tracked.commit_version: file["defaultRowCommitVersion"] if version is None else version,
+    }
+
+
+def _as_changed(files: FileSet, row: Row) -> Row:
+    """A row as its new image: it keeps its id, and its version is that of the commit to come."""
+    return row if files.tracked is None else {**row, files.tracked.commit_version: None}
+
+
+def _table(schema: Struct, rows: list[Row]) -> pa.Table:
     """Rows as they are, NULL in NOT NULL columns too, whose rules are held elsewhere."""
-    nullable = pa.schema([field.with_nullable(True) for field in to_arrow(files.schema)])
+    nullable = pa.schema([field.with_nullable(True) for field in to_arrow(schema)])
     return pa.Table.from_pylist(rows, schema=nullable)
 
 

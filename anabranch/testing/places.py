@@ -69,9 +69,14 @@ class Place(Protocol):
 
 
 class InMemory:
-    """Tables in dictionaries, rows by Arrow: thousands of runs a minute."""
+    """Tables in dictionaries, rows by Arrow: thousands of runs a minute.
 
-    def __init__(self) -> None:
+    Args:
+        properties: of every table, besides those of its setup.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._properties = dict(properties or {})
         self._made: dict[Setup, tuple[Mapping[str, Kept], Snapshot]] = {}
 
     def base(self, setup: Setup, now_ms: Callable[[], int]) -> Base:
@@ -104,7 +109,7 @@ class InMemory:
     def _make(self, setup: Setup) -> tuple[Mapping[str, Kept], Snapshot]:
         store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: EPOCH_MS)
         with mounted(store) as location:
-            make(setup, location, store, self)
+            make(setup, location, store, self, self._properties)
             snapshot = open_log(location).snapshot()
             _ = snapshot.files
             forget(location)
@@ -132,13 +137,15 @@ def _merged(assignment: Assignment | Take) -> Any:
     return lambda row, source: assignment.of(_plain(row))
 
 
-def make(setup: Setup, location: str, store: Store, place: Place) -> None:
-    """Create the table of a setup at a location."""
+def make(setup: Setup, location: str, store: Store, place: Place, properties: Mapping[str, str] | None = None) -> None:
+    """Create the table of a setup at a location, perhaps with further properties."""
     ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
     chance = Chance(now_ms=lambda: EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
     for rows in setup.files:
         partition_by = ("p",) if setup.partitioned else None
-        AppendCommand(location, partition_by, _properties(setup)).run(table_of(rows), chance=chance)
+        AppendCommand(location, partition_by, {**_properties(setup), **(properties or {})}).run(
+            table_of(rows), chance=chance
+        )
     session = Session(location, store, place.engine(chance.new_id), place, PATIENCE, chance, "before")
     for statement in setup.before:
         play(statement, session)

@@ -34,6 +34,7 @@ from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Pat
 from anabranch.transaction.phases import reach
 from anabranch.transaction.place import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.rebase import carried_over
+from anabranch.transaction.row_ids import row_ids
 from anabranch.transaction.words import Conflict
 
 _logger = logging.getLogger(__name__)
@@ -113,8 +114,9 @@ class Attempt:
         now, base = self.chance.now_ms(), self.mine.base
         before = [*([] if base is None else [base.timestamp]), *(winner.timestamp for winner in self._winners)]
         mine, moment = stamped(self.mine, version=version, previous_ms=max(before, default=None), now_ms=now)
-        user = self.chance.user()
-        return "\n".join([*commit_lines(mine, self.vectors, now_ms=now, user=user, in_commit_ms=moment), ""]).encode()
+        ids, user = row_ids(mine, self._winners, version), self.chance.user()
+        lines = commit_lines(mine, self.vectors, ids, now_ms=now, user=user, in_commit_ms=moment)
+        return "\n".join([*lines, ""]).encode()
 
     def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
         """A conflict of mine as the exception that says it."""

@@ -31,6 +31,7 @@ from anabranch.errors import (
     ProtocolChangedException,
 )
 from anabranch.log.commits import Commit
+from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.identity import is_watermark
@@ -128,7 +129,7 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
     if mine.is_blind or mine.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind = window[: _cut(mine, window)]
-    known = mine.touched | (mine.reads.files if mine.reads else frozenset())
+    known = mine.touched | mine.recommits | (mine.reads.files if mine.reads else frozenset())
     net = net_effect(behind, known)
     outcome = _judge_rows(mine, net, hands)
     if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(mine, window)):
@@ -224,8 +225,8 @@ def _only_reserves(mine: Transaction, winner: Commit) -> bool:
 
 
 def _domain_changed(mine: Transaction, winner: Commit) -> Conflict | None:
-    """Both wrote the same domain."""
-    both = {d.domain for d in mine.domains} & {d.domain for d in winner.head.domains}
+    """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
+    both = ({d.domain for d in mine.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
     if not both:
         return None
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)

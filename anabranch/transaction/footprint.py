@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.predicates import Condition
@@ -66,7 +67,8 @@ class Transaction:
         at first, moved on by each carry-over. seen: a version behind which mine has to stand whatever the level, since
         it was there when the command began, though ``base`` may be older. writer: by which its own reservations of
         identity values are known. reserved_for: the writer for whom mine itself is a reservation. resolution:
-        ``file`` or ``row``.
+        ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
+        they get row ids; those that a winner takes away are left out.
     """
 
     base: Snapshot | None
@@ -93,12 +95,13 @@ class Transaction:
     writer: str | None = None
     reserved_for: str | None = None
     carried: tuple[int, ...] = ()
+    recommits: frozenset[str] = frozenset()
 
     @property
     def is_blind(self) -> bool:
         """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
         unchanged = self.metadata is None and self.protocol is None and not self.domains
-        return self.reads is None and not self.touched and unchanged
+        return self.reads is None and not self.touched and not self.recommits and unchanged
 
     @property
     def touched(self) -> frozenset[str]:
@@ -116,7 +119,8 @@ class Transaction:
 
         A change of metadata is held to this at every level: an append under the old schema cannot stand behind it.
         """
-        return self.isolation == SERIALIZABLE or self.metadata is not None or self.protocol is not None
+        must = self.metadata is not None or self.protocol is not None or bool(self.recommits)
+        return must or self.isolation == SERIALIZABLE
 
     @property
     def predicate(self) -> str:
@@ -136,8 +140,13 @@ def is_blind_append(commit: Commit) -> bool:
     head = commit.head
     says_so = head.info.get("isBlindAppend") is True
     only_adds = len(commit.removes) == 0 and not commit.has_change_feed
-    unchanged = head.protocol is None and head.metadata is None and not head.domains
+    unchanged = head.protocol is None and head.metadata is None and not _domains(commit)
     return says_so and only_adds and unchanged and _are_new_data(commit.adds)
+
+
+def _domains(commit: Commit) -> frozenset[str]:
+    """The domains that a winner wrote, but for the mark of row ids, which goes with every new row."""
+    return frozenset(each.domain for each in commit.head.domains) - {row_tracking.DOMAIN}
 
 
 def only_deletes(commit: Commit) -> bool:

@@ -21,6 +21,7 @@ from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
 from anabranch.transaction.footprint import RESERVED_FOR, Transaction
 from anabranch.transaction.patience import Chance
+from anabranch.transaction.row_ids import NO_ROW_IDS, RowIds
 
 _logger = logging.getLogger(__name__)
 ENGINE = "Anabranch/0.1.0"
@@ -67,26 +68,37 @@ def _joined(mine: Transaction, path: str) -> BitMap64 | None:
 
 
 def commit_lines(
-    mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None, in_commit_ms: int | None = None
+    mine: Transaction,
+    vectors: VectorFile,
+    ids: RowIds = NO_ROW_IDS,
+    *,
+    now_ms: int,
+    user: str | None,
+    in_commit_ms: int | None = None,
 ) -> Iterator[str]:
-    """The lines of the commit file, ``commitInfo`` first."""
+    """The lines of the commit file, ``commitInfo`` first; ``ids`` are the rows' at the version that is tried."""
     stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
-    yield line("commitInfo", {**stamp, **commit_info(mine, vectors, now_ms=now_ms, user=user)})
+    yield line("commitInfo", {**stamp, **commit_info(mine, vectors, ids, now_ms=now_ms, user=user)})
     if mine.protocol is not None:
         yield line("protocol", mine.protocol.to_json())
     if mine.metadata is not None:
         yield line("metaData", mine.metadata.to_json())
     yield from (line("txn", t.to_json()) for t in mine.app_transactions)
-    yield from (line("domainMetadata", d.to_json()) for d in mine.domains)
+    yield from (line("domainMetadata", d.to_json()) for d in (*mine.domains, *ids.domains))
     for path in sorted(mine.touched):
         row = mine.sources[path].row
         yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=True))
         if path in vectors.descriptors:
-            yield line("add", add_body(_marked(row, vectors.descriptors[path]), data_change=True))
-    yield from add_lines(mine.adds, data_change=True)
+            marked = ids.of(_marked(row, vectors.descriptors[path]))
+            yield line("add", add_body(marked, data_change=True))
+    for path in sorted(ids.recommitted(mine)):
+        yield line("add", add_body(ids.of(mine.sources[path].row), data_change=False))
+    yield from add_lines(ids.new_files(mine), data_change=True)
 
 
-def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: str | None) -> dict[str, Any]:
+def commit_info(
+    mine: Transaction, vectors: VectorFile, ids: RowIds = NO_ROW_IDS, *, now_ms: int, user: str | None
+) -> dict[str, Any]:
     """The commit's provenance (PROTOCOL.md, "Commit Provenance Information"), our footprint under ``tags``."""
     info: dict[str, Any] = {
         "timestamp": now_ms,
@@ -97,7 +109,7 @@ def commit_info(mine: Transaction, vectors: VectorFile, *, now_ms: int, user: st
         "operationMetrics": {name: str(value) for name, value in _metrics(mine, vectors).items()},
         "engineInfo": ENGINE,
         "txnId": mine.txn_id,
-        "tags": _tags(mine),
+        "tags": {**_tags(mine), **ids.tags},
     }
     if user is not None:
         info["userName"] = user

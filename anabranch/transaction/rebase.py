@@ -71,14 +71,17 @@ def _both(mine: Reads | None, extra: Reads | None) -> Reads | None:
 def _repointed(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
     """The winners' newest rows and vectors for the files that mine touches."""
     assert isinstance(verdict.outcome, Clear | Redo)
-    moved = dict(mine.sources)
-    for path in mine.touched & verdict.net.changed.keys():
+    moved, gone = dict(mine.sources), set()
+    for path in (mine.touched | mine.recommits) & verdict.net.changed.keys():
         after = verdict.net.changed[path].after
-        assert after is not None, "a touched file that is gone is a conflict"
+        if after is None:
+            assert path not in mine.touched, "a touched file that is gone is a conflict"
+            gone.add(path)
+            continue
         vector = hands.vector(after)
         assert not mine.sources[path].vector - vector, "a shrunken vector is a conflict"
         moved[path] = Source(_counted(after, mine.sources[path].row), vector)
-    return replace(mine, sources=moved)
+    return replace(mine, sources=moved, recommits=mine.recommits - gone)
 
 
 def _counted(after: FileRow, before: FileRow) -> FileRow:

@@ -1,0 +1,123 @@
+"""Row ids: what mine gives its new rows at the version that is tried.
+
+Knows the marks of row ids that mine's base and its winners have stated, never a row. Pure, but for the files of a base
+that states no mark yet. Guarantee: the ids of an attempt lie above all that stand in the log before it; files that have
+ids keep them, and what one attempt gave counts for nothing in the next.
+
+PROTOCOL.md, section "Writer Requirements for Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.errors import CorruptLog
+from anabranch.log.commits import Commit
+from anabranch.log.names import commit_name
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import DomainMetadata, FileRow, files_table
+from anabranch.protocol.row_tracking import (
+    DOMAIN,
+    NOTHING,
+    PRESERVED,
+    assigns,
+    domain_of,
+    highest,
+    mark_of,
+    numbered,
+    tracked,
+)
+from anabranch.transaction.footprint import Transaction
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """The ids of one attempt.
+
+    Attributes:
+        adds: the new files with theirs; None where the table has none. again: of files that are named again and had no
+        ids, path -> the two fields. domains: the mark, where it has moved. tags: for the commit's ``commitInfo``.
+    """
+
+    adds: pa.Table | None = None
+    again: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    domains: tuple[DomainMetadata, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def new_files(self, mine: Transaction) -> pa.Table:
+        """The new files of mine, as they are committed."""
+        return mine.adds if self.adds is None else self.adds
+
+    def of(self, file: FileRow) -> FileRow:
+        """A file that is named again, as it is committed."""
+        return {**file, **self.again.get(file["path"], {})}
+
+    def recommitted(self, mine: Transaction) -> frozenset[str]:
+        """Those of the files that mine would name again only for their ids which still lack them."""
+        return mine.recommits & self.again.keys()
+
+
+NO_ROW_IDS = RowIds()
+"""Of a table that has none."""
+
+
+def row_ids(mine: Transaction, winners: Sequence[Commit], version: int) -> RowIds:
+    """Ids for what mine brings at a version.
+
+    Args:
+        mine: as it was carried over.
+        winners: all commits since its base, oldest first; the last one is the version before.
+        version: the one that is tried.
+
+    Raises:
+        CorruptLog: the mark of ids cannot be read, or the numbers are used up.
+    """
+    base = mine.base
+    protocol = mine.protocol or (base.protocol if base is not None else None)
+    metadata = mine.metadata or (base.metadata if base is not None else None)
+    if protocol is None or metadata is None or not assigns(protocol, metadata):
+        return NO_ROW_IDS
+    kept = tracked(protocol, metadata) is not None or not mine.touched
+    tags = {PRESERVED: str(kept).lower()}
+    again = [row for path in sorted(mine.recommits | mine.marks.keys()) if _lacks(row := mine.sources[path].row)]
+    if not again and not len(mine.adds):
+        return RowIds(mine.adds, tags=tags)
+    before = _mark(base, winners)
+    try:
+        files, mark = numbered(files_table(again), before, version)
+        adds, mark = numbered(mine.adds, mark, version)
+    except OverflowError as error:
+        raise CorruptLog(table=mine.table, file=commit_name(version - 1), reason=f"{error}.") from None
+    return RowIds(adds, _fields(files), (domain_of(mark),) if mark > before else (), tags)
+
+
+def _lacks(row: FileRow) -> bool:
+    return row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None
+
+
+def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:
+    columns = ["path", "baseRowId", "defaultRowCommitVersion"]
+    return {row.pop("path"): row for row in files.select(columns).to_pylist()}
+
+
+def _mark(base: Snapshot | None, winners: Sequence[Commit]) -> int:
+    """The highest id that was given before; where no version states it, the files themselves do."""
+    stated = [(each, commit.version) for commit in winners for each in commit.head.domains if each.domain == DOMAIN]
+    if base is not None and (known := base.state.domains.get(DOMAIN)) is not None:
+        stated.append((known, base.version))
+    marks = [_stated(domain, version, base) for domain, version in stated if not domain.removed]
+    if not marks and base is not None:
+        return highest(base.files)
+    return max(marks, default=NOTHING)
+
+
+def _stated(domain: DomainMetadata, version: int, base: Snapshot | None) -> int:
+    try:
+        return mark_of(domain)
+    except (ValueError, RecursionError) as error:
+        table, reason = base.table if base is not None else "", f"the domain {DOMAIN} is not as it must be ({error})."
+        raise CorruptLog(table=table, file=commit_name(version), reason=reason) from None

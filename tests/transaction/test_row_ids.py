@@ -1,0 +1,37 @@
+"""Row ids in random histories of concurrent writers: unique, kept, and never below what was given before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from anabranch.testing import DictStore, History, Plan, run, violations
+from anabranch.testing.generating import plan_for
+from anabranch.testing.places import InMemory
+from anabranch.testing.statements import Configure, Copy, Restore, Select, Upgrade
+from tests.support.row_ids import wrong_ids
+
+PARTS, PER_PART = 10, 150
+TRACKED = InMemory({"delta.enableRowTracking": "true"})
+OTHER_ENGINES = (Copy, Restore, Configure, Upgrade)
+"""Statements that the laboratory plays as another engine, which knows nothing of row ids."""
+
+
+def plan_without_others(seed: int) -> Plan | None:
+    plan = plan_for(seed)
+    ours = tuple(each for each in plan.statements if isinstance(each, Select) or not isinstance(each, OTHER_ENGINES))
+    return replace(plan, statements=ours) if len(ours) > 1 else None
+
+
+def what_is_wrong(history: History) -> list[str]:
+    store = DictStore("memory://row-ids", history.kept)
+    return [*map(str, violations(history)), *wrong_ids(store)]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_rows_keep_their_ids_whatever_happens_at_once(part: int) -> None:
+    seeds = range(part * PER_PART, (part + 1) * PER_PART)
+    plans = [plan for seed in seeds if (plan := plan_without_others(seed)) is not None]
+    wrong = {plan.seed: found for plan in plans if (found := what_is_wrong(run(plan, TRACKED)))}
+    assert not wrong
