@@ -31,9 +31,10 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import active, reader_features, writer_features
-from anabranch.protocol.known_features import DELETION_VECTORS
+from anabranch.protocol.known_features import DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.mapping import is_mapped, renaming
 from anabranch.protocol.paths import store_name
+from anabranch.protocol.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
 
@@ -101,9 +102,12 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
     files = snapshot.files.to_pylist()
     findings = [*_log_is_contiguous(snapshot), *_protocol_lists_match(snapshot), *_no_path_twice(files)]
     findings += _checksum_agrees(snapshot)
+    findings += _row_ids(snapshot, files)
     with ThreadPoolExecutor(_READERS) as pool:
         for found in pool.map(lambda file: list(_file(snapshot, file, deep=deep)), files):
             findings.extend(found)
+    if deep and not findings:
+        findings += _kept_row_ids(snapshot, files)
     records = [num_records(file.get("stats")) for file in files]
     deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
     live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)
@@ -174,6 +178,7 @@ _KNOWN_IN_PROTOCOL = frozenset(
         "identityColumns",
         "allowColumnDefaults",
         "invariants",
+        ROW_TRACKING,
     }
 )
 
@@ -367,3 +372,65 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
+
+
+# -- row ids -----------------------------------------------------------------------------------------------------------
+
+
+def _row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """Each file has a range of ids of its own, below the mark that the log states."""
+    if not assigns(snapshot.protocol, snapshot.metadata):
+        return
+    enabled = is_enabled(snapshot.metadata)
+    if enabled and tracked(snapshot.protocol, snapshot.metadata) is None:
+        yield Finding("each file has its row ids", "_delta_log", "the hidden columns of row tracking have no names")
+    for file in files if enabled else ():
+        if file["baseRowId"] is None or file["defaultRowCommitVersion"] is None:
+            yield Finding("each file has its row ids", file["path"], "row tracking is enabled, and it has none")
+    mark, end, last = _mark(snapshot), NOTHING, ""
+    numbered = [(file["baseRowId"], file) for file in files if file["baseRowId"] is not None]
+    for base, file in sorted(numbered, key=lambda each: each[0]):
+        if base <= end:
+            yield Finding("no two rows share an id", file["path"], f"its ids begin at {base}, inside those of {last}")
+        end, last = max(end, base + (num_records(file.get("stats")) or 1) - 1), file["path"]
+    if end > mark:
+        yield Finding("the mark of row ids is the highest", last, f"its ids reach {end}, the log states {mark}")
+
+
+def _mark(snapshot: Snapshot) -> int:
+    domain = snapshot.state.domains.get(DOMAIN)
+    try:
+        return NOTHING if domain is None else mark_of(domain)
+    except (ValueError, RecursionError):
+        return NOTHING
+
+
+def _kept_row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """No two live rows have one id, those that moved into another file counted too."""
+    names = tracked(snapshot.protocol, snapshot.metadata)
+    if names is None:
+        return
+    seen, mark = np.empty(0, np.int64), _mark(snapshot)
+    for file in files:
+        name = store_name(snapshot.table, file["path"])
+        if name is None:
+            continue
+        ids = _live_ids(snapshot, file, pq.ParquetFile(io.BytesIO(snapshot.store.get(name))), names.row_id)
+        shared = np.intersect1d(ids, seen)
+        if len(shared) or len(np.unique(ids)) < len(ids):
+            told = f"the id {shared[0]} is another row's too" if len(shared) else "it holds an id twice"
+            yield Finding("no two rows share an id", file["path"], told)
+        if len(ids) and ids.max() > mark:
+            problem = f"a row has the id {ids.max()}, the log states {mark}"
+            yield Finding("the mark of row ids is the highest", file["path"], problem)
+        seen = np.concatenate([seen, ids])
+
+
+def _live_ids(snapshot: Snapshot, file: FileRow, data: pq.ParquetFile, column: str) -> Any:
+    own = np.arange(data.metadata.num_rows, dtype=np.int64) + file["baseRowId"]
+    if column in data.schema_arrow.names:
+        kept = data.read(columns=[column]).column(0)
+        own = pc.coalesce(kept, pa.chunked_array([own])).to_numpy()
+    live = np.ones(len(own), bool)
+    live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
+    return own[live]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -135,9 +135,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         images = rows.select(*named, *ids, F.col("clause").alias(acting))
         images = _obeying(images, files, changes.updates, acting, beside=[each.name for each in hidden])
         schema = Struct((*files.schema.fields, *hidden))
-        write_files(
-            spark, gathered(images, count), schema, files.partition_columns, files.root, folder, files.rules.codec
-        )
+        _write(spark, gathered(images, count), replace(files, schema=schema), folder)
 
 
 def write_inserts(
