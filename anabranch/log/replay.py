@@ -45,26 +45,34 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
     return adds.filter(live).select(FILES.names), removes.filter(gone).select(REMOVES.names), all_keys
 
 
-def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> pa.Table:
-    """Live files after one more run of commits."""
+def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
+    """Live files after one more run of commits.
+
+    Returns:
+        the files, and which of the older ones are among them (None: all); these come first, in their order.
+    """
     live, _, touched = replay(adds, removes)
-    if len(removes) == 0 and not _intersects(files, touched):
-        return pa.concat_tables([files, live])
-    return pa.concat_tables([without(files, touched), live])
+    kept = _untouched(files, touched)
+    if kept is None or kept.false_count == 0:
+        return pa.concat_tables([files, live]), None
+    return pa.concat_tables([files.filter(kept), live]), kept
 
 
 def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
     """The actions whose key is not among ``touched``."""
+    kept = _untouched(actions, touched)
+    return actions if kept is None else actions.filter(kept)
+
+
+def _untouched(actions: pa.Table, touched: pa.ChunkedArray) -> pa.BooleanArray | None:
+    """Which of the actions have a key that is not among ``touched``; None: all."""
     if len(touched) == 0 or len(actions) == 0:
-        return actions
-    return actions.filter(pc.invert(pc.is_in(keys(actions), value_set=touched.combine_chunks())))
+        return None
+    return _whole(pc.invert(pc.is_in(keys(actions), value_set=touched.combine_chunks())))
 
 
-def _intersects(files: pa.Table, touched: pa.ChunkedArray) -> bool:
-    """Whether an add names a file that is live already, as when statistics are added later."""
-    if len(touched) == 0:
-        return False
-    return bool(pc.any(pc.is_in(keys(files), value_set=touched.combine_chunks())).as_py())
+def _whole(mask: pa.ChunkedArray) -> pa.BooleanArray:
+    return pa.concat_arrays(mask.chunks) if mask.num_chunks else pa.array([], pa.bool_())
 
 
 def _last_per_key(all_keys: pa.ChunkedArray, lines: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -49,6 +49,8 @@ class State:
 class Ancestor:
     """An older version whose files were read, and the commits ``since``: enough to find the files of a newer one.
 
+    ``facts``: what was read of their statistics by then, if anything.
+
     Kept so that following the log costs a writer nothing that only appends; it is worked off in one go when the files
     are asked for, or when it has grown large.
     """
@@ -56,18 +58,19 @@ class Ancestor:
     files: pa.Table
     partition_keys: tuple[str, ...]
     since: tuple[Raw, ...] = ()
+    facts: FileFacts | None = None
 
     def followed_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
         """The same with further commits, after which the table's partition values have these keys."""
         longer = replace(self, since=(*self.since, *raws))
         size = sum(len(raw.data) for raw in longer.since)
         is_small = len(longer.since) <= _REMEMBERED_COMMITS and size <= _REMEMBERED_BYTES
-        return longer if is_small else Ancestor(longer.files_now(table), partition_keys)
+        return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
 
-    def files_now(self, table: str) -> pa.Table:
-        """The live files after all of these commits."""
+    def files_now(self, table: str) -> tuple[pa.Table, pa.BooleanArray | None]:
+        """The live files after all of these commits; and which of the older ones stand before the new, None: all."""
         if not self.since:
-            return self.files
+            return self.files, None
         return applied(self.files, *parse_files(table, list(self.since), self.partition_keys))
 
 
@@ -144,13 +147,16 @@ class Snapshot:
     def files(self) -> pa.Table:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self._ancestor is not None:
-            return self._ancestor.files_now(self.table)
+            return self._followed[0]
         return by_some_way(self.store, self.segment, self._files_of)
 
     @lazy
     def facts(self) -> FileFacts:
         """What statistics and partition values say of `files`; each column is read once, when first asked for."""
-        return FileFacts(self.files, self.schema, self.partition_columns)
+        facts, older = FileFacts(self.files, self.schema, self.partition_columns), self._ancestor
+        if older is not None and older.facts is not None:
+            facts.remember(older.facts, self._followed[1])
+        return facts
 
     @lazy
     def tombstones(self) -> pa.Table:
@@ -200,9 +206,14 @@ class Snapshot:
             reason = "another file stands there now: the table was made again, or this version was cleaned up."
             raise CorruptLog(table=self.table, file=name, reason=reason)
 
+    @lazy
+    def _followed(self) -> tuple[pa.Table, pa.BooleanArray | None]:
+        assert self._ancestor is not None
+        return self._ancestor.files_now(self.table)
+
     def _as_ancestor(self) -> Ancestor | None:
         if self.files_are_loaded:
-            return Ancestor(self.files, self.partition_keys)
+            return Ancestor(self.files, self.partition_keys, facts=self.__dict__.get("facts"))
         return self._ancestor
 
     def _files_of(self, segment: Segment) -> pa.Table:

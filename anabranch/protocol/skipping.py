@@ -91,6 +91,13 @@ class ColumnFacts:
     no_nulls: pa.Array
     all_null: pa.Array
 
+    def followed_by(self, later: ColumnFacts, kept: pa.BooleanArray | None) -> ColumnFacts:
+        """The facts of those files that are kept, and of further ones behind them."""
+        names = ("low", "high", "number_high", "no_nulls", "all_null")
+        pairs = [(getattr(self, name), getattr(later, name)) for name in names]
+        parts = [(mine if kept is None else mine.filter(kept), theirs) for mine, theirs in pairs]
+        return ColumnFacts(self.field, *map(pa.concat_arrays, parts))
+
 
 class FileFacts:
     """The partition values and statistics of some files, read once for each column that is asked for.
@@ -122,6 +129,23 @@ class FileFacts:
         """The facts of one column or member; None for a struct, and for what the schema does not have."""
         self._read([name])
         return self._known[name]
+
+    def remember(self, older: FileFacts, kept: pa.BooleanArray | None) -> None:
+        """Take over what is known already of files that an older version held, so that only new ones are read.
+
+        Args:
+            older: facts of the older files.
+            kept: which of them are still there, None: all. They come first here, in their order.
+        """
+        if (older.schema, older.partition_columns) != (self.schema, self.partition_columns):
+            return
+        count = older.files.num_rows if kept is None else kept.true_count
+        new = FileFacts(self.files.slice(count), self.schema, self.partition_columns)
+        known = dict(older._known)
+        new._read(known)
+        for name, facts in known.items():
+            later = new._known[name]
+            self._known[name] = None if facts is None or later is None else facts.followed_by(later, kept)
 
     def _evaluated(self, rule: _Rule, wanted: Predicate) -> pa.BooleanArray:
         self._read(names_of(wanted))

@@ -11,6 +11,9 @@ import pytest
 from anabranch.log import snapshot as snapshots
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol import skipping
+from anabranch.protocol.predicates import Compare
+from anabranch.protocol.skipping import could_match
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "x": i} for i in range(8)]
@@ -53,6 +56,27 @@ def test_a_followed_snapshot_holds_what_a_fresh_one_reads(
         if dice.random() < 0.3:
             followed = world.log.snapshot()
             assert by_path(followed).equals(by_path(read_anew(world)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_known_of_statistics_follows_and_only_those_of_new_files_are_read(
+    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, read = random.Random(seed), []
+    real = skipping.stats_columns
+    monkeypatch.setattr(skipping, "stats_columns", lambda stats, *rest: read.append(len(stats)) or real(stats, *rest))
+    for _ in range(25):
+        before = set(by_path(world.log.snapshot())["path"].to_pylist())
+        assert world.log.snapshot().facts.column("id")
+        count = dice.randrange(3)
+        for _ in range(count):
+            change(world, dice)
+        read.clear()
+        followed = world.log.snapshot()
+        some = Compare("id", "=", dice.randrange(8))
+        answer, now = followed.facts.could_match(some), set(followed.files["path"].to_pylist())
+        assert sum(read) <= len(now - before) + count  # a file with a new vector is read again
+        assert answer.equals(could_match(some, followed.files, followed.schema, []))
 
 
 def test_an_append_reads_no_file_action_though_an_older_version_was_read(world: World) -> None:

@@ -234,6 +234,35 @@ def test_facts_that_are_kept_answer_as_fresh_ones(case: tuple[list[File], list[P
         assert kept.must_match(predicate).equals(must_match(predicate, table, SCHEMA, list(PARTITIONS)))
 
 
+@given(
+    names.flatmap(lambda of: st.tuples(st.lists(files(of), max_size=6), predicates(of), st.integers(0, 6))), st.data()
+)
+def test_what_is_remembered_of_older_files_answers_as_read_anew(
+    case: tuple[list[File], Predicate, int], data: st.DataObject
+) -> None:
+    found, predicate, count = case
+    old, new = found[:count], found[count:]
+    gone = data.draw(st.sets(st.integers(0, max(len(old) - 1, 0))))
+    left = [each for i, each in enumerate(old) if i not in gone]
+    older = FileFacts(table_of(old), SCHEMA, list(PARTITIONS))
+    older.could_match(predicate)
+    facts = FileFacts(table_of(left + new), SCHEMA, list(PARTITIONS))
+    kept = None if len(left) == len(old) else pa.array([i not in gone for i in range(len(old))], pa.bool_())
+    facts.remember(older, kept)
+    assert facts.could_match(predicate).equals(could_match(predicate, facts.files, SCHEMA, list(PARTITIONS)))
+    assert facts.must_match(predicate).equals(must_match(predicate, facts.files, SCHEMA, list(PARTITIONS)))
+
+
+def test_nothing_is_remembered_over_a_change_of_the_columns() -> None:
+    table, schema, _ = one_file("long", between(1, 2))
+    older = FileFacts(table, schema, [])
+    older.could_match(x("=", 1))
+    for other, columns in ((Struct((Field("x", "integer"),)), []), (schema, ["x"])):
+        facts = FileFacts(table, other, columns)
+        facts.remember(older, None)
+        assert not facts._known
+
+
 @given(cases)
 def test_a_file_is_judged_by_itself(case: tuple[list[File], Predicate]) -> None:
     found, predicate = case
