@@ -18,8 +18,9 @@ from anabranch.commands.opening import Location, file_set
 from anabranch.commands.write import EveryRow
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.editing import edited, field_at, inside_of, moved
-from anabranch.protocol.features import upgraded, writer_features
+from anabranch.protocol.features import upgraded, with_features, writer_features
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
@@ -89,7 +90,14 @@ class ChangeColumn:
         metadata = base.metadata if schema == base.schema else changed
         if self.default and engine is not None:
             engine.check_rules(schema, rules_of(metadata), base.table)
-        return Alteration("CHANGE COLUMN", self._parameters(schema), metadata, upgraded(base.protocol, metadata))
+        return Alteration("CHANGE COLUMN", self._parameters(schema), metadata, self._protocol(base, metadata))
+
+    def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
+        """NOT NULL asks for the feature that holds it, also of a member of a struct."""
+        protocol = upgraded(base.protocol, metadata)
+        if self.nullable is False:
+            return with_features(protocol or base.protocol, frozenset({"invariants"}))
+        return protocol
 
     # -- the parts of a change
 

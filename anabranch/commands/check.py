@@ -253,7 +253,9 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
     if file["deletionVector"] is None:
         return
     try:
-        vector = vector_of(snapshot.store, file)
+        vector = vector_of(
+            snapshot.store, {**file, "stats": None}
+        )  # whether it fits is asked below, of the file itself
     except AnabranchError as error:
         yield Finding("each vector is whole", file["path"], error.facts.get("reason", error.message))
         return
@@ -280,7 +282,7 @@ def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:
     rows = pq.read_table(io.BytesIO(snapshot.store.get(name)))
     rows = pa.table({name: column for name in rows.column_names if (column := _ordered(rows.column(name))) is not None})
     live = np.ones(len(rows), bool)
-    live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
+    live[np.fromiter(vector_of(snapshot.store, {**file, "stats": None}), np.int64)] = False
     return rows.filter(pa.array(live))
 
 

@@ -23,7 +23,7 @@ from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.footers import footer_stats
 from anabranch.protocol.mapping import has_ids
-from anabranch.protocol.partitions import parse_hive_path
+from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.paths import encode
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
@@ -59,6 +59,7 @@ class Staging:
 
         Raises:
             NotNullViolated: a NOT NULL column holds a NULL.
+            InvalidPartitionValue: a partition value is one that nobody could read back, as the year 10000.
         """
         known = set(already)
         inside = len(self.folder) + 1
@@ -67,8 +68,10 @@ class Staging:
         footers = self._footers(entries)
         full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
+        files = files_table(rows)
+        partition_arrays(files, metadata.schema, metadata.partition_columns)
         self.store.sync([entry.name for entry, _ in full])
-        return files_table(rows)
+        return files
 
     def _footers(self, entries: list[Entry]) -> list[pq.FileMetaData]:
         if len(entries) <= 1:  # most small changes: starting threads would cost more than the read

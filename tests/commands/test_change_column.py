@@ -16,6 +16,7 @@ from anabranch import errors
 from anabranch.commands.alter import AddConstraint, SetProperties
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import DROPPED, ChangeColumn
+from anabranch.commands.check import check
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
 from anabranch.commands.write import Write
@@ -85,6 +86,8 @@ def test_old_files_are_read_with_the_wider_type_and_no_file_is_touched(world: Wo
     assert rows[3]["day"] == dt.datetime(1500, 2, 3)
     assert rows[1]["place"] == {"lat": 1.5, "tags": [1, 2]}
     assert rows[1 << 40]["price"] == Decimal("123456.789")
+    report = check(world.log.snapshot(), deep=True)
+    assert report.is_clean, str(report)
     tags = column(world, "place", "tags")
     assert tags.type == Array("long")
     assert tags.metadata["delta.typeChanges"] == [{"fromType": "short", "toType": "long", "fieldPath": "element"}]
@@ -96,6 +99,7 @@ def test_rows_of_old_files_are_changed_deleted_and_skipped_as_others_are(world: 
     world.append({"id": 1 << 40, "price": Decimal("5.125")})
     world.update("id = 3", price=Decimal("7.125"))
     world.delete("price > 7")
+    assert check(world.log.snapshot(), deep=True).is_clean
     assert {row["id"] for row in world.rows()} == {1, 2, 1 << 40}
     assert len(anabranch.files(world.path, where="id > 1000000000000")) == 1
     assert len(anabranch.files(world.path, where="price = 1.5")) == 1
