@@ -1,0 +1,200 @@
+"""A log that was damaged anywhere gives exactly the truth, or a typed error: never another exception, never other rows.
+
+``ANABRANCH_FUZZ`` is how many mutations are tried for each log (30), ``ANABRANCH_FUZZ_SEED`` where they begin (0).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import random
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch.errors import AnabranchError, CorruptLog
+from anabranch.log import checkpointing
+from anabranch.log.checksum import Checksum
+from anabranch.log.history import history
+from anabranch.log.log import Log, forget
+from anabranch.log.names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
+from anabranch.testing import DictStore
+from tests.support.mutations import Files, mutate, undecidable
+from tests.support.raw_logs import Action, add, info, metadata, remove, text_of
+
+MUTATIONS = int(os.environ.get("ANABRANCH_FUZZ", "30"))
+SEED = int(os.environ.get("ANABRANCH_FUZZ_SEED", "0"))
+NEWEST = 6
+V2_UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+PROTOCOL: Action = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors", "v2Checkpoint"],
+        "writerFeatures": ["deletionVectors", "v2Checkpoint", "domainMetadata"],
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Each way around something broken is a warning, and there are thousands."""
+    logging.disable(logging.ERROR)
+    yield
+    logging.disable(logging.NOTSET)
+    forget()
+
+
+def vector(cardinality: int) -> dict[str, Any]:
+    return {
+        "storageType": "u",
+        "pathOrInlineDv": f"ab^-aqEH.-t@S}}K{{vb[*k^{cardinality}",
+        "offset": cardinality,
+        "sizeInBytes": 40,
+        "cardinality": cardinality,
+    }
+
+
+def stats(i: int) -> str:
+    return json.dumps({"numRecords": i, "minValues": {"id": i, "s": f"é{i}"}, "maxValues": {"id": i}})
+
+
+def commits(policy: str) -> dict[int, list[Action]]:
+    """Files that come, go, and are marked; an application, a domain, a property."""
+    settings = {"delta_checkpointPolicy": policy}
+    files = [
+        add(f"part-{i}.parquet", partitionValues={"x": str(i % 3)}, size=100 + i, stats=stats(i)) for i in range(9)
+    ]
+    domain = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
+    return {
+        0: [info(), PROTOCOL, metadata(partition_by=("x",), **settings), *files[:4]],
+        1: [info(), *files[4:], {"txn": {"appId": "a", "version": 1}}],
+        2: [info(), remove("part-0.parquet", size=100), domain],
+        3: [info(), remove("part-1.parquet", size=101), {"add": {**files[1]["add"], "deletionVector": vector(3)}}],
+        4: [info(), metadata(partition_by=("x",), delta_appendOnly="false", **settings)],
+        5: [info(), remove("part-1.parquet", size=101, deletionVector=vector(3)), add("late.parquet", stats=stats(9))],
+        NEWEST: [info(), remove("part-2.parquet"), {"txn": {"appId": "a", "version": 2}}],
+    }
+
+
+def written(policy: str = "classic") -> DictStore:
+    store = DictStore("memory://fuzz/base")
+    for version, actions in commits(policy).items():
+        store.put(commit_name(version), text_of(*actions).encode())
+    return store
+
+
+def contents(store: DictStore) -> dict[str, bytes]:
+    return {name: kept.data for name, kept in store.kept.items()}
+
+
+def checkpointed(policy: str, version: int = 4) -> dict[str, bytes]:
+    """With a checkpoint, and the newest version's checksum file."""
+    store = written(policy)
+    forget()
+    log = Log(store)
+    ids = (UUID(int=i) for i in range(1, 100))
+    log.write_checkpoint(log.snapshot(version), now_ms=0, new_id=lambda: next(ids))
+    store.put_hint(checksum_name(NEWEST), Checksum.of(log.snapshot()).to_json())
+    return contents(store)
+
+
+def without_commits_before(files: Files, version: int) -> dict[str, bytes]:
+    return {name: data for name, data in files.items() if (v := commit_version(name)) is None or v >= version}
+
+
+def in_parts(files: Files) -> dict[str, bytes]:
+    """The classic checkpoint cut into three parts."""
+    table = pq.read_table(io.BytesIO(files[checkpoint_name(4)]))
+    found = {name: data for name, data in files.items() if name != checkpoint_name(4)}
+    for part in range(3):
+        sink = io.BytesIO()
+        rows = table.take([row for row in range(len(table)) if row % 3 == part])
+        pq.write_table(rows, sink, write_page_checksum=True)
+        found[part_name(4, part + 1, 3)] = sink.getvalue()
+    return found
+
+
+def in_json(files: Files) -> dict[str, bytes]:
+    """The V2 checkpoint in JSON, with the sidecars that it has."""
+    (name,) = [name for name in files if ".checkpoint." in name]
+    rows = pq.read_table(io.BytesIO(files[name])).to_pylist()
+    actions: list[Action] = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = dict(action["metaData"]["configuration"])
+            action["metaData"]["format"]["options"] = {}
+    found = {n: data for n, data in files.items() if n != name}
+    return {**found, f"_delta_log/{4:020d}.checkpoint.{V2_UUID}.json": text_of(*actions).encode()}
+
+
+def compacted(files: Files) -> dict[str, bytes]:
+    lines: list[Action | str] = []
+    for version in (1, 2, 3):
+        lines += [line for line in commits("classic")[version] if "commitInfo" not in line]
+    return {**files, f"_delta_log/{1:020d}.{3:020d}.compacted.json": text_of(*lines).encode()}
+
+
+@cache
+def log_files(kind: str) -> Files:
+    """The files of a log of this kind."""
+    plain = contents(written())
+    if kind == "commits":
+        return plain
+    if kind == "compacted":
+        return compacted(plain)
+    policy = "v2" if kind.startswith("v2") else "classic"
+    files = checkpointed(policy)
+    if "parts" in kind:
+        files = in_parts(files)
+    if "json" in kind:
+        files = in_json(files)
+    return without_commits_before(files, 4) if kind.endswith("alone") else files
+
+
+KINDS = ["commits", "compacted"]
+KINDS += [kind + end for kind in ("classic", "parts", "v2", "v2 json") for end in ("", " alone")]
+
+
+def read(files: Files) -> tuple[Any, ...]:
+    """The newest version: what decides which rows a table has."""
+    store = DictStore("memory://fuzz/mutated", now_ms=lambda: 1)
+    for name, data in files.items():
+        store.put(name, data)
+    forget()
+    log = Log(store)
+    snapshot = log.snapshot()
+    live = snapshot.files.select(["path", "deletionVector", "partitionValues"]).to_pylist()
+    _ = snapshot.tombstones
+    list(history(log))
+    bodies = sorted(json.dumps(file, sort_keys=True) for file in live)
+    return snapshot.version, snapshot.metadata.partition_columns, bodies
+
+
+@pytest.fixture(autouse=True)
+def small_sidecars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpointing, "SIDECAR_ACTIONS", 4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_log_gives_the_truth_or_a_typed_error(kind: str) -> None:
+    files = log_files(kind)
+    truth = read(files)
+    assert truth == read(contents(written()))
+    for number in range(SEED, SEED + MUTATIONS):
+        mutation = mutate(files, random.Random(f"{kind} {number}"))
+        case = f"{kind}, mutation {number}: {mutation}"
+        try:
+            found = read(mutation.files)
+        except AnabranchError as error:  # an unknown feature, say; whatever is corrupt is named
+            named = not isinstance(error, CorruptLog) or error.file.startswith("_delta_log/")
+            found = truth if named else error
+        except Exception as error:
+            raise AssertionError(f"{case}: {error!r}") from error
+        assert found == truth or undecidable(files, mutation), case
