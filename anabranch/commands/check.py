@@ -22,15 +22,17 @@ import pyarrow.parquet as pq
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError, CorruptLog
+from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.log.checksum import Checksum
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot
+from anabranch.log.timeline import stated_ms
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features import active, reader_features, writer_features
+from anabranch.protocol.in_commit import boundary
 from anabranch.protocol.known_features import DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.mapping import is_mapped, renaming
 from anabranch.protocol.paths import store_name
@@ -100,9 +102,8 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         True
     """
     files = snapshot.files.to_pylist()
-    findings = [*_log_is_contiguous(snapshot), *_protocol_lists_match(snapshot), *_no_path_twice(files)]
-    findings += _checksum_agrees(snapshot)
-    findings += _row_ids(snapshot, files)
+    findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
+    findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
     with ThreadPoolExecutor(_READERS) as pool:
         for found in pool.map(lambda file: list(_file(snapshot, file, deep=deep)), files):
             findings.extend(found)
@@ -149,6 +150,26 @@ def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
         differences = [f"it could not be compared: {error}"]
     for difference in differences:
         yield Finding(rule, name, difference)
+
+
+def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
+    """Where the table promises it, each commit since the checkpoint says a later time than those before."""
+    rule = "each commit says when it was made"
+    try:
+        since = boundary(snapshot.metadata)
+    except InvalidProperty as error:
+        yield Finding(rule, snapshot.segment.newest.name, error.message)
+        return
+    before = -1
+    for entry in snapshot.segment.commits if since is not None else ():
+        if since is None or (commit_version(entry.name) or 0) < since.version:
+            continue
+        stated = stated_ms(snapshot.store, entry)
+        if stated is None:
+            yield Finding(rule, entry.name, "its commitInfo has no inCommitTimestamp")
+        elif stated <= before:
+            yield Finding(rule, entry.name, f"it says {stated}, and a commit before it says {before}")
+        before = max(before, before if stated is None else stated)
 
 
 def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:

@@ -71,7 +71,7 @@ class Timeline:
         name = self.entries[place].name
         if place < self.unstated or commit_version(name) is None:
             return int(self.written[place])
-        stated = _stated(self.store, self.entries[place])
+        stated = stated_ms(self.store, self.entries[place])
         if stated is None:
             reason = "its commitInfo has no inCommitTimestamp, which the table's properties promise."
             raise CorruptLog(table=self.store.url, file=name, reason=reason)
@@ -156,7 +156,7 @@ def in_words(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
-def _stated(store: Store, entry: Entry) -> int | None:
+def stated_ms(store: Store, entry: Entry) -> int | None:
     """What a commit says of its own time, by reading its first line; all of it only where that is no ``commitInfo``."""
     line, ended, _ = store.read_range(entry.name, 0, min(_HEAD_BYTES, max(entry.size, 1))).partition(b"\n")
     info = _commit_info(line) if ended or entry.size <= _HEAD_BYTES else None

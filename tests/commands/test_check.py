@@ -314,3 +314,17 @@ def test_several_things_are_found_at_once(world: World) -> None:
         "each vector is whole",
     ]
     shutil.rmtree(world.path)
+
+
+@pytest.mark.parametrize(("stated", "said"), [({}, "no inCommitTimestamp"), ({"inCommitTimestamp": 100}, "says 100")])
+def test_a_commit_that_does_not_say_when_it_was_made_is_found(
+    tmp_path: Path, stated: dict[str, int], said: str
+) -> None:
+    on = metadata(delta_enableInCommitTimestamps="true")
+    listed = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
+    put_commit(tmp_path, 0, info(inCommitTimestamp=100), {"protocol": listed}, on)
+    put_commit(tmp_path, 1, info(**stated))
+    put_commit(tmp_path, 2, info(inCommitTimestamp=101))
+    (finding,) = check_table(tmp_path).findings
+    assert (finding.rule, finding.file) == ("each commit says when it was made", commit_name(1))
+    assert said in finding.problem
