@@ -21,6 +21,7 @@ from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.evolution import all_nullable
 from anabranch.protocol.merges import Action, Clause, When
+from anabranch.protocol.widening import following
 from anabranch.spark.engine import SparkEngine
 from anabranch.sql import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 
@@ -135,7 +136,8 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Add to the table what only the source has: every column, for the All forms, else those of the keys' names;
-        members of structs too, at any depth. The session's autoMerge setting does the same.
+        members of structs too, at any depth. With an All form columns become as wide as the source's, where the table
+        has ``delta.enableTypeWidening``. The session's autoMerge setting does the same.
         """
         return replace(self, evolves=True)
 
@@ -186,7 +188,8 @@ def _sides(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Sides:
     if not (builder.evolves or builder.engine.merges_schema()):
         return sides
     sides = replace(sides, described=all_nullable(builder.engine.describe(builder.source)))
-    schema = snapshot.schema
+    takes_all = any(asked.values is None and asked.action != "delete" for asked in builder.clauses)
+    schema = following(snapshot.metadata, sides.described) if takes_all else snapshot.schema
     for asked in builder.clauses:
         if asked.action != "delete" and asked.when != "not matched by source":
             schema = evolved_by(asked.values, schema, sides)

@@ -33,6 +33,7 @@ from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
+from anabranch.protocol.widening import following
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience
@@ -110,7 +111,9 @@ def _changes_rows(merge: Merge) -> bool:
 
 def _evolved(merge: Merge, snapshot: Snapshot, chance: Chance) -> Metadata:
     """The table's metadata as the MERGE makes it."""
-    schema = snapshot.schema if merge.schema is None else evolved(snapshot.schema, merge.schema, snapshot.table)
+    schema = snapshot.schema
+    if merge.schema is not None:
+        schema = evolved(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
     if schema == snapshot.schema:
         return snapshot.metadata
     return snapshot.metadata.with_schema(schema, chance.new_id)

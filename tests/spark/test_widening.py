@@ -16,7 +16,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.commands.alter import SetProperties
 from anabranch.commands.change_column import ChangeColumn
-from anabranch.errors import ConstraintNotMet, InvalidCondition
+from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition
 from anabranch.protocol.schema import Array, Field, Map, Struct, arrow_type, decimal_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.scan import scan
@@ -163,6 +163,26 @@ def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_pa
     assert dict(rows.dtypes) == {"id": "bigint", "s": "struct<n:int>", "new": "string"}
     found = {(row["id"], row["s"]["n"], row["new"]) for row in rows.collect()}
     assert found == {(1, 1, None), (5000000000, 70000, "x")}
+
+
+def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    old = spark.sql("SELECT 1 AS id, 1.5F AS f, 7 AS kept UNION ALL SELECT 2, 2.5F, 8")
+    old.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    source = spark.sql("SELECT 2L AS id, 0.1D AS f, 'x' AS new UNION ALL SELECT 5000000000, 0.2D, 'y'")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id = s.id")
+    whole = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    with pytest.raises(AnabranchError):
+        whole.execute()
+    whole.withSchemaEvolution().execute()
+    rows = spark.read.format("delta").load(path)
+    assert dict(rows.dtypes) == {"id": "bigint", "f": "double", "kept": "int", "new": "string"}
+    assert {tuple(row) for row in rows.collect()} == {
+        (1, 1.5, 7, None),
+        (2, 0.1, 8, "x"),
+        (5000000000, 0.2, None, "y"),
+    }
+    assert DeltaTable.forPath(spark, path).check().is_clean
 
 
 def test_not_null_and_defaults_are_looked_at_by_spark(spark: Any, tmp_path: Path) -> None:
