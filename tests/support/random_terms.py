@@ -11,6 +11,7 @@ import io
 import json
 import operator
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,6 +84,8 @@ class Condition:
             return f"NOT {self.parts[0].text()}"
         assert self.term is not None
         term = self.term.text()
+        if self.op == "FLAG":
+            return term
         if self.op == "IN":
             return f"({term} IN ({', '.join(shown)}))"
         if self.op == "BETWEEN":
@@ -122,6 +125,10 @@ def condition(chance: random.Random, depth: int = 2) -> Condition:
         op = chance.choice(["AND", "OR", "NOT"])
         count = 1 if op == "NOT" else 2
         return Condition(op, parts=tuple(condition(chance, depth - 1) for _ in range(count)))
+    if chance.random() < 0.15:
+        return Condition(chance.choice(["LIKE", "NOT LIKE"]), Term("s", (), "string"), (_pattern(chance),))
+    if chance.random() < 0.05:
+        return Condition("FLAG", Term("b", (), "boolean"))
     term = _term(chance)
     op = chance.choice([*OPERATORS, *OPERATORS, "<=>", "IN", "BETWEEN", "NULL"])
     kind = chance.choice(_KINDS[term.type])
@@ -129,6 +136,13 @@ def condition(chance: random.Random, depth: int = 2) -> Condition:
         op = "="
     count = {"IN": chance.randint(1, 3), "BETWEEN": 2, "NULL": 0}.get(op, 1)
     return Condition(op, term, tuple(_literal(chance, kind) for _ in range(count)))
+
+
+def _pattern(chance: random.Random) -> tuple[str, Any]:
+    """A pattern, and the regular expression that it stands for."""
+    word = chance.choice([*WORDS, "a" * 31, "a" * 32])
+    pattern = word + chance.choice(["", "%", "%", "%%", "_%", "%z"])
+    return f"'{pattern}'", ("pattern", pattern.replace("%", ".*").replace("_", "."))
 
 
 def _term(chance: random.Random) -> Term:
@@ -215,6 +229,11 @@ def truth(condition: Condition, row: Mapping[str, Any], zone: ZoneInfo) -> bool 
         return value is None
     if value is None:
         return False if condition.op == "<=>" else None
+    if condition.op == "FLAG":
+        return bool(value)
+    if condition.op.endswith("LIKE"):
+        matches = re.fullmatch(condition.literals[0][1][1], value, re.DOTALL) is not None
+        return matches if condition.op == "LIKE" else not matches
     signs = [_compared(condition.term.type, value, literal, zone) for _, literal in condition.literals]
     if condition.op == "IN":
         return any(left == right for left, right in signs)
