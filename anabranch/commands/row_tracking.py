@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands.change import with_counts
-from anabranch.commands.opening import file_set
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import check_writable, with_features, writer_features
+from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.known_features import ROW_TRACKING
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
@@ -65,7 +65,8 @@ def backfill(
         ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
     """
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
-    rows = with_counts(snapshot, file_set(snapshot, files)).files.to_pylist()
+    named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
+    rows = with_counts(snapshot, named).files.to_pylist()
     mine = _transaction(snapshot, chance, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
     mine = replace(mine, recommits=frozenset(sources), sources=sources)

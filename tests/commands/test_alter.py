@@ -278,7 +278,7 @@ def test_a_feature_is_listed_by_name_and_shown_as_the_property_that_stands_for_i
     assert "domainMetadata" in (world.log.snapshot().protocol.writer_features or ())
 
 
-@pytest.mark.parametrize("feature", ["v2Checkpoint", "noSuchFeature"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "noSuchFeature"])
 def test_a_feature_that_is_not_held_here_is_refused_by_name(world: World, feature: str) -> None:
     with pytest.raises(errors.UnsupportedFeature) as refused:
         AddFeatureSupport(world.path, feature).run()
@@ -413,8 +413,8 @@ def test_the_doors_on_spark(spark: Any, tmp_path: Path) -> None:
     detail = table.detail().first()
     assert (detail["minReaderVersion"], detail["minWriterVersion"]) == (3, 7)
     assert {"deletionVectors", "generatedColumns"} <= set(detail["tableFeatures"])
-    with pytest.raises(errors.UnsupportedFeature, match="v2Checkpoint"):
-        table.addFeatureSupport("v2Checkpoint")
+    with pytest.raises(errors.UnsupportedFeature, match="catalogManaged"):
+        table.addFeatureSupport("catalogManaged")
     for wrong in (lambda: table.upgradeTableProtocol("3", 7), lambda: table.addFeatureSupport(1)):  # type: ignore[arg-type]
         with pytest.raises(errors.InvalidOption):
             wrong()
