@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import is_by_id
-from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError
+from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError, UnsupportedFeature
 from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.features import required_by_types
 from anabranch.protocol.footers import footer_stats
 from anabranch.protocol.mapping import has_ids
 from anabranch.protocol.partitions import parse_hive_path, partition_arrays
@@ -28,6 +29,7 @@ from anabranch.protocol.paths import encode
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Field
+from anabranch.protocol.variants import shredded_column
 from anabranch.storage.contract import Entry, Store
 
 _logger = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class Staging:
 
         Raises:
             NotNullViolated: a NOT NULL column holds a NULL.
+            UnsupportedFeature: Spark shredded a variant, although it was told not to.
             InvalidPartitionValue: a partition value is one that nobody could read back, as the year 10000.
         """
         known = set(already)
@@ -66,6 +69,7 @@ class Staging:
         found = self.store.list_all(self.folder + "/")
         entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
         footers = self._footers(entries)
+        _refuse_shredded(footers, metadata, self.store.url)
         full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         files = files_table(rows)
@@ -136,6 +140,17 @@ def _is_scratch(name: str) -> bool:
     """Whether this lies in a folder that an engine hid: its name begins with ``_`` and is no partition's."""
     first, slash, _ = name.partition("/")
     return bool(slash) and first.startswith("_") and "=" not in first
+
+
+def _refuse_shredded(footers: Iterable[pq.FileMetaData], metadata: Metadata, table: str) -> None:
+    """Variants are written whole: a table need not list the feature that would let them be split (PROTOCOL.md)."""
+    if "variantType" not in required_by_types(metadata.schema):
+        return
+    for footer in footers:
+        column = shredded_column(footer, metadata.schema)
+        if column is not None:
+            reason = f"Spark split {column} into columns: set spark.sql.variant.writeShredding.enabled = false."
+            raise UnsupportedFeature(table=table, kind="writer", feature="variantShredding", reason=reason)
 
 
 def _is_data(name: str) -> bool:
