@@ -145,9 +145,14 @@ def _file_columns(tombstones: pa.Table, files: pa.Table) -> list[pa.Table]:
 
 
 def _parquet(parts: list[pa.Table]) -> tuple[bytes, int]:
+    """One table of all parts; the file actions, if there are any, in row groups of their own."""
     table = pa.concat_tables(parts, promote_options="default")
+    few = sum(len(part) for part in parts if not {"add", "remove"} & set(part.column_names))
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="snappy", write_page_checksum=True)
+    with pq.ParquetWriter(sink, table.schema, compression="snappy", write_page_checksum=True) as writer:
+        for rows in (table.slice(0, few), table.slice(few)):
+            if len(rows) or not len(table):
+                writer.write_table(rows)
     return sink.getvalue(), table.num_rows
 
 

@@ -115,16 +115,18 @@ def test_its_count_is_that_of_its_actions() -> None:
 
 def test_the_head_is_read_without_a_file_action(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = written(store, files_table([{"path": "a", "size": 1}]), REMOVES.empty_table())
-    asked: list[Any] = []
-    read = pq.ParquetFile.read
-    monkeypatch.setattr(
-        pq.ParquetFile,
-        "read",
-        lambda self, columns=None, **k: asked.append(columns) or read(self, columns=columns, **k),
-    )
-    checkpoint.head()
-    assert [name for columns in asked for name in columns if name.startswith(("add", "remove"))] == []
-    assert asked
+    asked: list[tuple[list[int], list[str]]] = []
+    read = pq.ParquetFile.read_row_groups
+
+    def watched(self: pq.ParquetFile, groups: list[int], columns: list[str]) -> pa.Table:
+        asked.append((groups, columns))
+        return read(self, groups, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", watched)
+    assert checkpoint.head() == HEAD
+    ((groups, columns),) = asked
+    assert groups == [0], "the files stand in the second"
+    assert not [name for name in columns if name.startswith(("add", "remove"))]
 
 
 # -- on tables ---------------------------------------------------------------------------------------------------------
