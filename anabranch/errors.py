@@ -48,6 +48,7 @@
     │   ├── IdentityColumnGiven
     │   ├── ConstraintNotMet
     │   ├── AmbiguousMerge
+    │   ├── FeatureNotDropped
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -251,10 +252,7 @@ class NotNullViolated(RowViolation):
 
     condition = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
     sql_state = "23502"
-    template = (
-        "Column {column} of the table at {table} is NOT NULL, but a row to write holds NULL there ({row}). "
-        "Nothing was committed."
-    )
+    template = "Column {column} of the table at {table} is NOT NULL, but NULL in a row ({row}). Nothing was committed."
 
 
 class CheckConstraintViolated(RowViolation):
@@ -262,10 +260,7 @@ class CheckConstraintViolated(RowViolation):
 
     condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     sql_state = "23001"
-    template = (
-        "CHECK constraint {constraint} ({expression}) of the table at {table} is violated by a row with {row}. "
-        "Nothing was committed."
-    )
+    template = "CHECK constraint {constraint} ({expression}) of {table} is violated by {row}. Nothing was committed."
 
 
 class LengthExceeded(RowViolation):
@@ -323,10 +318,7 @@ class IdentityColumnGiven(InputError):
 
     condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_VALUE_NOT_SUPPORTED"
     sql_state = "42808"
-    template = (
-        "The identity column {column} of the table at {table} cannot be {what}: only the table gives its values. "
-        "Leave the column out."
-    )
+    template = "Only the table at {table} gives values of {column}, so it cannot be {what}; leave the column out."
 
 
 class ConstraintNotMet(InputError):
@@ -346,6 +338,14 @@ class AmbiguousMerge(InputError):
         "MERGE into the table at {table} is ambiguous: {count} of its rows would be changed by several source rows "
         "each. Make the source unique in what ON compares, for instance by dropDuplicates()."
     )
+
+
+class FeatureNotDropped(InputError):
+    """A feature cannot be dropped from the table's protocol, or not yet; its condition says by which rule."""
+
+    condition = "DELTA_FEATURE_NOT_DROPPED"
+    sql_state = "22KD0"
+    template = "{feature} was not dropped from the protocol of the table at {table}: {reason}"
 
 
 class NotBuilt(InputError):

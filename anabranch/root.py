@@ -72,8 +72,8 @@ class AnabranchError(_Base):
         return partial(type(self), **self.facts), ()
 
     def getCondition(self) -> str:
-        """The stable name of this condition, as PySpark's errors give theirs."""
-        return self.condition
+        """The stable name of this condition, as PySpark's errors give theirs; a fact may name it more exactly."""
+        return str(self.facts.get("delta_condition") or self.condition)
 
     getErrorClass = getCondition
 

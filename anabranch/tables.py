@@ -18,6 +18,7 @@ from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
+from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
@@ -45,7 +46,6 @@ _LATER = {
     "clone": "CLONE",
     "cloneAtVersion": "CLONE",
     "cloneAtTimestamp": "CLONE",
-    "dropFeatureSupport": "DROP FEATURE",
 }
 """Methods of ``delta.tables.DeltaTable`` that this version refuses."""
 
@@ -243,6 +243,23 @@ class DeltaTable:
         if not isinstance(featureName, str):
             raise InvalidOption(option="featureName", value=featureName, reason="it takes a name.")
         AddFeatureSupport(self._path, featureName).run()
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature out of the table's protocol, so that engines which do not know it can use the table.
+
+        Args:
+            featureName: its name; what uses it is removed first, as far as the feature can be removed.
+            truncateHistory: whether history that is old enough is cut off, instead of being guarded.
+
+        Raises:
+            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
+            DeltaConcurrentModificationException: the table was written meanwhile.
+        """
+        if not isinstance(featureName, str):
+            raise InvalidOption(option="featureName", value=featureName, reason="it takes a name.")
+        if truncateHistory is not None and not isinstance(truncateHistory, bool):
+            raise InvalidOption(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
+        DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
 
     def check(self, deep: bool = False) -> Report:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""

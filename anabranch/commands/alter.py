@@ -390,6 +390,16 @@ def run_alteration(
     moment: Moment,
     read: Callable[[Snapshot], tuple[Reads, Hands]] | None = None,
 ) -> Committed | None:
+    """Run a change of what a table says of itself; None where it says so already.
+
+    Args:
+        altered: what it is to say, by the version on which the change is run.
+        read: what was read of rows for it, with the hands that judge winners' rows.
+
+    Raises:
+        UnsupportedFeature: this version may not write the table.
+        MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
+    """
     chance, log = moment.chance or Chance(), open_log(table)
     base = moment.at or log.snapshot()
     change = _real_part(altered(base), base)

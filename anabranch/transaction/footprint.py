@@ -68,7 +68,8 @@ class Transaction:
         it was there when the command began, though ``base`` may be older. writer: by which its own reservations of
         identity values are known. reserved_for: the writer for whom mine itself is a reservation. resolution:
         ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
-        they get row ids; those that a winner takes away are left out.
+        they get row ids; those that a winner takes away are left out. data_change: false where rows are
+        only moved to other files.
     """
 
     base: Snapshot | None
@@ -94,6 +95,7 @@ class Transaction:
     seen: int = -1
     writer: str | None = None
     reserved_for: str | None = None
+    data_change: bool = True
     carried: tuple[int, ...] = ()
     recommits: frozenset[str] = frozenset()
 

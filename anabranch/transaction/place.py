@@ -87,13 +87,13 @@ def commit_lines(
     yield from (line("domainMetadata", d.to_json()) for d in (*mine.domains, *ids.domains))
     for path in sorted(mine.touched):
         row = mine.sources[path].row
-        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=True))
+        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=mine.data_change))
         if path in vectors.descriptors:
             marked = ids.of(_marked(row, vectors.descriptors[path]))
             yield line("add", add_body(marked, data_change=True))
     for path in sorted(ids.recommitted(mine)):
         yield line("add", add_body(ids.of(mine.sources[path].row), data_change=False))
-    yield from add_lines(ids.new_files(mine), data_change=True)
+    yield from add_lines(ids.new_files(mine), data_change=mine.data_change)
 
 
 def commit_info(

@@ -1,0 +1,278 @@
+"""DROP FEATURE: what goes, is guarded, is refused; protocols are those that delta-spark 4.4 was seen to write."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.commands.alter import AddConstraint, AddFeatureSupport, DropConstraint, SetProperties
+from anabranch.commands.drop_feature import DropFeature
+from anabranch.errors import (
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    DeltaConcurrentModificationException,
+    FeatureNotDropped,
+    NotBuilt,
+    UnsupportedFeature,
+)
+from anabranch.log.log import forget
+from anabranch.protocol.actions import Protocol
+from anabranch.testing import at_phase
+from tests.support.raw_logs import metadata, put_commit
+from tests.support.worlds import World, table_path
+
+ROWS = [{"id": i, "day": f"d{i % 3}"} for i in range(9)]
+GUARDED = Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "checkpointProtection"}))
+HOUR = 3_600
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(table_path(tmp_path)).create(ROWS, partition_by=("day",), delta_enableDeletionVectors="true")
+    made.delete("id IN (0, 4)")
+    made.update("id = 5", id=50)
+    return made
+
+
+def drop(world: World, feature: str, *, truncate: bool = False) -> Any:
+    return DropFeature(world.path, feature, truncate).run(world.engine)
+
+
+def refused(world: World, feature: str, *, truncate: bool = False) -> FeatureNotDropped:
+    with pytest.raises(FeatureNotDropped) as caught:
+        drop(world, feature, truncate=truncate)
+    assert feature in str(caught.value)
+    return caught.value
+
+
+def age(world: World, hours: float) -> None:
+    """Let all files of the log be this much older."""
+    for file in Path(world.path, "_delta_log").iterdir():
+        then = file.stat().st_mtime - hours * HOUR
+        os.utime(file, (then, then))
+    forget()
+
+
+def operations(world: World) -> list[str]:
+    return [str(world.info(version).get("operation")) for version in range(world.version + 1)]
+
+
+def commits(world: World) -> list[int]:
+    return sorted(int(f.name[:20]) for f in Path(world.path, "_delta_log").glob("*.json"))
+
+
+# -- deletion vectors --------------------------------------------------------------------------------------------------
+
+
+def test_deletion_vectors_go_with_their_files_and_history_is_guarded(world: World) -> None:
+    before, version = world.rows(), world.version
+    drop(world, "deletionVectors")
+    snapshot = world.log.snapshot()
+    assert operations(world)[version + 1 :] == ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE"]
+    assert snapshot.protocol == GUARDED
+    assert snapshot.files["deletionVector"].null_count == len(snapshot.files)
+    assert snapshot.metadata.configuration == {"delta.requireCheckpointProtectionBeforeVersion": str(snapshot.version)}
+    assert world.rows() == before
+    assert Path(world.path, f"_delta_log/{snapshot.version - 1:020d}.checkpoint.parquet").exists()
+    world.update("id = 50", id=5)
+    world.assert_clean()
+    assert world.rows(version) == before, "history stays readable"
+
+
+def test_a_purge_says_that_no_data_changed(world: World) -> None:
+    drop(world, "deletionVectors")
+    [reorg] = [v for v in range(world.version + 1) if world.info(v).get("operation") == "REORG"]
+    lines = Path(world.path, f"_delta_log/{reorg:020d}.json").read_text().splitlines()
+    changes = [body["dataChange"] for line in lines for kind, body in json.loads(line).items() if kind != "commitInfo"]
+    assert changes
+    assert not any(changes)
+
+
+def test_vectors_without_any_use_go_without_a_purge(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "deletionVectors").run()
+    drop(world, "deletionVectors")
+    assert operations(world)[2:] == ["DROP FEATURE"]
+    assert world.log.snapshot().metadata.configuration["delta.enableDeletionVectors"] == "false"
+
+
+def test_a_row_that_is_deleted_during_the_purge_is_not_brought_back(world: World) -> None:
+    SetProperties(world.path, {"delta.enableDeletionVectors": "false"}).run()
+    expected = (ConcurrentDeleteReadException, ConcurrentDeleteDeleteException)
+    with pytest.raises(expected), at_phase("staged", lambda: world.delete("id = 3")):
+        drop(world, "deletionVectors")
+    assert 3 not in {row["id"] for row in world.rows()}
+    drop(world, "deletionVectors")
+    assert 3 not in {row["id"] for row in world.rows()}
+    world.assert_clean()
+
+
+def test_an_append_during_the_purge_stays(world: World) -> None:
+    SetProperties(world.path, {"delta.enableDeletionVectors": "false"}).run()
+    with at_phase("staged", lambda: world.append({"id": 77, "day": "d9"})):
+        drop(world, "deletionVectors")
+    assert 77 in {row["id"] for row in world.rows()}
+    world.assert_clean()
+
+
+# -- beside other writers ----------------------------------------------------------------------------------------------
+
+
+def test_a_drop_fails_where_somebody_writes_meanwhile(world: World) -> None:
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: world.append({"id": 77, "day": "d9"})),
+    ):
+        drop(world, "vacuumProtocolCheck")
+    assert "vacuumProtocolCheck" in (world.log.snapshot().protocol.writer_features or ())
+
+
+def test_a_write_fails_where_a_feature_is_dropped_meanwhile(world: World) -> None:
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    with (
+        pytest.raises(DeltaConcurrentModificationException, match="PROTOCOL_CHANGED"),
+        at_phase("staged", lambda: drop(world, "vacuumProtocolCheck")),
+    ):
+        world.update("id = 8", id=80)
+    assert 80 not in {row["id"] for row in world.rows()}
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+
+
+def test_history_that_needs_the_feature_is_cut_off_once_it_is_old(world: World) -> None:
+    waits = refused(world, "deletionVectors", truncate=True)
+    assert waits.getCondition() == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
+    assert world.log.snapshot().protocol.min_reader == 3
+
+    age(world, 23)
+    early = refused(world, "deletionVectors", truncate=True)
+    assert early.getCondition() == "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"
+    assert commits(world)[0] == 0
+
+    age(world, 2)
+    world.append({"id": 9, "day": "d0"})
+    before = world.rows()
+    drop(world, "deletionVectors", truncate=True)
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+    assert commits(world)[0] > 3
+    forget()
+    assert world.rows() == before
+    world.update("id = 9", id=90)
+    assert len(world.rows()) == len(before)
+
+
+def test_a_feature_that_leaves_no_trace_is_dropped_at_once_with_history(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    drop(world, "vacuumProtocolCheck", truncate=True)
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+    assert commits(world) == [0, 1, 2]
+
+
+def test_the_guard_of_history_goes_with_the_history_that_it_guards(world: World) -> None:
+    drop(world, "deletionVectors")
+    still = refused(world, "checkpointProtection")
+    assert still.getCondition().endswith("CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION")
+    early = refused(world, "checkpointProtection", truncate=True)
+    assert early.getCondition() == "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+    age(world, 25)
+    before = world.rows()
+    drop(world, "checkpointProtection", truncate=True)
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+    assert world.log.snapshot().metadata.configuration == {}
+    assert world.rows() == before
+
+
+def test_guarded_history_is_not_cut_off_in_parts(world: World) -> None:
+    drop(world, "deletionVectors")
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    guarded = world.version
+    log = Path(world.path, "_delta_log")
+    young = log / f"{guarded - 2:020d}.json"
+    age(world, 25)
+    os.utime(young)
+    drop(world, "vacuumProtocolCheck", truncate=True)
+    assert commits(world)[0] == 0
+    world.assert_clean()
+
+
+# -- writer features ---------------------------------------------------------------------------------------------------
+
+
+def test_a_feature_that_binds_writers_only_goes_at_once(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "domainMetadata").run()
+    assert world.log.snapshot().protocol.min_writer == 7
+    drop(world, "domainMetadata")
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+    assert operations(world)[-1] == "DROP FEATURE"
+    assert world.info()["operationParameters"] == {"featureName": "domainMetadata", "truncateHistory": "false"}
+
+
+def test_domains_are_removed_before_their_feature(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "domainMetadata").run()
+    put_commit(world.path, 2, {"domainMetadata": {"domain": "team", "configuration": "{}", "removed": False}})
+    drop(world, "domainMetadata")
+    assert dict(world.log.snapshot().state.domains) == {}
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+
+
+def test_an_old_version_is_written_out_without_the_feature_that_goes(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_minReaderVersion="1", delta_minWriterVersion="4")
+    drop(world, "checkConstraints")
+    left = frozenset({"appendOnly", "invariants", "generatedColumns", "changeDataFeed"})
+    assert world.log.snapshot().protocol == Protocol(1, 7, None, left)
+
+
+def test_constraints_are_dropped_before_their_feature(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddConstraint(world.path, "small", world.condition("id < 100")).run(world.engine)
+    assert world.log.snapshot().protocol == Protocol(1, 3)
+    error = refused(world, "checkConstraints")
+    assert error.getCondition() == "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE"
+    assert "small" in str(error)
+    DropConstraint(world.path, "small").run()
+    drop(world, "CheckConstraints")
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+
+
+# -- what stands in the way --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feature", "rule"),
+    [
+        ("appendOnly", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("checkConstraints", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        ("typeWidening", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        ("nonsense", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("delta.enableDeletionVectors", "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY"),
+    ],
+)
+def test_what_cannot_be_dropped_is_refused_by_deltas_own_rule(world: World, feature: str, rule: str) -> None:
+    version = world.version
+    assert refused(world, feature).getCondition() == rule
+    assert world.version == version
+
+
+def test_history_goes_only_for_a_feature_that_it_needs(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_minWriterVersion="4")
+    error = refused(world, "checkConstraints", truncate=True)
+    assert error.getCondition() == "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"
+
+
+def test_a_feature_that_cannot_be_dropped_here_yet_is_refused_by_its_name(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS)
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
+    put_commit(world.path, 1, {"protocol": protocol}, metadata(world.log.snapshot().schema))
+    with pytest.raises((NotBuilt, UnsupportedFeature), match="rowTracking"):
+        drop(world, "rowTracking")
+    error = refused(world, "domainMetadata")
+    assert error.getCondition() == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
