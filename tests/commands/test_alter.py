@@ -441,3 +441,16 @@ def test_a_constraint_is_checked_by_spark(spark: Any, tmp_path: Path) -> None:
         AddConstraint(path, "c", understood("id % 3 = 0 AND length(string(id)) = 1", snapshot, engine)).run(engine)
     assert (refused.value.count, refused.value.rows) == (6, 10)
     assert AddConstraint(path, "c", understood("id % 3 < 3", snapshot, engine)).run(engine) is not None
+
+
+# -- the policy of checkpoints -----------------------------------------------------------------------------------------
+
+
+def test_the_policy_v2_lists_its_feature_and_another_value_is_refused(tmp_path: Path) -> None:
+    world = legacy(tmp_path)
+    SetProperties(world.path, {"delta.checkpointPolicy": "v2"}).run()
+    protocol = world.log.snapshot().protocol
+    assert protocol.reader_features == {"v2Checkpoint"}
+    assert "v2Checkpoint" in (protocol.writer_features or ())
+    with pytest.raises(errors.InvalidProperty):
+        SetProperties(world.path, {"delta.checkpointPolicy": "v3"}).run()
