@@ -119,7 +119,7 @@ class SparkEngine:
 
     def zone(self) -> str:
         """The time zone of whatever names none."""
-        return self.settings()["spark.sql.session.timeZone"]
+        return str(self.spark.conf.get(SETTINGS[0]))
 
     def to_df(
         self,
