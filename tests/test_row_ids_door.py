@@ -132,3 +132,18 @@ def test_ids_of_a_table_without_them_are_refused(session: SparkSession, tmp_path
     anabranch.append(session, named, [{"_row_id": 1}], properties={"delta.enableRowTracking": "true"})
     with pytest.raises(errors.InvalidOption, match="a column _row_id of its own"):
         anabranch.read(session, named, row_ids=True)
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_columns_may_have_other_names_in_files(session: SparkSession, tmp_path: Path, vectors: str) -> None:
+    path = str(tmp_path / "mapped")
+    properties = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"}
+    rows = [dict(zip("kpx", row, strict=True)) for row in [(0, 0, 0), (1, 1, 1), (3, 1, None)]]
+    anabranch.append(session, path, rows, properties={**properties, "delta.enableDeletionVectors": vectors})
+    DeltaTable.forPath(session, path).update("k = 1", {"x": "10"})
+    upsert(session, path)
+    found = ids(session, path)
+    assert {k: found[k] for k in (0, 1, 3)} == {0: (0, 0), 1: (1, 2), 3: (2, 0)}
+    assert found[7][0] > 2
+    assert session.read.format("delta").load(path).columns == ["k", "p", "x"]
+    assert anabranch.check(path, deep=True).is_clean

@@ -137,6 +137,27 @@ def test_two_updates_of_one_file_keep_every_id(tmp_path: Path) -> None:
     assert_whole(world)
 
 
+@pytest.mark.parametrize("vectors_on", ["true", "false"])
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_columns_may_have_other_names_in_files(tmp_path: Path, mode: str, vectors_on: str) -> None:
+    world = World(table_path(tmp_path))
+    world.create(
+        ROWS,
+        delta_enableRowTracking="true",
+        delta_enableDeletionVectors=vectors_on,
+        **{"delta_columnMapping.mode": mode},
+    )
+    world.update("id = 1", x=10)
+    world.merge([{"id": 1, "x": 11}, {"id": 7, "x": 7}])
+    names = tuple(each.physical_name for each in world.log.snapshot().schema)
+    assert names != COLUMNS
+    reader = TrackedReader(world.log.store, columns=names)
+    found = {row.row[0]: (row.id, row.version) for row in reader.versions()[-1].rows}  # type: ignore[attr-defined]
+    assert {k: found[k] for k in range(4)} == {0: (0, 0), 1: (1, 2), 2: (2, 0), 3: (3, 0)}
+    assert wrong_ids(world.log.store, names) == []
+    assert check(world.log.snapshot(), deep=True).is_clean
+
+
 # -- a table that is there ---------------------------------------------------------------------------------------------
 
 
