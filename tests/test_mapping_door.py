@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.commands.opening import open_log
-from anabranch.errors import ExecutionFailed
+from anabranch.errors import ExecutionFailed, NotBuilt
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
 
@@ -175,3 +175,40 @@ def test_files_without_numbers_are_never_committed_in_mode_id(spark: SparkSessio
     finally:
         spark.conf.unset("spark.sql.parquet.fieldId.write.enabled")
     assert anabranch.read(spark, path).count() == 1
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_a_compatible_table_hold_their_partition(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    anabranch.install(spark)
+    path = table_path(tmp_path)
+    columns = "id bigint, p int, s struct<a: string>, ts timestamp"
+    builder = DeltaTable.create(spark).location(path).addColumns(spark.createDataFrame([], columns).schema)
+    builder.partitionedBy("p").property(f"delta.enableIcebergCompatV{version}", "true").execute()
+    news = spark.range(6).selectExpr(
+        "id", "CAST(IF(id = 5, NULL, id % 2) AS INT) AS p", "named_struct('a', 'x') AS s", "timestamp_millis(id) AS ts"
+    )
+    news.write.format("delta").mode("append").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.update("id = 1", {"s.a": "'y'"})
+    more = news.where("id > 3").withColumn("id", F.col("id") + 2)
+    table.alias("t").merge(more.alias("s"), "t.id = s.id").whenMatchedDelete().whenNotMatchedInsertAll().execute()
+    found = sorted((row["id"], row["p"], row["s"]["a"]) for row in table.toDF().collect())
+    changed = [(1, 1, "y"), (6, 0, "x"), (7, None, "x")]
+    assert found == sorted([(0, 0, "x"), (2, 0, "x"), (3, 1, "x"), (4, 0, "x"), (5, None, "x"), *changed])
+    snapshot = open_log(path).snapshot()
+    for file in anabranch.files(path, where="p = 1")["path"].to_pylist():
+        inside = pq.read_table(f"{path}/{file}")
+        assert inside.column_names[-1] == snapshot.schema.field("p").physical_name
+        assert set(inside.column(-1).to_pylist()) == {1}
+    assert table.check(deep=True).is_clean
+    assert_others_agree(path, table.toDF())
+
+
+def test_arrays_of_a_compatible_table_are_appended_by_arrow_only(spark: SparkSession, tmp_path: Path) -> None:
+    anabranch.install(spark)
+    path = table_path(tmp_path)
+    anabranch.append(None, path, [{"id": 1, "l": [1]}], properties={"delta.enableIcebergCompatV2": "true"})
+    with pytest.raises(NotBuilt, match="Arrow rows"):
+        spark.sql("SELECT 2L AS id, array(2L) AS l").write.format("delta").mode("append").save(path)
+    anabranch.append(None, path, [{"id": 2, "l": [2]}])
+    assert sorted(tuple(row) for row in anabranch.read(spark, path).collect()) == [(1, [1]), (2, [2])]

@@ -15,6 +15,7 @@ from typing import Any
 from anabranch.commands.change import rows_of, with_counts
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
+from anabranch.commands.iceberg import check_files
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.row_tracking import backfilled
 from anabranch.commands.write import EveryRow
@@ -40,6 +41,7 @@ from anabranch.protocol.features import (
     upgraded_to,
 )
 from anabranch.protocol.filesets import count_of
+from anabranch.protocol.iceberg import flags
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
@@ -130,7 +132,8 @@ class SetProperties:
         check_stats_columns(base.schema, base.partition_columns, rest)
         metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
         check_change(base.metadata.configuration, metadata.configuration)
-        if is_mapped(metadata.configuration) and not is_mapped(base.metadata.configuration):
+        newly = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
+        if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
             metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
         metadata = with_columns(metadata, chance.new_id)
         protocol = requested(base.table, self.properties).on_top_of(base.protocol)
@@ -430,6 +433,8 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     if change.metadata is not None:
         check_clustering(base.clustering_columns, change.metadata)
+        check_writable(base.table, change.protocol or base.protocol, change.metadata, changes_rows=False)
+        check_files(base, change.metadata)
     added = _in_types(change.metadata) - _in_types(base.metadata)
     for feature in sorted(added - SUPPORTED):
         raise UnsupportedFeature(table=base.table, kind="table", feature=feature, reason=why_refused(feature))

@@ -26,6 +26,7 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
+from anabranch.protocol.iceberg import folder_keys, materialises
 from anabranch.protocol.mapping import file_schema, is_mapped, relabelled
 from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.predicates import Name
@@ -146,7 +147,8 @@ class _SmallFiles:
         length = Properties(metadata.configuration).prefix_length
         if length:
             return [self._chance.new_id().hex[:length]]
-        return [hive_segment(key, values[key]) for key in metadata.partition_keys]
+        keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+        return [hive_segment(folder, values[key]) for folder, key in keys]
 
 
 def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
@@ -158,11 +160,10 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
 
 
 def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
-    """Rows with a table's columns, or some of them in its order, under the names that its files have for them."""
+    """Rows with a table's columns, or some of them, under the names that its files have for them."""
     if not is_mapped(metadata.configuration):
         return rows
-    there = frozenset(rows.column_names)
-    return relabelled(rows, file_schema(Struct(tuple(each for each in metadata.schema if each.name in there))))
+    return relabelled(rows, file_schema(Struct(tuple(map(metadata.schema.field, rows.column_names)))))
 
 
 def as_arrow(rows: Any) -> pa.Table:
@@ -288,8 +289,8 @@ def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
 
 
 def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
-    """The rows of each partition, without the partition columns, and its values as the log writes them: by physical
-    name.
+    """The rows of each partition, without partition columns unless files hold them, and its values as the log writes
+    them: by physical name.
     """
     columns = list(metadata.partition_columns)
     if not columns:
@@ -299,7 +300,10 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
     numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
     threads = len(rows) > _ROWS_FOR_THREADS  # for fewer, waking them costs more than the work
     groups = numbered.group_by(list(keys), use_threads=threads).aggregate([("row", "list")])
+    # Where partition values are materialised, they stand behind the other columns.
     data = rows.drop_columns(columns)
+    if materialises(metadata.configuration):
+        data = rows.select([*data.column_names, *columns])
     for group in groups.to_pylist():
         values = {name: group[key] for key, name in zip(keys, metadata.partition_keys, strict=True)}
         yield values, data.take(pa.array(group["row_list"], pa.int64()))

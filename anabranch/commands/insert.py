@@ -22,6 +22,7 @@ from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlrea
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
+from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
@@ -232,6 +233,7 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
         return mine
     asked = requested(base.table, properties).on_top_of(base.protocol)
     protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
+    iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
     check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
@@ -243,6 +245,8 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     metadata = new_metadata(insert.new, chance)
     properties, asked = Properties(metadata.configuration), requested(insert.log.table, insert.new.properties)
     least = protocol_for(metadata, vectors=properties.vectors)
+    protocol = least if asked == Requested() else asked.least_for(needed_by(metadata) | asked.unversioned)
+    check_writable(insert.log.table, protocol, metadata, changes_rows=False)
     created = Transaction(
         base=None,
         table=insert.log.table,
@@ -252,7 +256,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         isolation=properties.isolation_level,
         resolution=properties.conflict_resolution,
         metadata=metadata,
-        protocol=least if asked == Requested() else asked.least_for(needed_by(metadata) | asked.unversioned),
+        protocol=protocol,
         user_metadata=insert.user_metadata,
     )
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
@@ -265,7 +269,7 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) 
     Raises:
         InvalidProperty, InvalidOption: the table cannot be created so.
     """
-    properties = without_requests(new.properties)
+    properties = iceberg.with_defaults(without_requests(new.properties))
     validate(properties)
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema

@@ -43,7 +43,7 @@ def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[s
         MissingDataFile: a file is not there. CorruptLog: it says no ids.
     """
     with ThreadPoolExecutor(_READERS) as pool:
-        found = pool.map(lambda path: layout_of(metadata, _schema_of(store, path), store.url, path), paths)
+        found = pool.map(lambda path: layout_of(metadata, schema_of(store, path), store.url, path), paths)
         named = dict(zip(paths, found, strict=True))
     return {path: layout for path, layout in named.items() if layout != metadata.schema}
 
@@ -65,7 +65,12 @@ def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> St
     return Struct(tuple(own if own.name in partitions else found for own, found in both))
 
 
-def _schema_of(store: Store, path: str) -> pa.Schema:
+def schema_of(store: Store, path: str) -> pa.Schema:
+    """The Arrow schema of a data file, from its footer.
+
+    Raises:
+        MissingDataFile: it is not there.
+    """
     key = (store.url, path)
     with _guard:
         if key in _schemas:

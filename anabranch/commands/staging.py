@@ -23,6 +23,7 @@ from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError, Unsup
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.features import required_by_types
 from anabranch.protocol.footers import footer_stats
+from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.mapping import has_ids
 from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.paths import encode
@@ -84,8 +85,9 @@ class Staging:
             return list(pool.map(lambda entry: read_footer(self.store, entry), entries))
 
     def _describe(self, metadata: Metadata, entry: Entry, footer: pq.FileMetaData) -> dict[str, Any]:
-        columns = metadata.partition_keys
-        values = parse_hive_path(entry.name[len(self.folder) + 1 :], columns) if columns else {}
+        folders = dict(zip(folder_keys(metadata), metadata.partition_keys, strict=True))
+        said = parse_hive_path(entry.name[len(self.folder) + 1 :], folders) if folders else {}
+        values = {folders[folder]: value for folder, value in said.items()}
         return describe_file(
             self.store,
             metadata,
@@ -194,14 +196,18 @@ def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[
 
 
 def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
-    """Hold that a new file of a table of mode ``id`` says the numbers of its columns, by which alone it can be read.
+    """Hold that a new file says the numbers of its columns where it is read by them, in mode ``id`` or as Iceberg's.
 
     Raises:
         ExecutionFailed: it does not; a setting of Spark keeps them out.
     """
-    if is_by_id(metadata) and not has_ids(footer.schema.to_arrow_schema()):
-        reason = f"its files were written without Parquet field ids, since {_WRITE_IDS} is false."
-        raise ExecutionFailed(what=f"the write to {table} of column mapping mode id", reason=reason)
+    compatible = flags(metadata.configuration)
+    if not is_by_id(metadata) and not compatible:
+        return
+    there = footer.schema.to_arrow_schema()
+    if not has_ids(there) or (compatible and lacks_numbers(there, metadata.configuration)):
+        reason = f"files would lack Parquet field ids; see that {_WRITE_IDS} is true."
+        raise ExecutionFailed(what=f"the write to {table}", reason=reason)
 
 
 def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:

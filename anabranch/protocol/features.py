@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from anabranch.errors import InvalidOption, UnsupportedFeature
-from anabranch.protocol import rules
+from anabranch.protocol import iceberg, rules
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.known_features import (
     BY_NAME,
@@ -139,6 +139,7 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     _, deep, _ = _asked_by(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not held.")
+    iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))
 
 
 def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str]:

@@ -25,11 +25,13 @@ from anabranch.protocol.schema import PHYSICAL_NAME, Array, DataType, Field, Map
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
 FIELD_ID = "delta.columnMapping.id"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+ICEBERG_V2 = "delta.enableIcebergCompatV2"
 UNMAPPED, BY_NAME, BY_ID = "none", "name", "id"
 PARQUET_ID = b"PARQUET:field_id"
 """How Arrow carries a Parquet field id."""
 
-_OURS = (FIELD_ID, PHYSICAL_NAME)
+_OURS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
@@ -106,16 +108,42 @@ def completed(
     """
     if not is_mapped(configuration):
         return schema, configuration
-    known = [each.metadata[FIELD_ID] for each in fields_of(schema) if FIELD_ID in each.metadata]
-    numbers = count(max([int(configuration.get(MAX_ID, 0)), *known]) + 1)
+    numbers = count(max([int(configuration.get(MAX_ID, 0)), *_numbers_in(schema)]) + 1)
+    nests = configuration.get(ICEBERG_V2, "").strip().lower() == "true"
 
     def complete(field: Field) -> Field:
-        if FIELD_ID in field.metadata and PHYSICAL_NAME in field.metadata:
-            return field
-        name = field.name if named else f"col-{new_id()}"
-        return replace(field, metadata={**field.metadata, FIELD_ID: next(numbers), PHYSICAL_NAME: name})
+        if FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata:
+            name = field.name if named else f"col-{new_id()}"
+            field = replace(field, metadata={**field.metadata, FIELD_ID: next(numbers), PHYSICAL_NAME: name})
+        return _nested_numbered(field, numbers) if nests else field
 
     return _each(schema, complete), {**configuration, MAX_ID: str(next(numbers) - 1)}
+
+
+def _numbers_in(schema: Struct) -> Iterator[int]:
+    for field in fields_of(schema):
+        yield from [field.metadata[FIELD_ID]] if FIELD_ID in field.metadata else []
+        yield from field.metadata.get(NESTED_IDS, {}).values()
+
+
+def _nested_numbered(field: Field, numbers: Iterator[int]) -> Field:
+    """The field with a number for each element, key and value in it that lies in no struct further inside."""
+    known = field.metadata.get(NESTED_IDS, {})
+    found = {
+        key: known[key] if key in known else next(numbers) for key in _nested_keys(field.type, field.physical_name)
+    }
+    return replace(field, metadata={**field.metadata, NESTED_IDS: found}) if found else field
+
+
+def _nested_keys(data_type: DataType, path: str) -> Iterator[str]:
+    if isinstance(data_type, Array):
+        yield f"{path}.element"
+        yield from _nested_keys(data_type.element, f"{path}.element")
+    elif isinstance(data_type, Map):
+        yield f"{path}.key"
+        yield from _nested_keys(data_type.key, f"{path}.key")
+        yield f"{path}.value"
+        yield from _nested_keys(data_type.value, f"{path}.value")
 
 
 def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
@@ -136,7 +164,8 @@ def _inherited_field(new: Field, old: Field | None) -> Field:
     type_ = _inherited_type(new.type, old.type)
     if type_ is None:
         return new
-    return replace(new, type=type_, metadata={**new.metadata, **{key: old.metadata[key] for key in _OURS}})
+    kept = {key: old.metadata[key] for key in _OURS if key in old.metadata}
+    return replace(new, type=type_, metadata={**new.metadata, **kept})
 
 
 def _inherited_type(new: DataType, old: DataType) -> DataType | None:
@@ -236,19 +265,25 @@ def file_schema(schema: Struct) -> pa.Schema:
 
 
 def _file_field(field: Field) -> pa.Field:
-    number = field.metadata.get(FIELD_ID)
-    ids = None if number is None else {PARQUET_ID: str(number).encode()}
-    return pa.field(field.name, _file_type(field.type), True, ids)
+    type_ = _file_type(field.type, field.name, field.metadata.get(NESTED_IDS, {}))
+    return _numbered(field.name, type_, field.metadata.get(FIELD_ID))
 
 
-def _file_type(data_type: DataType) -> pa.DataType:
+def _numbered(name: str, type_: pa.DataType, number: int | None, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, type_, nullable, None if number is None else {PARQUET_ID: str(number).encode()})
+
+
+def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.DataType:
+    def part(name: str, type_: DataType, *, nullable: bool = True) -> pa.Field:
+        inner = f"{path}.{name}"
+        return _numbered(name, _file_type(type_, inner, nested), nested.get(inner), nullable=nullable)
+
     if isinstance(data_type, Struct):
         return pa.struct([_file_field(each) for each in data_type])
     if isinstance(data_type, Array):
-        return pa.list_(pa.field("element", _file_type(data_type.element)))
+        return pa.list_(part("element", data_type.element))
     if isinstance(data_type, Map):
-        key = pa.field("key", _file_type(data_type.key), nullable=False)
-        return pa.map_(key, pa.field("value", _file_type(data_type.value)))
+        return pa.map_(part("key", data_type.key, nullable=False), part("value", data_type.value))
     return arrow_type(data_type)
 
 

@@ -17,9 +17,10 @@ from enum import Enum
 from typing import Any
 
 from anabranch.errors import InvalidProperty
+from anabranch.protocol.iceberg import ICEBERG_V1
 from anabranch.protocol.in_commit import ENABLED
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list
-from anabranch.protocol.mapping import BY_ID, BY_NAME, MODE, UNMAPPED
+from anabranch.protocol.mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, codec_named, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
@@ -133,6 +134,8 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.randomPrefixLength": (_positive, "2"),
     "delta.setTransactionRetentionDuration": (_retention, ""),
     "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
+    ICEBERG_V1: (_boolean, "false"),
+    ICEBERG_V2: (_boolean, "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
     RESOLUTION_SECONDS: (_natural, "600"),
@@ -186,8 +189,6 @@ _OTHERS: tuple[Other, ...] = (
     Other("delta.enableChangeDataCapture", _boolean, "false", Stand.REFUSED,
           "the change data feed is not written yet"),
     Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are not shredded here"),
-    Other("delta.enableIcebergCompatV1", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
-    Other("delta.enableIcebergCompatV2", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.enableIcebergCompatV3", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.universalFormat.enabledFormats", str, "", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),

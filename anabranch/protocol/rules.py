@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.iceberg import materialises
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -85,7 +86,8 @@ class Generated:
 @dataclass(frozen=True)
 class Rules:
     """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
-    it; ``codec``: how the files that hold them are compressed.
+    it; ``codec``: how the files that hold them are compressed; ``materialised``: files hold partition columns as well,
+    behind the others.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -93,6 +95,7 @@ class Rules:
     generated: tuple[Generated, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
     codec: str = "snappy"
+    materialised: bool = False
 
     @property
     def bind_rows(self) -> bool:
@@ -112,7 +115,11 @@ def rules_of(metadata: Metadata) -> Rules:
     configuration = metadata.configuration.items()
     rules = _rules(metadata.schema_string, tuple(pair for pair in configuration if is_constraint(pair[0])))
     codec = metadata.configuration.get(CODEC_PROPERTY)
-    return rules if codec is None else replace(rules, codec=codec_named(codec))
+    return replace(
+        rules,
+        codec="snappy" if codec is None else codec_named(codec),
+        materialised=materialises(metadata.configuration),
+    )
 
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"

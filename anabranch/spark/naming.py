@@ -11,7 +11,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from anabranch.protocol.mapping import FIELD_ID, is_renamed
+from anabranch.errors import NotBuilt
+from anabranch.protocol.mapping import FIELD_ID, NESTED_IDS, fields_of, is_renamed
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 from anabranch.spark.types import column, spark_type
 
@@ -36,6 +37,9 @@ def stored(field: Field) -> Column:
     value, numbered = column(field.name), _metadata(field)
     if not numbered:
         return value
+    if any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
+        what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
+        raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
     if not isinstance(field.type, str):
         value = value.cast(_file_type(field.type))
     return value.alias(field.physical_name, metadata=numbered)

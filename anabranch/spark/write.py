@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.assignments import Path, leaves
 from anabranch.protocol.filesets import FileSet, Marks, count_of
+from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Field, Struct
@@ -73,7 +74,7 @@ def write(
     with reported("the rows to write", root):
         whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
         obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
-        write_files(spark, obedient, schema, partition_columns, root, folder, rules.codec)
+        write_files(spark, obedient, schema, partition_columns, root, folder, rules)
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
@@ -188,7 +189,12 @@ def _write_rows(
 ) -> None:
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
     with reported(_text(assignments) or "the rows to keep", files.root):
-        write_files(spark, rows, schema, files.partition_columns, files.root, folder, files.rules.codec)
+        write_into(spark, rows, replace(files, schema=schema), folder)
+
+
+def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str) -> None:
+    """Write rows that have the columns of a file set below a folder of its table, as they are."""
+    write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules)
 
 
 def write_files(
@@ -198,14 +204,20 @@ def write_files(
     partition_columns: Sequence[str],
     root: str,
     folder: str,
-    codec: str,
+    rules: Rules,
 ) -> None:
-    data = [stored(each) for each in schema if each.name not in partition_columns]
-    folders = [schema.field(name) for name in partition_columns]
-    values = [partition_text(column(each.name), str(each.type)).alias(each.physical_name) for each in folders]
-    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS, compression=codec)
+    """Write rows with a schema's columns as they are; of partition columns files hold none unless they are to be
+    ``materialised`` by the table's rules.
+    """
+    partitions = [schema.field(name) for name in partition_columns]
+    inside = [each for each in schema if each not in partitions]
+    data = [stored(each) for each in (*inside, *(partitions if rules.materialised else ()))]
+    folders = [folder_key(each.physical_name, materialised=rules.materialised) for each in partitions]
+    both = zip(partitions, folders, strict=True)
+    values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in both]
+    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS, compression=rules.codec)
     with timestamps.in_micros(spark):
-        writer.partitionBy(*[each.physical_name for each in folders]).parquet(f"{spark_root(spark, root)}/{folder}")
+        writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
 
 
 def _text(assignments: Mapping[str, Any]) -> str:

@@ -25,7 +25,8 @@ from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import Members
 from anabranch.protocol.filesets import FileSet, Marks
-from anabranch.protocol.mapping import BY_NAME, FIELD_ID, MODE, UNMAPPED, is_renamed, renaming
+from anabranch.protocol.iceberg import folder_keys
+from anabranch.protocol.mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.paths import decode
@@ -103,7 +104,7 @@ class ArrowEngine:
     ) -> None:
         """A table's rows."""
         rows = fitted_to_rules(root, source, schema, rules, _TEXTS)
-        self._write(rows, schema, partition_columns, open_store(root), folder)
+        self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
         """Rows in memory are kept as they are."""
@@ -197,7 +198,8 @@ class ArrowEngine:
     def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
         hidden = () if files.tracked is None else files.tracked.fields
         table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
-        self._write(table, files.schema, files.partition_columns, store, folder, tuple(each.name for each in hidden))
+        names, both = tuple(each.name for each in hidden), files.rules.materialised
+        self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=both)
 
     def _write(
         self,
@@ -207,11 +209,14 @@ class ArrowEngine:
         store: Store,
         folder: str,
         hidden: tuple[str, ...] = (),
+        *,
+        materialised: bool,
     ) -> None:
         mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
-        metadata = Metadata("", schema_json(schema), columns, mode)
+        metadata = Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
         for values, part in partitioned(rows, metadata):
-            folders = [hive_segment(key, values[key]) for key in metadata.partition_keys]
+            keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+            folders = [hive_segment(folder, values[key]) for folder, key in keys]
             file = stored(part.drop_columns(list(hidden)), metadata)
             for name in hidden:
                 file = file.append_column(name, part.column(name))

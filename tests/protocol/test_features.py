@@ -186,8 +186,6 @@ def test_versions_to_come_are_refused() -> None:
     ("configuration", "feature"),
     [
         ({"delta_enableRowTracking": "TRUE"}, "rowTracking"),
-        ({"delta_enableIcebergCompatV1": "true"}, "icebergCompatV1"),
-        ({"delta_enableIcebergCompatV2": "true"}, "icebergCompatV2"),
     ],
 )
 def test_a_feature_that_is_used_binds_every_writer(configuration: dict[str, str], feature: str) -> None:

@@ -1,0 +1,40 @@
+"""Switching Iceberg compatibility on: whether the files that a table has are already as it wants them.
+
+Knows snapshots and footers. Guarantee: nothing is switched on over a file that does not fit; none is rewritten.
+"""
+
+from __future__ import annotations
+
+from anabranch.commands.layouts import schema_of
+from anabranch.errors import InvalidProperty
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.iceberg import flags, lacks_numbers
+from anabranch.protocol.stats import num_records
+
+
+def check_files(base: Snapshot, metadata: Metadata) -> None:
+    """Hold that all live files fit what is switched on; without a change of that, no file is looked at.
+
+    Raises:
+        InvalidProperty: a file has deletion vectors, no number of rows, no field ids or no partition values in it.
+    """
+    for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
+        for file in base.files.to_pylist():
+            reason = _misfit(base, metadata, file)
+            if reason is not None:
+                said = f"the file {file['path']} {reason}; write the rows into a new table."
+                raise InvalidProperty(property=flag, value="true", reason=said)
+
+
+def _misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
+    if file["deletionVector"] is not None:
+        return "has deleted rows in it, which must be purged first"
+    if num_records(file["stats"]) is None:
+        return "has no number of rows in the log"
+    there = schema_of(base.store, file["path"])
+    if lacks_numbers(there, metadata.configuration):
+        return "lacks field ids"
+    if not set(metadata.partition_keys) <= set(there.names):
+        return "lacks the columns by which the table is partitioned"
+    return None
