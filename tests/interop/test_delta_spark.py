@@ -1,4 +1,4 @@
-"""Tables that we wrote as real delta-spark reads and changes them, its tables as we do, and one table by turns."""
+"""Tables that we wrote as real delta-spark reads and changes them, and one table by turns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.errors import CheckConstraintViolated, UnsupportedFeature
+from anabranch.errors import CheckConstraintViolated
 from anabranch.log.log import forget
 from anabranch.log.names import LAST_CHECKPOINT
 from anabranch.tables import IdentityGenerator
 from anabranch.testing import at_phase
 from tests.support.changes import CHANGES, NASTY, ROWS, TYPED, TYPES
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
-from tests.support.delta_spark_tables import MADE
 from tests.support.readers import Row, same_rows, sorted_rows
 from tests.support.worlds import World, table_path
 
@@ -122,25 +121,6 @@ def test_delta_spark_fills_our_generated_and_default_and_identity_columns(
     assert same_rows(delta_spark.rows(path), found)
     with pytest.raises(DeltaSparkError, match="DELTA_VIOLATE_CONSTRAINT"):
         delta_spark.sql(f"INSERT INTO delta.`{path}` (id, twice) VALUES (7, 7)")
-
-
-# -- theirs, as we read them -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("feature", MADE)
-def test_we_read_what_delta_spark_writes_with_a_feature_or_refuse_the_feature_by_name(
-    spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path, feature: str
-) -> None:
-    path = table_path(tmp_path)
-    made = MADE[feature]
-    made.by(delta_spark, path)
-    expected = delta_spark.query(f"SELECT {', '.join(made.select)} FROM delta.`{path}`").to_pylist()
-    try:
-        ours = anabranch.read(spark, path).selectExpr(*made.select).toArrow().to_pylist()
-    except UnsupportedFeature as refused:
-        pytest.skip(f"not read yet: {refused.feature}")
-    assert same_rows(ours, expected)
-    assert len(expected) > 0
 
 
 # -- by turns ----------------------------------------------------------------------------------------------------------
