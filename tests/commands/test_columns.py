@@ -297,3 +297,28 @@ def test_two_writers_that_add_columns_never_share_a_number(world: World) -> None
     add("z")
     schema = world.log.snapshot().schema
     assert len({each.metadata["delta.columnMapping.id"] for each in schema}) == len(schema)
+
+
+def test_the_rows_that_a_conflict_shows_have_the_names_of_now(world: World) -> None:
+    RenameColumn(world.path, ("s", "a"), "aa").run()
+    other = at_phase("staged", lambda: world.update("id = 1", x=1))
+    with pytest.raises(errors.ConcurrentDeleteReadException) as lost, other:
+        world.update("id = 1", x=2)
+    assert lost.value.samples == [{"id": 1, "p": 1, "x": 10, "s": {"aa": 1, "b": [{"c": 1}]}}]
+
+
+# -- NOT NULL ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_columns_that_are_never_null_are_known_in_files_by_their_physical_names(tmp_path: Path, mode: str) -> None:
+    world = World(table_path(tmp_path))
+    schema = Struct((Field("id", "long", nullable=False), Field("p", "long", nullable=False), Field("x", "long")))
+    Create(world.path, NewTable(schema, ("p",), {"delta.columnMapping.mode": mode})).run()
+    RenameColumn(world.path, ("id",), "key").run()
+    world.append({"key": 1, "p": 1, "x": None})
+    world.update("key = 1", x=5)
+    with pytest.raises(errors.NotNullViolated):
+        world.append({"key": None, "p": 1, "x": 1}, {"key": 2, "p": 1, "x": 1})
+    assert world.rows() == [{"key": 1, "p": 1, "x": 5}]
+    world.assert_clean()
