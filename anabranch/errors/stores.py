@@ -1,11 +1,8 @@
-"""The families of errors: those of a store, those of what lies in a table's folder, those of what a caller asked for.
-
-Knows no table and no command. Their members stand in `anabranch.errors`, and are imported from there, these too.
-"""
+"""What a store answers: names and bytes that are not there, or not as they should be."""
 
 from __future__ import annotations
 
-from anabranch.root import AnabranchError, InputBase
+from anabranch.errors.root import AnabranchError
 
 
 class StoreError(AnabranchError):
@@ -59,19 +56,3 @@ class UnknownStore(StoreError):
     condition = "STORE_UNKNOWN"
     sql_state = "42000"
     template = "{location} names no store that Anabranch knows: {reason}"
-
-
-class TableError(AnabranchError):
-    """What lies in the table's folder cannot be used."""
-
-    condition = "DELTA_TABLE_INVALID"
-    sql_state = "KD000"
-    template = "The table at {table} cannot be used: {reason}"
-
-
-class InputError(AnabranchError, InputBase):
-    """The command cannot be run as it was asked for; nothing was written."""
-
-    condition = "INVALID_INPUT"
-    sql_state = "42000"
-    template = "{reason}"

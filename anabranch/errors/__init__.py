@@ -1,0 +1,132 @@
+"""Every way in which Anabranch says no.
+
+::
+
+    AnabranchError
+    ├── StoreError                      names and bytes
+    │   ├── NotFound
+    │   ├── AlreadyExists
+    │   ├── PutOutcomeUnknown
+    │   ├── StorePermissionDenied
+    │   ├── StoreFull
+    │   └── UnknownStore
+    ├── TableError                      what lies in the table's folder
+    │   ├── NotATable
+    │   ├── VersionNotFound
+    │   │   └── VersionCleanedUp
+    │   ├── TimestampBeforeEarliestCommit
+    │   ├── TimestampAfterLatestCommit
+    │   ├── CorruptLog
+    │   ├── CorruptVector
+    │   ├── InvalidPartitionValue
+    │   ├── MissingDataFile
+    │   └── UnsupportedFeature
+    ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
+    │   ├── InvalidCondition
+    │   ├── UnknownColumn
+    │   ├── SchemaMismatch
+    │   ├── InvalidSchema
+    │   ├── UnsupportedType
+    │   ├── InvalidProperty
+    │   ├── InvalidOption
+    │   ├── InvalidTimestamp
+    │   ├── AmbiguousTimeTravel
+    │   ├── ColumnInUse
+    │   ├── RowViolation
+    │   │   ├── NotNullViolated
+    │   │   ├── CheckConstraintViolated
+    │   │   └── LengthExceeded
+    │   ├── EmptyDirectory
+    │   ├── UnreadableFooter
+    │   ├── SchemaMergeFailed
+    │   ├── UnexpectedPartition
+    │   ├── ConversionRefused
+    │   ├── AppendOnlyTable
+    │   ├── TableAlreadyExists
+    │   ├── ReplaceWhereMismatch
+    │   ├── UnknownSourceVersion
+    │   ├── IdentityColumnGiven
+    │   ├── ConstraintNotMet
+    │   ├── AmbiguousMerge
+    │   ├── FeatureNotDropped
+    │   └── NotBuilt
+    ├── ExecutionFailed                 Spark could not evaluate rows
+    ├── MissingJava
+    ├── CommitOutcomeUnknown            neither a success nor a failure: the store never answered
+    └── DeltaConcurrentModificationException
+        ├── ConcurrentAppendException
+        ├── ConcurrentDeleteReadException
+        ├── ConcurrentDeleteDeleteException
+        ├── MetadataChangedException
+        ├── ProtocolChangedException
+        ├── ConcurrentTransactionException
+        └── ConcurrentWriteException
+
+This room knows only words: one file for each family, all of them imported from here. Text is constant (a class's
+``template``); what differs from case to case are *facts*, kept as attributes and in ``.facts``. ``retryable`` is true
+where running the same command again may succeed. Where PySpark is installed the root is a ``PySparkException``, so that
+``getCondition()`` and ``getSqlState()`` work; where delta-spark's Python package is installed the seven conflicts are
+also its classes, so that an existing ``except`` finds them.
+"""
+
+from __future__ import annotations
+
+from anabranch.errors.conflicts import ConcurrentAppendException as ConcurrentAppendException
+from anabranch.errors.conflicts import ConcurrentDeleteDeleteException as ConcurrentDeleteDeleteException
+from anabranch.errors.conflicts import ConcurrentDeleteReadException as ConcurrentDeleteReadException
+from anabranch.errors.conflicts import ConcurrentTransactionException as ConcurrentTransactionException
+from anabranch.errors.conflicts import ConcurrentWriteException as ConcurrentWriteException
+from anabranch.errors.conflicts import DeltaConcurrentModificationException as DeltaConcurrentModificationException
+from anabranch.errors.conflicts import MetadataChangedException as MetadataChangedException
+from anabranch.errors.conflicts import ProtocolChangedException as ProtocolChangedException
+from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
+from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
+from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
+from anabranch.errors.inputs import CheckConstraintViolated as CheckConstraintViolated
+from anabranch.errors.inputs import ColumnInUse as ColumnInUse
+from anabranch.errors.inputs import ConstraintNotMet as ConstraintNotMet
+from anabranch.errors.inputs import ConversionRefused as ConversionRefused
+from anabranch.errors.inputs import EmptyDirectory as EmptyDirectory
+from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
+from anabranch.errors.inputs import IdentityColumnGiven as IdentityColumnGiven
+from anabranch.errors.inputs import InputError as InputError
+from anabranch.errors.inputs import InvalidCondition as InvalidCondition
+from anabranch.errors.inputs import InvalidOption as InvalidOption
+from anabranch.errors.inputs import InvalidProperty as InvalidProperty
+from anabranch.errors.inputs import InvalidSchema as InvalidSchema
+from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
+from anabranch.errors.inputs import LengthExceeded as LengthExceeded
+from anabranch.errors.inputs import NotBuilt as NotBuilt
+from anabranch.errors.inputs import NotNullViolated as NotNullViolated
+from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
+from anabranch.errors.inputs import RowViolation as RowViolation
+from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
+from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
+from anabranch.errors.inputs import TableAlreadyExists as TableAlreadyExists
+from anabranch.errors.inputs import UnexpectedPartition as UnexpectedPartition
+from anabranch.errors.inputs import UnknownColumn as UnknownColumn
+from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
+from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
+from anabranch.errors.inputs import UnsupportedType as UnsupportedType
+from anabranch.errors.root import AnabranchError as AnabranchError
+from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
+from anabranch.errors.running import ExecutionFailed as ExecutionFailed
+from anabranch.errors.running import MissingJava as MissingJava
+from anabranch.errors.stores import AlreadyExists as AlreadyExists
+from anabranch.errors.stores import NotFound as NotFound
+from anabranch.errors.stores import PutOutcomeUnknown as PutOutcomeUnknown
+from anabranch.errors.stores import StoreError as StoreError
+from anabranch.errors.stores import StoreFull as StoreFull
+from anabranch.errors.stores import StorePermissionDenied as StorePermissionDenied
+from anabranch.errors.stores import UnknownStore as UnknownStore
+from anabranch.errors.tables import CorruptLog as CorruptLog
+from anabranch.errors.tables import CorruptVector as CorruptVector
+from anabranch.errors.tables import InvalidPartitionValue as InvalidPartitionValue
+from anabranch.errors.tables import MissingDataFile as MissingDataFile
+from anabranch.errors.tables import NotATable as NotATable
+from anabranch.errors.tables import TableError as TableError
+from anabranch.errors.tables import TimestampAfterLatestCommit as TimestampAfterLatestCommit
+from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBeforeEarliestCommit
+from anabranch.errors.tables import UnsupportedFeature as UnsupportedFeature
+from anabranch.errors.tables import VersionCleanedUp as VersionCleanedUp
+from anabranch.errors.tables import VersionNotFound as VersionNotFound

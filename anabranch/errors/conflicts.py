@@ -1,0 +1,92 @@
+"""Conflicts: another transaction came first. By their documented names, and Delta's own classes where those are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anabranch.errors.root import AnabranchError, twin
+
+
+class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
+    """Another transaction committed first and mine cannot stand behind it; nothing of mine is visible.
+
+    Facts: ``table``, ``sub_condition`` (why the row level did not help), ``winner`` (a sentence) with
+    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds); ``operation``,
+    ``predicate``, ``base_version``, ``user`` and ``timestamp`` of mine; ``file``, ``rows`` (a few positions in it) and
+    ``samples`` (their values) where rows are the reason; ``suggestion``, and in ``narrower`` what to add to the
+    condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
+    "Write conflicts".
+    """
+
+    condition = "DELTA_CONCURRENT_MODIFICATION"
+    sql_state = "2D521"
+    retryable = True
+    template = "A concurrent transaction got there first. {explanation}"
+    sentence = ""
+
+    def __init__(self, **facts: Any) -> None:
+        facts.setdefault("sub_condition", "")
+        facts.setdefault("suggestion", "Run the command again.")
+        super().__init__(**facts)
+
+    def getCondition(self) -> str:
+        """The condition with its sub-condition, such as ``DELTA_CONCURRENT_APPEND.ROW_LEVEL_CHANGES``."""
+        sub = self.facts["sub_condition"]
+        return f"{self.condition}.{sub}" if sub else self.condition
+
+    getErrorClass = getCondition
+
+
+_CONFLICT = (
+    " Reason: {explanation}. Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version},"
+    " by {user} at {time}. File: {file}. Rows: {shown}. {suggestion}"
+)
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException, twin("ConcurrentAppendException")):  # type: ignore[misc]
+    """Rows were added that this operation should have read."""
+
+    condition = "DELTA_CONCURRENT_APPEND"
+    template = "Rows were added to the table at {table} that this operation should have read." + _CONFLICT
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException, twin("ConcurrentDeleteReadException")):  # type: ignore[misc]
+    """A file or row that this operation read was deleted or changed."""
+
+    condition = "DELTA_CONCURRENT_DELETE_READ"
+    template = "What this operation read in the table at {table} was deleted or changed." + _CONFLICT
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException, twin("ConcurrentDeleteDeleteException")):  # type: ignore[misc]
+    """A file or row that this operation deletes was deleted already."""
+
+    condition = "DELTA_CONCURRENT_DELETE_DELETE"
+    template = "What this operation deletes from the table at {table} was deleted already." + _CONFLICT
+
+
+class MetadataChangedException(DeltaConcurrentModificationException, twin("MetadataChangedException")):  # type: ignore[misc]
+    """The table's metadata (schema, properties, partitioning) was changed."""
+
+    condition = "DELTA_METADATA_CHANGED"
+    template = "The metadata of the table at {table} was changed." + _CONFLICT
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException, twin("ProtocolChangedException")):  # type: ignore[misc]
+    """The table's protocol was changed, or the table was created by somebody else."""
+
+    condition = "DELTA_PROTOCOL_CHANGED"
+    template = "The protocol of the table at {table} was changed, or the table was created." + _CONFLICT
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException, twin("ConcurrentTransactionException")):  # type: ignore[misc]
+    """The same application transaction (a stream's checkpoint) was committed twice at once."""
+
+    condition = "DELTA_CONCURRENT_TRANSACTION"
+    template = "The same application transaction was committed to the table at {table}." + _CONFLICT
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException, twin("ConcurrentWriteException")):  # type: ignore[misc]
+    """Any other concurrent write that mine cannot stand behind, or patience that ran out."""
+
+    condition = "DELTA_CONCURRENT_WRITE"
+    template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT

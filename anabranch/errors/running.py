@@ -1,0 +1,34 @@
+"""What happens while a command runs that was rightly asked for."""
+
+from __future__ import annotations
+
+from anabranch.errors.root import AnabranchError
+
+
+class ExecutionFailed(AnabranchError):
+    """Spark could not evaluate an expression on the rows; nothing was committed."""
+
+    condition = "EXECUTION_FAILED"
+    sql_state = "22000"
+    template = "Spark could not run {what}: {reason} Nothing was committed."
+
+
+class MissingJava(AnabranchError):
+    """Spark needs a Java that is not there."""
+
+    condition = "MISSING_JAVA"
+    template = "Spark needs Java 17 or newer: {reason} {instead}"
+
+
+class CommitOutcomeUnknown(AnabranchError):
+    """The store never said whether the commit was written: it stands in the log once, or not at all.
+
+    Not retryable: look for ``txn_id`` in the table's history first, then decide. All files of the transaction are kept.
+    """
+
+    condition = "COMMIT_OUTCOME_UNKNOWN"
+    sql_state = "08007"
+    template = (
+        "It is unknown whether version {version} of the table at {table} was committed by this transaction: {reason} "
+        "Look for txnId {txn_id} in the history before you run the command again."
+    )

@@ -1,0 +1,104 @@
+"""What lies in a table's folder and cannot be used."""
+
+from __future__ import annotations
+
+from anabranch.errors.root import AnabranchError
+
+
+class TableError(AnabranchError):
+    """What lies in the table's folder cannot be used."""
+
+    condition = "DELTA_TABLE_INVALID"
+    sql_state = "KD000"
+    template = "The table at {table} cannot be used: {reason}"
+
+
+class NotATable(TableError):
+    """No Delta table lies at this path."""
+
+    condition = "DELTA_TABLE_NOT_FOUND"
+    sql_state = "42P01"
+    template = "There is no Delta table at {table}: {reason} Check the path, or create the table first."
+
+
+class VersionNotFound(TableError):
+    """The table has no such version, or no longer has it."""
+
+    condition = "DELTA_VERSION_NOT_FOUND"
+    sql_state = "22003"
+    template = "The table at {table} has no version {version}; the versions from {earliest} to {latest} can be read."
+
+
+class VersionCleanedUp(VersionNotFound):
+    """A version that was in use is no longer there: its log files grew older than the retention and were removed."""
+
+    condition = "DELTA_VERSION_CLEANED_UP"
+    retryable = True
+    template = (
+        "Version {version} of the table at {table} was cleaned up while it was in use; the versions from {earliest} to "
+        "{latest} can be read. Nothing was written. Run the command again, or raise delta.logRetentionDuration."
+    )
+
+
+class TimestampBeforeEarliestCommit(TableError):
+    """A moment lies before the oldest version that can still be read."""
+
+    condition = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+    sql_state = "42816"
+    template = (
+        "The table at {table} cannot be read as of {timestamp}: that is before its oldest readable version, "
+        "{earliest_version}, of {earliest}. Take a timestamp up to {latest}, that of version {latest_version}."
+    )
+
+
+class TimestampAfterLatestCommit(TableError):
+    """A moment lies behind the newest version, so that what is committed next could still belong to it."""
+
+    condition = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+    sql_state = "42816"
+    template = (
+        "The table at {table} cannot be read as of {timestamp}: that is after its newest version, {latest_version}, "
+        "of {latest}. Take that timestamp or an older one, from {earliest} (version {earliest_version}) on."
+    )
+
+
+class CorruptLog(TableError):
+    """A file of the transaction log is missing, cut off or not what the protocol says."""
+
+    condition = "DELTA_LOG_CORRUPT"
+    template = (
+        "The log of the table at {table} is damaged at {file}: {reason} Nothing was written. "
+        "Restore that file from a copy, or read an earlier version."
+    )
+
+
+class CorruptVector(TableError):
+    """A deletion vector is missing, cut off, or does not hold what the log says."""
+
+    condition = "DELTA_DELETION_VECTOR_CORRUPT"
+    template = "The deletion vector of {file} in the table at {table} is damaged: {reason}"
+
+
+class InvalidPartitionValue(TableError):
+    """A partition value is not one of its column's type."""
+
+    condition = "DELTA_INVALID_PARTITION_VALUE"
+    template = "The partition value {value} of column {column} is not a {type} (file {file}). Nothing was written."
+
+
+class MissingDataFile(TableError):
+    """The log names a data file that is not there, or not of the size that it says."""
+
+    condition = "DELTA_DATA_FILE_MISSING"
+    template = "The table at {table} needs the data file {file}, which {reason}."
+
+
+class UnsupportedFeature(TableError):
+    """The table uses a feature of the Delta protocol that this version does not know."""
+
+    condition = "DELTA_UNSUPPORTED_FEATURE"
+    sql_state = "56038"
+    template = (
+        "The table at {table} needs the {kind} feature {feature}, which this version of Anabranch does not support: "
+        "{reason} Nothing was written. Use an engine that supports it, or drop the feature from the table."
+    )
