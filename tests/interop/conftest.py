@@ -11,7 +11,7 @@ from tests.support.delta_spark import REQUIRED, DeltaSpark, why_absent
 
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[DeltaSpark]:
-    """Real delta-spark; where it is absent the test is skipped, or fails if it was asked for."""
+    """Real delta-spark, where it was asked for; then a test fails if it is absent, and else it is skipped."""
     if reason := why_absent():
         (pytest.fail if REQUIRED else pytest.skip)(reason)
     with DeltaSpark() as theirs:

@@ -74,6 +74,11 @@ CASES = {
         cluster_by=("id",),
         also=(mapped, widened),
     ),
+    "all but wider types": Case(
+        {**MAPPING, **ROWS_TRACKED, **IN_COMMIT, **V2, "delta.constraints.low": "id < 1000"},
+        partition_by=("p",),
+        also=(mapped,),
+    ),
     "all at once, partitioned, by id": Case(
         {**ROWS_TRACKED, **IN_COMMIT, **V2, **WIDENING, "delta.columnMapping.mode": "id"},
         partition_by=("p",),
@@ -82,15 +87,18 @@ CASES = {
 }
 
 CANNOT: Mapping[str, frozenset[str]] = {
-    "delta-rs": frozenset(),
+    "delta-rs": frozenset(name for name, case in CASES.items() if WIDENING.items() <= case.properties.items()),
     "DuckDB": frozenset(),
 }
-"""The cases that a reader refuses, by the names of `CASES`."""
+"""The cases that a reader refuses, by the names of `CASES`: delta-rs knows no wider types."""
 
 
 def made(spark: SparkSession, path: str, case: Case) -> None:
-    """A table to which every verb was done, with Spark's writer and with the small one."""
-    columns = ("id", "id % 2 AS p", "cast(id AS int) AS small", "id * 10 AS y", "cast(null AS string) AS spare")
+    """A table to which every verb was done, with Spark's writer and with the small one.
+
+    The partition column stands first, since DuckDB takes those of mapped tables for NULL elsewhere.
+    """
+    columns = ("id % 2 AS p", "id", "cast(id AS int) AS small", "id * 10 AS y", "cast(null AS string) AS spare")
     rows = anabranch.install(spark).range(8).selectExpr(*columns)
     writer = rows.coalesce(1).write.format("delta").options(**case.properties)
     writer = writer.partitionBy(*case.partition_by) if case.partition_by else writer
@@ -107,7 +115,7 @@ def made(spark: SparkSession, path: str, case: Case) -> None:
     values = {"id": "s.key", "p": "s.key % 2", "small": "cast(s.key AS int)", f"`{y}`": "s.value"}
     merge = table.alias("t").merge(source, "t.id = s.key").whenMatchedUpdate(set={f"`{y}`": "s.value"})
     merge.whenNotMatchedInsert(values=values).execute()
-    rows.where("id = 7").toDF("id", "p", "small", y, "spare").write.format("delta").mode("append").save(path)
+    rows.where("id = 7").toDF("p", "id", "small", y, "spare").write.format("delta").mode("append").save(path)
 
 
 def ours(spark: SparkSession, path: str) -> list[Row]:
