@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands import change, insert, write
+from anabranch.commands import insert, layout, write
 from anabranch.commands.merge import MergeHands
 from anabranch.commands.write import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
@@ -198,7 +198,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "feature list ignored",
         (
             *_without("_HEAD_RULES", "_protocol_changed"),
-            (change, "check_writable", _nothing),
+            (layout, "check_writable", _nothing),
             (insert, "check_writable", _nothing),
         ),
     ),

@@ -109,7 +109,7 @@ def test_everything_before_the_newest_checkpoint_older_than_the_retention_goes(t
     removed = cleaned(log, day(9))  # what is of day 7 and later stays, and what that is rebuilt from
     assert commits(tmp_path) == [5, 6, 7, 8, 9]
     assert checkpoints(tmp_path) == [5, 8]
-    assert set(removed) == {*map(commit_name, range(5)), checkpoint_name(2)}
+    assert set(removed) == {*map(commit_name, range(5)), checkpoint_name(2), checksum_name(2)}
     assert readable(log, range(5, 10)) == wanted
     with pytest.raises(errors.VersionNotFound) as refused:
         log.snapshot(4)

@@ -121,7 +121,6 @@ def test_a_schema_to_read_with_has_no_not_null_in_it() -> None:
         (T.ArrayType(T.YearMonthIntervalType()), "c.element"),
         (T.StructType([T.StructField("x", T.NullType())]), "c.x"),
         (T.StringType("UNICODE"), "c"),
-        (T.VariantType(), "c"),
     ],
 )
 def test_a_type_that_delta_lacks_is_refused_by_its_columns_name(type_: T.DataType, column: str) -> None:

@@ -22,7 +22,7 @@ from anabranch.commands.append import Append
 from anabranch.commands.check import check
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.merge import Merge
-from anabranch.log.names import commit_name
+from anabranch.log.names import checksum_name, commit_name
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.merges import Matching
 from anabranch.testing import DictStore, Watched, at_phase, mounted
@@ -313,7 +313,7 @@ def test_a_blind_append_asks_the_store_for_nothing_but_newer_commits(watched: tu
     world.append({"id": 200, "x": 0})
     calls = store.calls[before:]
     assert [str(call.about) for call in calls if call.method in ("get", "read_range")] == []
-    assert {call.method for call in calls} <= {"list_from", "head", "put", "put_if_absent"}
+    assert {call.method for call in calls} <= {"list_from", "head", "put", "put_if_absent", "put_hint"}
     assert all(str(call.about) >= commit_name(newest - 1)[:-5] for call in calls if call.method == "list_from")
 
 
@@ -326,7 +326,7 @@ def test_a_blind_append_that_passes_winners_reads_their_commits_and_no_file_of_t
     with at_phase("staged", lambda: (foreign(world, 1), foreign(world, 2))):
         Append(world.path).run([{"id": 200, "x": 0}])
     read = [str(call.about) for call in store.calls[before:] if call.method in ("get", "read_range")]
-    assert set(read) <= {commit_name(0), commit_name(1), commit_name(2)}
+    assert set(read) <= {commit_name(0), commit_name(1), commit_name(2), checksum_name(2)}
     assert world.version == 3
 
 
