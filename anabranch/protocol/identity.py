@@ -96,6 +96,13 @@ def marks_of(schema: Struct) -> dict[str, int]:
     return {each.column: each.mark for each in identities(schema) if each.mark is not None}
 
 
+def marks_for(schema: Struct, reserved: Struct) -> dict[str, int]:
+    """The marks of ``reserved`` by the names that the same columns have in ``schema``, where some may be renamed."""
+    names = {each.physical_name: each.name for each in schema}
+    marks = marks_of(reserved).items()
+    return {names.get(reserved.field(column).physical_name, column): mark for column, mark in marks}
+
+
 def _marked(field: Field, mark: int | None) -> Field:
     if mark is None or STEP not in field.metadata:
         return field

@@ -13,6 +13,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
+from anabranch.commands.columns import RenameColumn
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.identity import _reservation, reserve
 from anabranch.commands.insert import NewTable
@@ -149,6 +150,17 @@ def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
         SetProperties(world.path, {"delta.appendOnly": "true"}).run()
     assert marks(world) == [6]
     assert world.log.snapshot().properties.append_only
+
+
+def test_a_column_that_is_renamed_meanwhile_keeps_what_was_reserved_of_it(tmp_path: Path) -> None:
+    world = created(tmp_path, **{"delta.columnMapping.mode": "name"})
+    world.append({"id": 1, "x": 1})
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+        RenameColumn(world.path, ("n",), "number").run()
+    assert marks(world) == [6]
+    world.append({"id": 2, "x": 2})
+    assert [row["number"] for row in world.rows()] == [1, 7]
+    world.assert_clean()
 
 
 def test_a_write_that_adds_a_column_keeps_the_values_that_it_reserved(world: World) -> None:
