@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands.change import with_counts
+from anabranch.errors import InvalidProperty
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import check_writable, with_features, writer_features
 from anabranch.protocol.filesets import FileSet
 from anabranch.protocol.known_features import ROW_TRACKING
+from anabranch.protocol.row_tracking import ENABLED, SUSPENDED, is_suspended
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Source, Transaction
@@ -35,19 +37,29 @@ def backfilled(log: Log, chance: Chance, patience: Patience | None = None) -> Sn
 
     Raises:
         ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
+        InvalidProperty: row tracking is suspended, so that no file may get ids.
         UnsupportedFeature: this version cannot write the table.
     """
     with undisturbed():  # the phases that others wait for are those of the command
         snapshot = log.snapshot()
+        _refuse_suspended(snapshot)
         if ROW_TRACKING not in writer_features(snapshot.protocol):
             _support(snapshot, log, chance, patience)
         for batch in count():
             snapshot = log.snapshot()
+            _refuse_suspended(snapshot)
             lacking = without_ids(snapshot)
             if not len(lacking):
                 return snapshot
             backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, chance=chance, patience=patience)
     raise AssertionError("the loop ends by returning")
+
+
+def _refuse_suspended(snapshot: Snapshot) -> None:
+    """Files cannot be filled up with ids while none may be given; that would never end."""
+    if is_suspended(snapshot.metadata):
+        reason = f"row tracking is suspended; unset {SUSPENDED} first, by a command of its own."
+        raise InvalidProperty(property=ENABLED, value="true", reason=reason)
 
 
 def without_ids(snapshot: Snapshot) -> pa.Table:

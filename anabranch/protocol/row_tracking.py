@@ -77,6 +77,11 @@ def is_enabled(metadata: Metadata) -> bool:
     return _is_true(metadata.configuration, ENABLED)
 
 
+def is_suspended(metadata: Metadata) -> bool:
+    """Whether no file may be given ids now."""
+    return _is_true(metadata.configuration, SUSPENDED)
+
+
 def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata | None = None) -> Metadata:
     """The metadata with names for the hidden columns, where it asks for them: once chosen, a table keeps them.
 

@@ -314,6 +314,8 @@ def test_while_it_is_suspended_nothing_is_numbered(plain: World) -> None:
     before = plain.version
     with pytest.raises(errors.InvalidProperty, match="Suspended"):
         SetProperties(plain.path, ON).run()
+    with pytest.raises(errors.InvalidProperty, match="suspended"):
+        SetProperties(plain.path, {**ON, "delta.rowTrackingSuspended": "false"}).run()  # files have no ids yet
     assert plain.version == before
     UnsetProperties(plain.path, ["delta.rowTrackingSuspended"]).run()
     SetProperties(plain.path, ON).run()
