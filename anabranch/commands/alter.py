@@ -39,13 +39,15 @@ from anabranch.protocol.features import (
     required_by_types,
     upgraded,
     upgraded_to,
+    writer_features,
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.iceberg import flags
+from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.properties import FEATURE_PREFIX, validate
+from anabranch.protocol.properties import FEATURE_PREFIX, PROTECTED_BEFORE, validate
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
@@ -167,6 +169,9 @@ class UnsetProperties:
         for key in self.keys:
             if key.startswith(PREFIX):
                 raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
+            if key == PROTECTED_BEFORE and CHECKPOINT_PROTECTION in writer_features(base.protocol):
+                reason = "it guards history for as long as the protocol lists checkpointProtection; drop that feature."
+                raise InvalidProperty(property=key, value="unset", reason=reason)
             if key not in known and not self.if_exists:
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
         left = {key: value for key, value in known.items() if key not in self.keys}

@@ -10,6 +10,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.write import EveryRow
 from anabranch.protocol.actions import Metadata, empty_files
 from anabranch.protocol.identity import marks_of, with_marks
+from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
 
@@ -90,9 +91,13 @@ class Replace:
         )
 
     def _replaced(self, metadata: Metadata, chance: Chance) -> Metadata:
-        """Nothing of the old metadata but who the table is, and which identity values it has given."""
+        """Nothing of the old metadata but who the table is, which identity values it has given, and what guards its
+        history.
+        """
         new = new_metadata(self.new, chance, metadata)  # its own time: it is never the same metadata
-        return with_marks(replace(new, id=metadata.id), marks_of(metadata.schema))
+        guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
+        new = replace(new, id=metadata.id, configuration={**new.configuration, **guard})
+        return with_marks(new, marks_of(metadata.schema))
 
     def _parameters(self) -> dict[str, str]:
         properties = json.dumps(dict(self.new.properties), ensure_ascii=False)
