@@ -21,8 +21,10 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, FeatureNotDropped
+from anabranch.log.cleanup import YOUNGEST_MS, is_whole
 from anabranch.log.log import Log, forget
-from anabranch.log.names import checkpoint_version, commit_version, first_name
+from anabranch.log.names import commit_version, first_name
+from anabranch.log.parts import checkpoints_in
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata
 from anabranch.protocol.features import check_writable
@@ -87,7 +89,8 @@ class DropFeature:
 
     def _without(self, base: Snapshot) -> Alteration:
         feature = self._allowed(base)
-        if feature.is_used_by(base.metadata) or feature.is_used_in(base.files):
+        has_domains = feature.name == DOMAINS and bool(base.state.domains)
+        if has_domains or feature.is_used_by(base.metadata) or feature.is_used_in(base.files):
             raise self._refused(base, feature, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "it is in use again.")
         guarded = feature.is_in_history and not self.truncate_history
         gone = PROTECTED_BEFORE if feature.name == CHECKPOINT_PROTECTION else ""
@@ -222,17 +225,20 @@ class PurgeHands(RowHands):
 
 
 def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
-    """Remove the log files before the newest checkpoint that is old enough, oldest first; the earliest version left.
+    """Remove the log files before the newest good checkpoint that is old enough, oldest first; the earliest version
+    left.
 
-    Files of guarded versions go all at once or not at all (PROTOCOL.md, "Checkpoint Protection").
+    Files of guarded versions go all at once or not at all (PROTOCOL.md, "Checkpoint Protection"). None that is younger
+    than `YOUNGEST_MS` goes, whatever the property says: a put that began before could follow it.
     """
-    cutoff = now_ms - int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
+    retention_ms = int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
+    cutoff = now_ms - max(retention_ms, YOUNGEST_MS)
     listing = log.store.list_from(first_name(0))
     commits = {v: entry for entry in listing if (v := commit_version(entry.name)) is not None}
     young = [version for version, entry in commits.items() if entry.modified_ms > cutoff]
     oldest_kept = min(young, default=base.version)
-    checkpoints = [v for entry in listing if (v := checkpoint_version(entry.name)) is not None and v <= oldest_kept]
-    keep = max(checkpoints, default=0)
+    checkpoints = [found for found in checkpoints_in(listing) if found.version <= oldest_kept]
+    keep = next((found.version for found in reversed(checkpoints) if is_whole(base, found)), 0)
     earliest = min(commits, default=0)
     if keep <= earliest or keep < guarded_before(base.metadata):
         return earliest

@@ -80,6 +80,22 @@ def stands(store: Store, version: int) -> bool:
     return own is not None and all(entry.modified_ms > own.modified_ms - YOUNGEST_MS // 2 for entry in later)
 
 
+def is_whole(snapshot: Snapshot, found: Found) -> bool:
+    """Whether a checkpoint can be read from its first to its last action, by us, now."""
+    checkpoint = Checkpoint(snapshot.store, found)
+    try:
+        head = checkpoint.head()
+        if head.protocol is None or head.metadata is None:
+            return False
+        check_readable(snapshot.table, head.protocol, head.metadata)
+        checkpoint.files()
+        checkpoint.tombstones()
+    except AnabranchError as error:
+        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, error)
+        return False
+    return True
+
+
 def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
     """Everything up to this instant may go: a midnight in UTC, as other engines reckon."""
     if not snapshot.properties.cleans_up_log:
@@ -108,7 +124,7 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Fo
             continue
         if not any(True for _ in _before(listing, found.version)) or _is_protected(snapshot, found.version):
             return None
-        if _is_whole(snapshot, found):
+        if is_whole(snapshot, found):
             contiguous(snapshot.table, _from(commits, found.version), found.version)
             _logger.info("the log of %s before version %s is cleaned up", snapshot.table, found.version)
             return found
@@ -141,22 +157,6 @@ def _is_protected(snapshot: Snapshot, version: int) -> bool:
         return version < int(snapshot.metadata.configuration.get(_PROTECTED_BEFORE, 0))
     except ValueError:
         return True
-
-
-def _is_whole(snapshot: Snapshot, found: Found) -> bool:
-    """Whether a checkpoint can be read from its first to its last action, by us, now."""
-    checkpoint = Checkpoint(snapshot.store, found)
-    try:
-        head = checkpoint.head()
-        if head.protocol is None or head.metadata is None:
-            return False
-        check_readable(snapshot.table, head.protocol, head.metadata)
-        checkpoint.files()
-        checkpoint.tombstones()
-    except AnabranchError as error:
-        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, error)
-        return False
-    return True
 
 
 def _before(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:

@@ -9,19 +9,31 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.alter import AddConstraint, AddFeatureSupport, DropConstraint, SetProperties
-from anabranch.commands.drop_feature import DropFeature
+from anabranch.commands.alter import (
+    AddConstraint,
+    AddFeatureSupport,
+    DropConstraint,
+    SetProperties,
+    UnsetProperties,
+)
+from anabranch.commands.create import Replace
+from anabranch.commands.drop_feature import DropFeature, truncate
+from anabranch.commands.insert import NewTable
 from anabranch.errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
     DeltaConcurrentModificationException,
     FeatureNotDropped,
+    InvalidProperty,
     NotBuilt,
     UnsupportedFeature,
 )
 from anabranch.log.log import forget
+from anabranch.log.names import commit_name, part_name
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Protocol
 from anabranch.testing import at_phase
+from anabranch.transaction.patience import Chance
 from tests.support.raw_logs import metadata, put_commit
 from tests.support.worlds import World, table_path
 
@@ -189,6 +201,18 @@ def test_the_guard_of_history_goes_with_the_history_that_it_guards(world: World)
     assert world.rows() == before
 
 
+def test_history_stays_guarded_where_the_table_is_replaced_or_a_property_unset(world: World) -> None:
+    drop(world, "deletionVectors")
+    guard = {"delta.requireCheckpointProtectionBeforeVersion": str(world.version)}
+    Replace(
+        world.path, NewTable(world.log.snapshot().schema, properties={"delta.enableDeletionVectors": "false"})
+    ).run()
+    with pytest.raises(InvalidProperty, match="requireCheckpointProtection"):
+        UnsetProperties(world.path, list(guard)).run()
+    known = world.log.snapshot().metadata.configuration
+    assert known == {**guard, "delta.enableDeletionVectors": "false"}
+
+
 def test_guarded_history_is_not_cut_off_in_parts(world: World) -> None:
     drop(world, "deletionVectors")
     AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
@@ -200,6 +224,42 @@ def test_guarded_history_is_not_cut_off_in_parts(world: World) -> None:
     drop(world, "vacuumProtocolCheck", truncate=True)
     assert commits(world)[0] == 0
     world.assert_clean()
+
+
+def test_history_is_not_cut_off_at_a_checkpoint_that_is_not_whole(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    for i in range(2, 6):
+        world.append({"id": 10 * i, "day": "d0"})
+    Path(world.path, part_name(3, 1, 2)).write_bytes(b"PAR1")
+    history = [world.rows(version) for version in range(6)]
+    age(world, 25)
+    os.utime(Path(world.path, commit_name(4)))
+    drop(world, "vacuumProtocolCheck", truncate=True)
+    assert [world.rows(version) for version in (4, 5)] == history[4:]
+
+
+def test_no_retention_is_so_short_that_a_put_under_way_could_follow_what_is_cut_off(tmp_path: Path) -> None:
+    retention = {"delta_dropFeatureTruncateHistory.retentionDuration": "interval 0 hours"}
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false", **retention)
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+
+    def others() -> None:
+        world.append({"id": 10, "day": "d0"})
+        world.append({"id": 11, "day": "d0"})
+        truncate(world.log, checkpointed(world), now_ms=Chance().now_ms())
+
+    with at_phase("put", others):
+        version = world.append({"id": 12, "day": "d0"})
+    forget()
+    assert version == world.version
+    assert {10, 11, 12} <= {row["id"] for row in world.rows()}
+
+
+def checkpointed(world: World) -> Snapshot:
+    snapshot = world.log.snapshot()
+    world.log.write_checkpoint(snapshot, now_ms=Chance().now_ms())
+    return snapshot
 
 
 # -- writer features ---------------------------------------------------------------------------------------------------
@@ -221,6 +281,19 @@ def test_domains_are_removed_before_their_feature(tmp_path: Path) -> None:
     put_commit(world.path, 2, {"domainMetadata": {"domain": "team", "configuration": "{}", "removed": False}})
     drop(world, "domainMetadata")
     assert dict(world.log.snapshot().state.domains) == {}
+    assert world.log.snapshot().protocol == Protocol(1, 2)
+
+
+def test_a_domain_that_comes_back_meanwhile_keeps_the_feature(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    AddFeatureSupport(world.path, "domainMetadata").run()
+    said = {"domain": "team", "configuration": "{}", "removed": False}
+    put_commit(world.path, 2, {"domainMetadata": said})
+    with at_phase("committed", lambda: put_commit(world.path, 4, {"domainMetadata": {**said, "domain": "late"}})):
+        error = refused(world, "domainMetadata")
+    assert error.getCondition() == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    assert "domainMetadata" in (world.log.snapshot().protocol.writer_features or ())
+    drop(world, "domainMetadata")
     assert world.log.snapshot().protocol == Protocol(1, 2)
 
 
