@@ -33,7 +33,7 @@ from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
 from anabranch.protocol.stats import num_records, with_num_records
-from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.commit import Committed, check_place, commit
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
@@ -170,7 +170,11 @@ class RowHands(ABC):
 def staged_and_committed(
     hands: RowHands, log: Log, patience: Patience | None, chance: Chance
 ) -> tuple[Transaction, Committed | None]:
-    """Stage and commit; None where there was nothing to do. What was staged in vain is removed."""
+    """Stage and commit; None where there was nothing to do. What was staged in vain is removed.
+
+    Raises:
+        DeltaConcurrentModificationException: a winner stands in the way.
+    """
     try:
         mine = hands.stage(chance)
         reach("staged")
@@ -178,7 +182,10 @@ def staged_and_committed(
         hands.discard()
         raise
     if not mine.touched and len(mine.adds) == 0 and mine.metadata is None:
-        hands.discard()
+        try:
+            check_place(mine, log, hands, chance)
+        finally:
+            hands.discard()
         return mine, None
     committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
     hands.finish()

@@ -72,6 +72,19 @@ def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance
     return committed
 
 
+def check_place(mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
+    """Hold that ``mine``, which found nothing to do, would have found nothing behind the versions either that stood
+    there when its command began, though its base is older.
+
+    Raises:
+        DeltaConcurrentModificationException: what was committed by then may matter to it.
+    """
+    if mine.base is None or mine.seen <= mine.base.version:
+        return
+    attempt = Attempt(replace(mine, settled=mine.base.version), log, hands, chance)
+    attempt.place([winner for winner in attempt.look() if winner.version <= mine.seen])
+
+
 class Attempt:
     """The changing part of a commit: mine as it is carried along, the winners seen so far, and its vectors' file."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.delete import Delete
 from anabranch.commands.insert import application
 from anabranch.commands.merge import Merge
 from anabranch.commands.read import Read
@@ -82,6 +84,30 @@ def test_a_table_is_merged_with_its_own_rows(world: World) -> None:
     with pytest.raises(errors.ConcurrentAppendException):
         merge(world, source)  # the append came after what the source reads, and is matched
     assert merge(world, doubled(world)).rows == 4
+
+
+def test_where_nothing_matches_the_version_that_was_read_newer_ones_still_count(world: World) -> None:
+    matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"),))
+    source = read_from(pa.Table.from_pylist([{"id": 4, "x": 99}]), 0)
+    assert Merge(world.path, source, matching, world.condition(None)).run(world.engine).rows == 0
+    world.append({"id": 4, "x": 40})
+    with pytest.raises(errors.ConcurrentAppendException):  # as where some row matches
+        Merge(world.path, source, matching, world.condition(None)).run(world.engine)
+    with at_phase("staged", lambda: world.append({"id": 5, "x": 50})):  # came after the command began
+        later = read_from(pa.Table.from_pylist([{"id": 5, "x": 99}]), world.version)
+        assert Merge(world.path, later, matching, world.condition(None)).run(world.engine).rows == 0
+
+
+def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_though_it_selects_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = replace(world.condition("id = 4"), row_local=False, asks=True)
+    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 0)
+    assert Delete(world.path, asking).run(world.engine).rows == 0
+    world.append({"id": 4, "x": 40})
+    with pytest.raises(errors.ConcurrentAppendException):
+        Delete(world.path, asking).run(world.engine)
+    assert world.version == 1
 
 
 def test_another_tables_rows_are_blind(world: World, tmp_path: Path) -> None:
