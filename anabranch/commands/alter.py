@@ -31,7 +31,7 @@ from anabranch.errors import (
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.clustering import check_clustering
+from anabranch.protocol.clustering import check_clustering, clustering_of
 from anabranch.protocol.evolution import inserted, sql_name
 from anabranch.protocol.features import (
     SUPPORTED,
@@ -437,7 +437,7 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     """
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     if change.metadata is not None:
-        check_clustering(base.clustering_columns, change.metadata)
+        check_clustering(clustering_of(base.table, base.state.domains, change.metadata.schema), change.metadata)
         check_writable(base.table, change.protocol or base.protocol, change.metadata, changes_rows=False)
         check_files(base, change.metadata)
     added = _in_types(change.metadata) - _in_types(base.metadata)

@@ -10,12 +10,13 @@ import pytest
 import anabranch
 from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
+from anabranch.commands.columns import DropColumns, RenameColumn
 from anabranch.commands.create import Replace
 from anabranch.commands.describe import detail
 from anabranch.commands.insert import NewTable
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.write import Write
-from anabranch.errors import ConcurrentWriteException, InvalidOption, ProtocolChangedException
+from anabranch.errors import ColumnInUse, ConcurrentWriteException, InvalidOption, ProtocolChangedException
 from anabranch.protocol.actions import DomainMetadata
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.features import writer_features
@@ -118,6 +119,19 @@ def test_a_table_whose_clustering_column_gets_no_statistics_is_not_written(tmp_p
 def _say(world: World, domain: DomainMetadata) -> None:
     name = Path(world.path) / "_delta_log" / f"{world.version + 1:020}.json"
     name.write_text(json.dumps({"domainMetadata": domain.to_json()}) + "\n")
+
+
+def test_a_clustering_column_is_renamed(tmp_path: Path) -> None:
+    mapped = {"delta_columnMapping.mode": "name"}
+    world = World(table_path(tmp_path)).create([{"id": 1, "x": 10}], cluster_by=("x",), **mapped)
+    RenameColumn(world.path, ("x",), "z").run()
+    assert by(world) == (("z",),)
+    world.append({"id": 2, "z": 20})
+    world.update("z = 20", z=30)
+    assert world.rows() == [{"id": 1, "z": 10}, {"id": 2, "z": 30}]
+    with pytest.raises(ColumnInUse, match="clustering"):
+        DropColumns(world.path, (("z",),)).run()
+    world.assert_clean()
 
 
 def test_replacing_takes_the_clustering_of_the_new_table(tmp_path: Path) -> None:
