@@ -38,7 +38,9 @@ def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Str
         return ()
     try:
         columns = json.loads(domain.configuration)["clusteringColumns"]
-        return tuple(_logical(schema, [str(part) for part in column]) for column in columns)
+        # PROTOCOL.md's example has plain names; known writers, and delta-spark, write the path of each column.
+        paths = [[column] if isinstance(column, str) else list(map(str, column)) for column in columns]
+        return tuple(_logical(schema, path) for path in paths)
     except (ValueError, KeyError, TypeError) as error:
         reason = f"the domain {DOMAIN} does not say by which columns the table is clustered ({error!r})."
         raise CorruptLog(table=table, file="_delta_log", reason=reason) from None

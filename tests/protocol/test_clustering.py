@@ -46,6 +46,11 @@ def test_the_domain_holds_physical_names() -> None:
     assert read(domain, schema) == (("id",),)
 
 
+def test_plain_names_as_in_the_protocols_example_are_columns_too() -> None:
+    schema = Struct((Field("day", "date", metadata={PHYSICAL_NAME: "col-1"}), Field("id", "long")))
+    assert read(DomainMetadata(DOMAIN, '{"clusteringColumns": ["col-1", "id"]}'), schema) == (("day",), ("id",))
+
+
 def test_no_columns_take_the_domain_away() -> None:
     domain = domain_of([], SCHEMA)
     assert domain.removed
