@@ -17,13 +17,12 @@ from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBui
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.evolution import dropped, renamed, rewritten
+from anabranch.protocol.leaves import STATS_COLUMNS, column_list, listed
 from anabranch.protocol.mapping import MODE, is_mapped
 from anabranch.protocol.rules import LENGTH, mentioned, rules_of
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, schema_json
 from anabranch.transaction.commit import Committed
 
-STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-CLUSTERING = "delta.clustering"
 Path = tuple[str, ...]
 
 
@@ -166,22 +165,11 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
 
 
 def _layout(base: Snapshot, path: Path) -> Iterator[str]:
-    """What the table is partitioned or clustered by, of which the log keeps values or physical names."""
+    """What the table is partitioned or clustered by, which a column cannot leave."""
     if len(path) == 1 and path[0] in base.partition_columns:
         yield "the partitioning"
-    domain = base.state.domains.get(CLUSTERING)
-    clustered = json.loads(domain.configuration).get("clusteringColumns", []) if domain is not None else []
-    own = _physical(base.schema, path)
-    if any(each[: len(own)] == own for each in clustered):
+    if any(each[: len(path)] == path for each in base.clustering_columns):
         yield "the clustering"
-
-
-def _physical(schema: Struct, path: Path) -> list[str]:
-    names: list[str] = []
-    for end in range(1, len(path) + 1):
-        around = _type_at(schema, path[: end - 1])
-        names.append(around.field(path[end - 1]).physical_name if isinstance(around, Struct) else path[end - 1])
-    return names
 
 
 # -- what follows ------------------------------------------------------------------------------------------------------
@@ -200,21 +188,23 @@ class _Following:
     new: Path | None
 
     def applied(self, configuration: Mapping[str, str]) -> dict[str, str]:
-        names = configuration.get(STATS_COLUMNS, "")
-        if not names.strip():
+        text = configuration.get(STATS_COLUMNS, "")
+        if not text.strip():
             return dict(configuration)
-        found = [self._moved(name.strip()) for name in names.split(",")]
-        left = ",".join(name for name in found if name is not None)
+        try:
+            known = column_list(text)
+        except ValueError as error:
+            raise InvalidProperty(property=STATS_COLUMNS, value=text, reason=f"{error}.") from None
+        found = [self._moved(path) for path in known]
+        left = [path for path in found if path is not None]
         rest = {key: value for key, value in configuration.items() if key != STATS_COLUMNS}
-        return {**rest, STATS_COLUMNS: left} if left else rest
+        return {**rest, STATS_COLUMNS: listed(left)} if left else rest
 
-    def _moved(self, name: str) -> str | None:
-        plain, old = name.strip("`").lower(), ".".join(self.old).lower()
-        if plain != old and not plain.startswith(f"{old}."):
-            return name
-        if self.new is None:
-            return None
-        if set(self.new[-1]) & set("`,."):
-            reason = f"{STATS_COLUMNS} names the column, and cannot spell that name."
-            raise InvalidOption(option="columns", value=self.new[-1], reason=reason)
-        return ".".join(self.new) + name.strip("`")[len(old) :]
+    def _moved(self, path: Path) -> Path | None:
+        if _folded(path[: len(self.old)]) != _folded(self.old):
+            return path
+        return None if self.new is None else (*self.new, *path[len(self.old) :])
+
+
+def _folded(path: Path) -> Path:
+    return tuple(name.lower() for name in path)

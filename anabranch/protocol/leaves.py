@@ -7,7 +7,7 @@ come in the schema's order, and are counted as Delta counts them: a list or a ma
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anabranch.errors import InvalidProperty
@@ -16,6 +16,7 @@ from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _BOUNDED = (*INTEGERS, "float", "double", "string", "date", "timestamp", "timestamp_ntz")
+_WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*")
 
 
@@ -125,6 +126,20 @@ def column_list(text: str) -> tuple[tuple[str, ...], ...]:
         paths += [[]] if text[end] == "," else []
         end += 1
     return tuple(tuple(path) for path in paths if path)
+
+
+def listed(paths: Iterable[Sequence[str]]) -> str:
+    """The list that names these paths, as `column_list` reads it; names that are more than words stand in backticks.
+
+    Example:
+        >>> listed([("a",), ("s", "b c")])
+        'a,s.`b c`'
+    """
+    return ",".join(".".join(map(_spelled, path)) for path in paths)
+
+
+def _spelled(name: str) -> str:
+    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def check_stats_columns(schema: Struct, partition_columns: Collection[str], configuration: Mapping[str, str]) -> None:

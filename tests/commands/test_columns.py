@@ -255,13 +255,53 @@ def test_the_columns_with_statistics_follow(tmp_path: Path) -> None:
     assert world.log.snapshot().metadata.configuration[key] == "y,id"
     world.append({"id": 50, "p": 1, "y": 500})
     assert len(anabranch.files(world.path, where="y > 400")) == 1
-    with pytest.raises(errors.InvalidOption, match="dataSkippingStatsColumns"):
-        RenameColumn(world.path, ("y",), "a,b").run()
     DropColumns(world.path, (("y",),)).run()
     assert world.log.snapshot().metadata.configuration[key] == "id"
     world.assert_clean()
     DropColumns(world.path, (("id",),)).run()
     assert key not in world.log.snapshot().metadata.configuration
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "new", "then"),
+    [
+        ("`s`.`a`,id", ("s", "a"), "z", "s.z,id"),
+        ("s . a , id", ("S",), "t t", "`t t`.a,id"),
+        ("`x,y`,id", ("y",), "z", "`x,y`,id"),
+        ("`x,y`,id", ("x,y",), "a`b", "`a``b`,id"),
+        ("`s.a`,id", ("s", "a"), "z", "`s.a`,id"),
+        ("y,id", ("y",), "a,b", "`a,b`,id"),
+    ],
+)
+def test_names_of_any_letters_follow_in_the_list_of_columns_with_statistics(
+    tmp_path: Path, said: str, path: tuple[str, ...], new: str, then: str
+) -> None:
+    row = {"id": 1, "y": 2, "x,y": 3, "s.a": 4, "s": {"a": 5, "b": 6}}
+    key = "delta.dataSkippingStatsColumns"
+    world = World(table_path(tmp_path)).create([row], **MAPPED, **{key.replace(".", "_", 1): said})
+    before = world.log.snapshot().files["stats"][0].as_py()
+    RenameColumn(world.path, path, new).run()
+    assert world.log.snapshot().metadata.configuration[key] == then
+    world.append(world.rows()[0])
+    assert world.log.snapshot().files["stats"].to_pylist() == [before, before]
+
+
+@pytest.mark.parametrize("path", [("day",), ("s",), ("s", "a"), ("other",)])
+def test_a_column_by_which_a_table_is_clustered_is_renamed_like_any_other(
+    tmp_path: Path, path: tuple[str, ...]
+) -> None:
+    row = {"id": 1, "day": 2, "other": 3, "s": {"a": 5, "b": 6}}
+    world = World(table_path(tmp_path)).create([row], cluster_by=("day", "s.a"), **MAPPED)
+    domain = world.log.snapshot().state.domains["delta.clustering"]
+    RenameColumn(world.path, path, "new").run()
+    snapshot = world.log.snapshot()
+    assert snapshot.state.domains["delta.clustering"] == domain
+    columns = {("day",): ("day",), ("s", "a"): ("s", "a")}
+    renamed = {each: (*path[:-1], "new", *each[len(path) :]) for each in columns if each[: len(path)] == path}
+    assert snapshot.clustering_columns == tuple(renamed.get(each, each) for each in columns)
+    world.append(world.rows()[0])
+    with pytest.raises(errors.ColumnInUse, match="the clustering"):
+        DropColumns(world.path, (snapshot.clustering_columns[0],)).run()
 
 
 # -- beside other writers ----------------------------------------------------------------------------------------------

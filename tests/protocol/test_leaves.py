@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.leaves import STATS_COLUMNS, check_stats_columns, column_list, indexed, leaf_at, leaves_of
+from anabranch.protocol.leaves import (
+    STATS_COLUMNS,
+    check_stats_columns,
+    column_list,
+    indexed,
+    leaf_at,
+    leaves_of,
+    listed,
+)
 from anabranch.protocol.schema import Array, Field, Map, Struct
 
 INNER = Struct((Field("b", "long"), Field("c", "string")))
@@ -56,6 +64,7 @@ def test_a_leaf_is_found_by_its_path_and_a_dot_in_a_name_is_no_path(name: Any, f
 def test_any_names_can_be_listed_in_backticks(paths: list[list[str]]) -> None:
     text = " , ".join(".".join("`" + name.replace("`", "``") + "`" for name in path) for path in paths)
     assert column_list(text) == tuple(map(tuple, paths))
+    assert column_list(listed(paths)) == tuple(map(tuple, paths))
 
 
 def test_a_struct_stands_for_all_that_it_holds() -> None:
