@@ -29,6 +29,7 @@ from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.paths import encode
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
+from anabranch.protocol.row_tracking import without_hidden
 from anabranch.protocol.schema import Field
 from anabranch.protocol.variants import shredded_column
 from anabranch.storage.contract import Entry, Store
@@ -204,7 +205,7 @@ def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
     compatible = flags(metadata.configuration)
     if not is_by_id(metadata) and not compatible:
         return
-    there = footer.schema.to_arrow_schema()
+    there = without_hidden(footer.schema.to_arrow_schema(), metadata)
     if not has_ids(there) or (compatible and lacks_numbers(there, metadata.configuration)):
         reason = f"files would lack Parquet field ids; see that {_WRITE_IDS} is true."
         raise ExecutionFailed(what=f"the write to {table}", reason=reason)

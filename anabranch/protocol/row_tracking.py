@@ -119,6 +119,12 @@ def check_columns(metadata: Metadata) -> None:
             raise InvalidOption(option="columns", value=each.name, reason="row tracking uses this name.")
 
 
+def without_hidden(there: pa.Schema, metadata: Metadata) -> pa.Schema:
+    """The columns of a file without the hidden ones: they are none of the table's, and have no numbers."""
+    hidden = {metadata.configuration.get(key) for key in _PREFIXES}
+    return pa.schema([field for field in there if field.name not in hidden])
+
+
 def _is_true(configuration: Mapping[str, str], key: str) -> bool:
     return configuration.get(key, "").strip().lower() == "true"
 

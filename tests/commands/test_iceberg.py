@@ -53,6 +53,23 @@ def test_a_new_table_has_what_the_flag_asks_for_and_every_file_holds_its_partiti
     made.assert_clean()
 
 
+@pytest.mark.parametrize("flag", [V1, V2])
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_rows_that_are_tracked_keep_their_ids_in_hidden_columns_without_numbers(
+    tmp_path: Path, flag: str, mode: str
+) -> None:
+    properties = {"delta_enableRowTracking": "true", flag.replace(".", "_", 1): "true"}
+    made = world(tmp_path, ROWS, by=("p",), **properties, **{"delta_columnMapping.mode": mode})
+    made.update("id = 1", x=11)
+    made.delete("id = 2")
+    assert [(row["id"], row["p"], row["x"]) for row in made.rows()] == [(0, 0, 0), (1, 1, 11), (3, 1, 30)]
+    hidden = made.log.snapshot().metadata.configuration["delta.rowTracking.materializedRowIdColumnName"]
+    assert any(hidden in schema.names for schema in files_of(made))
+    UnsetProperties(made.path, (flag,)).run()
+    SetProperties(made.path, {flag: "true"}).run()
+    made.assert_clean()
+
+
 def test_elements_keys_and_values_are_numbered_in_the_second_version(tmp_path: Path) -> None:
     made = world(tmp_path, NESTED, delta_enableIcebergCompatV2="true")
     made.append({"id": 2, "l": [{"a": 5}], "s": {"b": [[3]]}})
