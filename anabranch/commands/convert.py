@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.footers import read_footer
 from anabranch.commands.insert import NewTable, new_metadata
+from anabranch.commands.layouts import is_by_id
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.staging import describe_file
 from anabranch.errors import (
@@ -28,6 +29,7 @@ from anabranch.errors import (
     EmptyDirectory,
     InvalidOption,
     InvalidPartitionValue,
+    InvalidProperty,
     NotBuilt,
     NotFound,
     SchemaMergeFailed,
@@ -38,6 +40,8 @@ from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.features import protocol_for
+from anabranch.protocol.iceberg import flags
+from anabranch.protocol.mapping import MODE
 from anabranch.protocol.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
 from anabranch.protocol.properties import Properties
@@ -76,6 +80,7 @@ class Convert:
             EmptyDirectory: there is no data file. UnreadableFooter: one is no Parquet file.
             UnexpectedPartition, InvalidPartitionValue: the folders are not as ``partitions`` say.
             SchemaMergeFailed, UnsupportedType: the columns of the files do not go together, or in no table.
+            InvalidProperty: the properties are not those of a table that such files could make.
             ConversionRefused: the folder is not one table's, or was written meanwhile.
             ProtocolChangedException: another writer created the table meanwhile.
         """
@@ -101,7 +106,8 @@ class Convert:
         footers: Sequence[pq.FileMetaData],
     ) -> Transaction:
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
-        metadata = new_metadata(NewTable(columns, self.partitions.names, self.properties), chance)
+        metadata = new_metadata(NewTable(columns, self.partitions.names, self.properties), chance, named=True)
+        _check_found(metadata)
         properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
         adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
@@ -118,6 +124,17 @@ class Convert:
             protocol=protocol_for(metadata, vectors=properties.vectors),
             metrics={"numConvertedFiles": len(entries)},
         )
+
+
+def _check_found(metadata: Metadata) -> None:
+    """Hold that columns are found in files that no writer of Delta wrote: by their names, for numbers they have none.
+
+    Raises:
+        InvalidProperty: they are not.
+    """
+    for key in (MODE,) if is_by_id(metadata) else flags(metadata.configuration):
+        reason = "the files have no field ids; convert without it."
+        raise InvalidProperty(property=key, value=metadata.configuration[key], reason=reason)
 
 
 def parquet_path(identifier: str) -> tuple[str, str]:

@@ -262,9 +262,9 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
 
-def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) -> Metadata:
+def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, *, named: bool = False) -> Metadata:
     """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
-    a table had ``before`` are not given again.
+    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
 
     Raises:
         InvalidProperty, InvalidOption: the table cannot be created so.
@@ -286,7 +286,7 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None) 
         configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
         created_time=chance.now_ms(),
     )
-    metadata = metadata.with_schema(schema, chance.new_id) if is_mapped(vectors) else metadata
+    metadata = metadata.with_schema(schema, chance.new_id, named=named) if is_mapped(vectors) else metadata
     return with_columns(metadata, chance.new_id, old=before)
 
 

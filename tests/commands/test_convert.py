@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
+from anabranch.commands.columns import RenameColumn
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
@@ -94,6 +95,35 @@ def test_properties_are_those_of_a_new_table(tmp_path: Path) -> None:
     snapshot = World(str(tmp_path)).log.snapshot()
     assert snapshot.metadata.configuration["team"] == "harbour"
     assert World(str(tmp_path)).info(0)["inCommitTimestamp"] == snapshot.timestamp
+
+
+def test_under_a_column_mapping_columns_keep_the_names_that_the_files_have(tmp_path: Path) -> None:
+    put(tmp_path, "day=2024-01-31/a.parquet", [{"id": 1, "s": {"a": 5}}, {"id": 2, "s": None}])
+    Convert(tmp_path, DAY, {"delta.columnMapping.mode": "name"}).run()
+    world, day = World(str(tmp_path)), dt.date(2024, 1, 31)
+    assert world.rows() == [{"id": 1, "s": {"a": 5}, "day": day}, {"id": 2, "s": None, "day": day}]
+    (file,) = world.log.snapshot().files.to_pylist()
+    assert json.loads(file["stats"])["maxValues"] == {"id": 2, "s": {"a": 5}}
+    RenameColumn(tmp_path, ("id",), "key").run()
+    world.append({"key": 3, "s": {"a": 7}, "day": day})
+    assert [row["key"] for row in world.rows()] == [1, 2, 3]
+    world.assert_clean()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.columnMapping.mode": "id"},
+        {"delta.enableIcebergCompatV1": "true"},
+        {"delta.enableIcebergCompatV2": "true"},
+    ],
+)
+def test_what_asks_for_numbers_in_files_is_refused(tmp_path: Path, properties: dict[str, str]) -> None:
+    put(tmp_path, "a.parquet", [{"id": 1}])
+    before = listing(tmp_path)
+    with pytest.raises(errors.InvalidProperty, match="field ids"):
+        Convert(tmp_path, properties=properties).run()
+    assert listing(tmp_path) == before
 
 
 def test_what_is_a_table_already_stays_as_it_is(tmp_path: Path) -> None:
