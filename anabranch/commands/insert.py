@@ -65,11 +65,12 @@ class NewTable:
 class Taking(Hands, Protocol):
     """What an overwrite takes away of the table that there is, as the hands of its transaction."""
 
-    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
         """Marks, removals and rewritten files on the base, with what was read for them.
 
         Args:
             adds: the files of the rows that take their place, staged already.
+            metadata: under which they were written, which may be to come.
         """
         ...
 
@@ -354,10 +355,11 @@ class InsertHands:
 
     def stage(self, mine: Transaction, chance: Chance) -> Transaction:
         """Mine with its new rows, and without those that they replace."""
-        adds = self._insert.stage(mine.metadata or _existing(self._snapshot))
+        metadata = mine.metadata or _existing(self._snapshot)
+        adds = self._insert.stage(metadata)
         mine = replace(mine, adds=adds).with_counts(**_metrics(adds))
         if self._taking is not None:
-            taken = self._taking.take(adds, chance)
+            taken = self._taking.take(adds, metadata, chance)
             mine = replace(joined(mine, taken), reads=taken.reads)
         if self._snapshot is None or self._insert.computed_from is None:
             return mine

@@ -255,7 +255,7 @@ class SelectedRows(ChangeHands):
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
 
-    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
         """What DELETE would do; its time is counted with the whole overwrite's."""
         self.check_settings()
         part = self.stage(chance)
@@ -268,7 +268,7 @@ class EveryRow:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
         """Remove every file."""
         return self._reading(EVERY_ROW)
 
@@ -338,9 +338,11 @@ class WrittenPartitions(EveryRow):
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
         self._written: frozenset[Partition] = frozenset()
+        self._schema = snapshot.schema
 
-    def take(self, adds: pa.Table, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
         """Remove every file of these partitions."""
+        self._schema = metadata.schema  # a partition column may become wider with these rows
         self._written = frozenset(self._partitions(adds))
         columns = self._snapshot.partition_columns
         names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
@@ -361,13 +363,13 @@ class WrittenPartitions(EveryRow):
         snapshot = self._snapshot
         for name in snapshot.partition_columns:
             self._refuse_unzoned(files, name)
-        values = partition_arrays(files, snapshot.schema, snapshot.partition_columns)
+        values = partition_arrays(files, self._schema, snapshot.partition_columns)
         columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
         return zip(*columns, strict=True)
 
     def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
         """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
-        column = self._snapshot.schema.field(name)
+        column = self._schema.field(name)
         if column.type != "timestamp":
             return
         texts = map_column(files["partitionValues"], column.physical_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch.commands.append import Append
 from anabranch.commands.insert import application
 from anabranch.commands.write import Write
 from anabranch.log.log import forget
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import info, listing, put_commit, put_rows
-from tests.support.worlds import World, assert_others_agree
+from tests.support.worlds import World, assert_others_agree, table_path
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64())])
 ROWS: list[Row] = [{"id": i, "x": i % 2} for i in range(6)]
@@ -181,6 +183,32 @@ def test_settings_that_change_while_the_rows_are_written_stop_a_replace(
 
 
 # -- dynamic overwrites ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (pa.scalar(5, pa.int32()), pa.scalar(1 << 40), False),
+        (pa.scalar(5, pa.int32()), pa.scalar(5), True),
+        (pa.scalar(dt.date(2020, 1, 1)), pa.scalar(dt.datetime(2020, 1, 1, 5), pa.timestamp("us")), False),
+        (pa.scalar(dt.date(2020, 1, 1)), pa.scalar(dt.datetime(2020, 1, 1), pa.timestamp("us")), True),
+        (pa.scalar(Decimal("1.25"), pa.decimal128(5, 2)), pa.scalar(Decimal("1.2501"), pa.decimal128(9, 4)), False),
+        (pa.scalar(Decimal("1.25"), pa.decimal128(5, 2)), pa.scalar(Decimal("1.2500"), pa.decimal128(9, 4)), True),
+        (pa.scalar(0.1, pa.float32()), pa.scalar(0.10000000149011612), False),
+    ],
+)
+def test_partitions_are_compared_by_the_type_that_their_column_gets(
+    tmp_path: Path, before: pa.Scalar, after: pa.Scalar, same: bool
+) -> None:
+    def rows(number: int, value: pa.Scalar) -> pa.Table:
+        return pa.table({"id": [number], "p": pa.array([value.as_py()], value.type)})
+
+    path = table_path(tmp_path)
+    Append(path, ("p",), {"delta.enableTypeWidening": "true"}).run(rows(1, before))
+    world = World(path)
+    Write(path, "overwrite", dynamic=True, schema_change="merge").run(world.engine, rows(2, after))
+    assert [row["id"] for row in world.rows()] == ([2] if same else [1, 2])
+    assert anabranch.check(path, deep=True).is_clean  # delta-rs knows no wider types
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
