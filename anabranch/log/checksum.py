@@ -116,7 +116,7 @@ class Checksum:
 
     def followed_by(self, commit: Commit) -> Checksum | None:
         """That of the next version, or None where the commit does not say what it did to the numbers."""
-        change = _change(commit.lines)
+        change = _change(commit.lines.joined())
         if commit.version != self.version + 1 or change is None:
             return None
         head = commit.head

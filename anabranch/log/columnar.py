@@ -40,7 +40,7 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
     """
     if not lines.isascii():
         lines.decode()  # Arrow's reader lets bytes through that are no text
-    if not lines.strip():
+    if not lines or lines.isspace():
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
         )
@@ -61,9 +61,11 @@ def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
 
 
 def _block_for(lines: bytes) -> int:
-    """Blocks small enough to parse in parallel, and larger than any line."""
-    longest = max(map(len, lines.split(b"\n")))
-    return max(1 << 23, 2 * longest + 2)
+    """Blocks small enough to parse in parallel, and larger than any line: a line ends in each half of each."""
+    half = 1 << 22
+    while any(lines.find(b"\n", at, at + half) < 0 for at in range(0, len(lines) - half, half)):
+        half *= 2
+    return 2 * half
 
 
 def _json_field(field: pa.Field, keys: Mapping[str, list[str]]) -> pa.Field:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.log.columnar import file_actions
@@ -21,12 +23,14 @@ from anabranch.log.lazy import lazy
 from anabranch.log.names import commit_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 
-_PLAIN_FILE_LINE = rb'\{"(?:add|remove)":'
-_OTHER_LINE = re.compile(rb"^(?!" + _PLAIN_FILE_LINE + rb')(?!\{"cdc":)[^\n]*\S[^\n]*$', re.MULTILINE)
-_FILE_LINE = re.compile(rb"^" + _PLAIN_FILE_LINE + rb"[^\n]*$", re.MULTILINE)
+_FILE_LINE = (b'{"add":', b'{"remove":')
+_BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
+"""The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
 _FEED = "cdc"
+_FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
-_FEED_LINE = re.compile(rb'^\{"cdc":', re.MULTILINE)
+_PIECE_BYTES = 1 << 26
+"""So many bytes of file actions are parsed at once, or a line more: what parsing needs besides does not grow."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,31 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
+class FileLines:
+    """The file actions of a commit file, as they stand there: ``runs`` of whole lines, from one place of ``data`` to
+    another, and behind them the ``odd`` ones, which were found only by parsing.
+    """
+
+    data: bytes
+    runs: tuple[tuple[int, int], ...]
+    odd: tuple[bytes, ...] = ()
+
+    def joined(self) -> bytes:
+        """All in one."""
+        return b"".join(self.parts())
+
+    def parts(self) -> Iterator[bytes]:
+        """The same in parts of whole lines, none much larger than `_PIECE_BYTES`; each ends with a line's end."""
+        for start, end in self.runs:
+            while start < end:
+                cut = self.data.find(b"\n", start + _PIECE_BYTES, end) + 1 or end
+                part = self.data[start:cut]
+                yield part if part.endswith(b"\n") else part + b"\n"
+                start = cut
+        yield from (line + b"\n" for line in self.odd)
+
+
+@dataclass(frozen=True, eq=False)
 class Commit:
     """One version. Its file actions are parsed when they are first asked for: many winners are judged by their head
     alone.
@@ -72,7 +101,7 @@ class Commit:
     table: str
     raw: Raw
     head: Head
-    lines: bytes
+    lines: FileLines
     columns: frozenset[str]
 
     @property
@@ -98,7 +127,8 @@ class Commit:
     @property
     def has_change_feed(self) -> bool:
         """Whether it wrote change data files."""
-        return _FEED in self.head.kinds or bool(_FEED_LINE.search(self.raw.data))
+        data = self.raw.data
+        return _FEED in self.head.kinds or data.startswith(_FEED_LINE) or b"\n" + _FEED_LINE in data
 
     @property
     def adds(self) -> pa.Table:
@@ -112,7 +142,7 @@ class Commit:
 
     @lazy
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
-        adds, removes = _file_actions(self.table, [self.raw], self.lines, self.columns)
+        adds, removes = _file_actions(self.table, [self.raw], [self.lines], self.columns)
         return adds.drop_columns(["line"]), removes.drop_columns(["line"])
 
 
@@ -144,31 +174,77 @@ def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) ->
 
     Partition values are those of the partitioning after them: who changes it replaces every file.
     """
-    heads, buffers, columns = [], [], partition_keys
+    found, columns = [], partition_keys
     for raw in raws:
         head, lines = _split(table, raw)
-        heads.append(head)
-        buffers.append(lines if lines.endswith(b"\n") or not lines else lines + b"\n")
+        found.append(lines)
         columns = head.metadata.partition_keys if head.metadata else columns
-    return _file_actions(table, raws, b"".join(buffers), columns)
+    return _file_actions(table, raws, found, columns)
 
 
-def _file_actions(table: str, raws: list[Raw], lines: bytes, columns: Collection[str]) -> tuple[pa.Table, pa.Table]:
+def _file_actions(
+    table: str, raws: list[Raw], files: Sequence[FileLines], columns: Collection[str]
+) -> tuple[pa.Table, pa.Table]:
     try:
-        return file_actions(lines, columns)
+        parsed = [_placed(file_actions(piece, columns), start) for start, piece in _pieces(files)]
     except (ValueError, pa.ArrowException) as error:
         raise _culprit(table, raws, columns, str(error)) from error
+    if len(parsed) == 1:
+        return parsed[0]
+    return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
 
 
-def _split(table: str, raw: Raw) -> tuple[Head, bytes]:
-    """The parsed head, and the file lines as one buffer."""
-    parsed = [_parse_line(table, raw, match[0]) for match in _OTHER_LINE.finditer(raw.data)]
+def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
+    """At least one piece of whole lines, all in order; each with how many bytes stand before it."""
+    held: list[bytes] = []
+    start = size = 0
+    for part in chain.from_iterable(lines.parts() for lines in files):
+        held.append(part)
+        size += len(part)
+        if size >= _PIECE_BYTES:
+            yield start, b"".join(held)
+            held, start, size = [], start + size, 0
+    if held or not start:
+        yield start, b"".join(held)
+
+
+def _placed(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
+    """The same further on: as many places as bytes stand before them, since a line has at least one."""
+    adds, removes = (_further(each, start) if start else each for each in actions)
+    return adds, removes
+
+
+def _further(actions: pa.Table, start: int) -> pa.Table:
+    index = actions.column_names.index("line")
+    return actions.set_column(index, "line", pc.add(actions["line"], start))
+
+
+def _split(table: str, raw: Raw) -> tuple[Head, FileLines]:
+    """The parsed head, and the file lines."""
+    lines, others = _parted(raw.data)
+    wanted = [text for text in others if text.strip() and not text.startswith(_FEED_LINE)]
+    parsed = [_parse_line(table, raw, text) for text in wanted]
     _check_end(table, raw)
-    odd = [json.dumps(a, separators=(",", ":")).encode() for a in parsed if "add" in a or "remove" in a]
-    plain = _without(raw.data, parsed)
-    if not parsed and not plain.strip():
+    if not parsed and not lines.runs:
         raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
-    return _head(table, raw, parsed), b"\n".join([plain, *odd]) if odd else plain
+    odd = [json.dumps(a, separators=(",", ":")).encode() for a in parsed if "add" in a or "remove" in a]
+    return _head(table, raw, parsed), replace(lines, odd=tuple(odd))
+
+
+def _parted(data: bytes) -> tuple[FileLines, list[bytes]]:
+    """Lines that begin as a file action does, by where they stand; and all others."""
+    runs, others, at = [], [], 0
+    begins = () if data.startswith(_FILE_LINE) else (0,)
+    for begin in chain(begins, (match.end() for match in _BEFORE_ANOTHER.finditer(data))):
+        if at < begin:
+            runs.append((at, begin))
+        end = data.find(b"\n", begin)
+        end = len(data) if end < 0 else end
+        others.append(data[begin:end])
+        at = end + 1
+    if at < len(data):
+        runs.append((at, len(data)))
+    return FileLines(data, tuple(runs)), others
 
 
 def _check_end(table: str, raw: Raw) -> None:
@@ -179,12 +255,6 @@ def _check_end(table: str, raw: Raw) -> None:
     start = raw.data.rfind(b"\n", 0, end) + 1
     if start < end:
         _parse_line(table, raw, raw.data[start:end])
-
-
-def _without(data: bytes, parsed: list[dict[str, Any]]) -> bytes:
-    if not parsed and b'{"cdc":' not in data:
-        return data
-    return b"\n".join(match[0] for match in _FILE_LINE.finditer(data))
 
 
 def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
@@ -248,7 +318,7 @@ def _culprit(table: str, raws: list[Raw], columns: Collection[str], reason: str)
 
 def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:
     try:
-        file_actions(_split(table, raw)[1], columns)
+        file_actions(_split(table, raw)[1].joined(), columns)
     except (ValueError, pa.ArrowException):
         return False
     return True

@@ -40,9 +40,8 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
     if len(all_keys) == 0:
         return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
     last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
-    live = pa.array(last[: len(adds)])
-    gone = pa.array(last[len(adds) :])
-    return adds.filter(live).select(FILES.names), removes.filter(gone).select(REMOVES.names), all_keys
+    live, gone = _picked(adds, last[: len(adds)]), _picked(removes, last[len(adds) :])
+    return live.select(FILES.names), gone.select(REMOVES.names), all_keys
 
 
 def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
@@ -62,6 +61,11 @@ def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
     """The actions whose key is not among ``touched``."""
     kept = _untouched(actions, touched)
     return actions if kept is None else actions.filter(kept)
+
+
+def _picked(actions: pa.Table, mask: np.ndarray[Any, Any]) -> pa.Table:
+    """Those of the mask; not copied where it is all, as in a first load of a large table."""
+    return actions if mask.all() else actions.filter(pa.array(mask))
 
 
 def _untouched(actions: pa.Table, touched: pa.ChunkedArray) -> pa.BooleanArray | None:

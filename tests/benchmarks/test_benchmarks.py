@@ -9,10 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 import anabranch
-from benchmarks import appenders, harness, large, merge, one_file, small_appends
+from benchmarks import appenders, checksums, harness, large, merge, one_file, opening, small_appends, synthetic
 from benchmarks.appenders import Call, batch, prove
+from benchmarks.cold import measured
 from benchmarks.harness import Cost, Line, Ratio, Result, by_turns, compared, load_all, page, save
 
 
@@ -33,6 +35,39 @@ def test_small_appends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(small_appends, "ROUNDS", 1)
     result = small_appends.run(tmp_path, 0, quiet, appends=2)
     assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
+
+
+def test_appends_with_and_without_checksum_files_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "ROUNDS", 1)
+    result = checksums.run(tmp_path, 0, quiet, appends=2)
+    assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
+
+
+def test_opening_runs_and_a_cold_append_reads_no_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "ROUNDS", 1)
+    monkeypatch.setattr(opening, "COLD_ROUNDS", 1)
+    result = opening.run(tmp_path, 2000 * opening.ROWS_PER_ADD, quiet)
+    seen = {ratio.what: ratio for ratio in result.ratios}
+    assert seen["append one row, cold: adds that we read"].is_met
+    assert seen["open from a checkpoint, cold: memory at its peak, ours, GB"].value > 0
+    assert sum("cold" in line.what and "peak_mb" in line.figures for line in result.lines) == 6
+
+
+def test_the_synthetic_log_is_the_same_table_in_both_forms_and_to_both_engines(tmp_path: Path) -> None:
+    checkpoint, commit = synthetic.with_checkpoint(tmp_path, 400), synthetic.with_json(tmp_path, 400)
+    one, two = (anabranch.files(table).to_pylist() for table in (checkpoint, commit))
+    assert one == two
+    assert len({row["path"] for row in one}) == 400
+    for table in (checkpoint, commit):
+        (found,) = anabranch.files(table, "id = 7500").to_pylist()
+        (theirs,) = DeltaTable(str(table)).file_uris(file_pruning_predicate="id = 7500")
+        assert theirs.endswith(found["path"])
+
+
+def test_an_open_in_a_process_of_its_own_tells_its_answer_and_its_memory(tmp_path: Path) -> None:
+    found = measured("anabranch", "open", synthetic.with_json(tmp_path, 300))
+    assert found.answer == 300
+    assert found.peak_mb >= found.before_mb > 10
 
 
 def test_the_proof_finds_appends_that_are_lost_doubled_or_landed_though_refused(tmp_path: Path) -> None:

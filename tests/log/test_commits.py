@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.log import commits
+from anabranch.log.columnar import file_actions
 from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
 from anabranch.log.names import commit_name
+from anabranch.log.replay import replay
 from tests.support.raw_logs import SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
 from tests.support.worlds import World
 
@@ -219,3 +223,59 @@ def test_the_schema_of_a_hand_written_table_is_read(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t"))
     put_commit(world.path, 0, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, metadata())
     assert world.log.snapshot().schema == SCHEMA
+
+
+# -- large commits -----------------------------------------------------------------------------------------------------
+
+
+def large(first: str, last: str) -> list[Raw]:
+    """Two commits: many adds with a remove among them and other lines between, and adds and removes of the same."""
+    adds = [text_of(add(f"file {i}", partitionValues={"p": str(i % 3)}, stats=STATS)) for i in range(60)]
+    one = first + "".join(adds[:20]) + text_of(remove("file 3"), info()) + "".join(adds[20:]) + last
+    two = text_of(metadata(partition_by=("p",))) + adds[7] + text_of(remove("file 50"), add("x")) + adds[3]
+    return [Raw(3, one.encode()), Raw(4, two.rstrip("\n").encode())]
+
+
+STATS = json.dumps({"numRecords": 3, "maxValues": {"word": "schön"}}, ensure_ascii=False)
+ENDS = ["", "\n \t\n", "\r\n", '{ "add": {"path": "odd", "size": 1}}\n', '{"cdc":{"path":"c"}}\n\n{"note":1}\n']
+
+
+@pytest.mark.parametrize("first", ENDS)
+@pytest.mark.parametrize("last", ENDS)
+def test_a_commit_read_in_pieces_is_the_commit_read_at_once(
+    first: str, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raws = large(first, last)
+    whole = [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]]
+    assert len(whole[0]) == 60 + ("odd" in first + last)
+    for size in (1, 300, 2000):
+        monkeypatch.setattr(commits, "_PIECE_BYTES", size)
+        assert [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]] == whole
+    commit = parse_commit("t", raws[0], ("p",))
+    assert commit.adds.num_rows == 60 + sum("odd" in each for each in (first, last))
+    assert commit.removes["path"].to_pylist() == ["file 3"]
+    assert commit.has_change_feed == ("cdc" in first + last)
+
+
+def test_no_piece_is_much_larger_than_it_may_be_and_each_is_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def noted(lines: bytes, keys: frozenset[str]) -> tuple[pa.Table, pa.Table]:
+        sizes.append(len(lines))
+        assert all(json.loads(line) for line in lines.splitlines())
+        return file_actions(lines, keys)
+
+    monkeypatch.setattr(commits, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(commits, "file_actions", noted)
+    parse_files("t", large("", ""), ())
+    assert len(sizes) > 10
+    assert max(sizes) < 1000
+
+
+def test_a_line_that_is_cut_off_is_refused_in_whatever_piece_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "_PIECE_BYTES", 500)
+    good, bad = large("", "")
+    broken = Raw(4, bad.data.replace(b'"path":"x"', b'"path":"x'))
+    with pytest.raises(errors.CorruptLog) as refusal:
+        parse_files("t", [good, broken], ())
+    assert refusal.value.file == commit_name(4)
