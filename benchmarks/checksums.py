@@ -6,6 +6,7 @@ are put off, since each begins them anew.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -31,6 +32,7 @@ def run(folder: Path, rows: int, tell: Tell, *, appends: int = APPENDS) -> Resul
         setting=f"{appends} appends of 10 Arrow rows each to a fresh table, local folder, {ROUNDS} rounds by turns",
         lines=[Line(f"{name}, per append", spread(costs)) for name, costs in found.items()],
         ratios=compared("with over without", *found.values()),
+        notes=[f"Load of the machine at the end: {os.getloadavg()[0]:.1f} over one minute, on {os.cpu_count()} cores."],
     )
 
 

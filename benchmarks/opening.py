@@ -72,6 +72,7 @@ def run(folder: Path, rows: int, tell: Tell) -> Result:
             "Cold: libraries are imported and one tiny table was opened before the clock starts.",
             "A refresh is: one more commit of one add stands in the log; refresh, and know all live files.",
             "Planning is: which files may hold this id; delta-rs answers by `file_uris(file_pruning_predicate=...)`.",
+            f"Load of the machine at the end: {os.getloadavg()[1]:.1f} over five minutes, on {os.cpu_count()} cores.",
         ],
     )
 

@@ -29,7 +29,7 @@ _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
-_PIECE_BYTES = 1 << 26
+_PIECE_BYTES = 1 << 25
 """So many bytes of file actions are parsed at once, or a line more: what parsing needs besides does not grow."""
 
 
