@@ -233,7 +233,7 @@ def large(first: str, last: str) -> list[Raw]:
     adds = [text_of(add(f"file {i}", partitionValues={"p": str(i % 3)}, stats=STATS)) for i in range(60)]
     one = first + "".join(adds[:20]) + text_of(remove("file 3"), info()) + "".join(adds[20:]) + last
     two = text_of(metadata(partition_by=("p",))) + adds[7] + text_of(remove("file 50"), add("x")) + adds[3]
-    return [Raw(3, one.encode()), Raw(4, two.rstrip("\n").encode())]
+    return [Raw(3, one.encode() if last else one.rstrip("\n").encode()), Raw(4, two.rstrip("\n").encode())]
 
 
 STATS = json.dumps({"numRecords": 3, "maxValues": {"word": "schön"}}, ensure_ascii=False)
