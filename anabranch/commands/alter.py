@@ -30,7 +30,7 @@ from anabranch.errors import (
     UnsupportedFeature,
 )
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
 from anabranch.protocol.clustering import check_clustering, clustering_of
 from anabranch.protocol.evolution import inserted, sql_name
 from anabranch.protocol.features import (
@@ -65,12 +65,15 @@ _CONSTRAINT = "delta.constraints."
 
 @dataclass(frozen=True)
 class Alteration:
-    """What a table is to say of itself, and how the history names that; a part that stays is None."""
+    """What a table is to say of itself, and how the history names that; a part that stays is None. ``domains`` go with
+    other changes only.
+    """
 
     operation: str
     parameters: Mapping[str, str]
     metadata: Metadata | None = None
     protocol: Protocol | None = None
+    domains: tuple[DomainMetadata, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -463,4 +466,5 @@ def _transaction(change: Alteration, base: Snapshot, reads: Reads | None, chance
         reads=reads,
         metadata=change.metadata,
         protocol=change.protocol,
+        domains=change.domains,
     )

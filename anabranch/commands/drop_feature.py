@@ -9,43 +9,25 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
-from anabranch.commands.change import RowHands, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, open_log
-from anabranch.commands.staging import Staging
-from anabranch.errors import ExecutionFailed, FeatureNotDropped
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.traces import remove_traces, removed
+from anabranch.errors import FeatureNotDropped
 from anabranch.log.cleanup import YOUNGEST_MS, is_whole
 from anabranch.log.log import Log, forget
 from anabranch.log.names import commit_version, first_name
 from anabranch.log.parts import checkpoints_in
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import DomainMetadata
+from anabranch.protocol import row_tracking
 from anabranch.protocol.features import check_writable
-from anabranch.protocol.filesets import Marks, count_of
-from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.known_features import CHECKPOINT_PROTECTION, ROW_TRACKING
 from anabranch.protocol.properties import PROTECTED_BEFORE
-from anabranch.protocol.removable import (
-    CHECKPOINT_PROTECTION,
-    DOMAINS,
-    Removable,
-    guarded_before,
-    to_drop,
-    without,
-    without_properties,
-)
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Reads, Source, Transaction
-from anabranch.transaction.patience import Chance, patience_for
-
-NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
+from anabranch.protocol.removable import DOMAINS, Removable, guarded_before, to_drop, without, without_properties
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.patience import Chance
 
 
 @dataclass(frozen=True)
@@ -74,15 +56,17 @@ class DropFeature:
         log, chance = open_log(self.table), moment.chance or Chance()
         base = log.snapshot()
         feature = self._allowed(base)
-        check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.is_in_files)
-        cleaned = _stop_using(base, feature, replace(moment, chance=chance))
-        cleaned = _take_out_of_files(log, feature, engine, moment, chance) or cleaned
+        check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.rewrites)
+        cleaned = remove_traces(log, feature, engine, moment.patience, chance)
         base = log.snapshot()
         if feature.name == CHECKPOINT_PROTECTION or (feature.is_in_history and self.truncate_history):
             self._cut_off(log, base, feature, chance, cleaned=cleaned)
         elif feature.is_in_history:
             log.write_checkpoint(base, now_ms=chance.now_ms())
-        return run_alteration(self.table, self._without, replace(moment, at=base, chance=chance))
+        done = run_alteration(self.table, self._without, replace(moment, at=base, chance=chance))
+        if feature.is_in_history:  # the newest one may still be written as only this feature reads it
+            log.write_checkpoint(log.snapshot(), now_ms=chance.now_ms())
+        return done
 
     def _allowed(self, base: Snapshot) -> Removable:
         return to_drop(base.table, self.feature, base.protocol, base.metadata, truncates=self.truncate_history)
@@ -93,13 +77,14 @@ class DropFeature:
         if has_domains or feature.is_used_by(base.metadata) or feature.is_used_in(base.files):
             raise self._refused(base, feature, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "it is in use again.")
         guarded = feature.is_in_history and not self.truncate_history
-        gone = PROTECTED_BEFORE if feature.name == CHECKPOINT_PROTECTION else ""
-        configuration = without_properties(base.metadata.configuration, (gone,))
+        configuration = without_properties(base.metadata.configuration, feature.owned)
         if guarded:
             configuration[PROTECTED_BEFORE] = str(base.version + 1)
         parameters = {"featureName": feature.name, "truncateHistory": str(self.truncate_history).lower()}
         metadata = replace(base.metadata, configuration=configuration)
-        return Alteration("DROP FEATURE", parameters, metadata, without(base.protocol, feature.name, guarded=guarded))
+        protocol = without(base.protocol, feature.name, guarded=guarded)
+        domains = removed(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
+        return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
 
     def _cut_off(self, log: Log, base: Snapshot, feature: Removable, chance: Chance, *, cleaned: bool) -> None:
         """Remove history that is old enough, and hold that what is left does not need the feature."""
@@ -118,107 +103,6 @@ class DropFeature:
 
     def _refused(self, base: Snapshot, feature: Removable, rule: str, reason: str) -> FeatureNotDropped:
         return FeatureNotDropped(table=base.table, feature=feature.name, delta_condition=rule, reason=reason)
-
-
-# -- what uses it goes -------------------------------------------------------------------------------------------------
-
-
-def _stop_using(base: Snapshot, feature: Removable, moment: Moment) -> bool:
-    """Unset the properties that use the feature, remove domains; whether there was anything to do."""
-    if feature.name == DOMAINS and base.state.domains:
-        gone = tuple(replace(each, removed=True) for each in base.state.domains.values())
-        chance = moment.chance or Chance()
-        mine = _removing(base, gone, chance)
-        commit(mine, Log(base.store), NoRows(), moment.patience or patience_for(blind=False), chance)
-        return True
-    if not feature.is_used_by(base.metadata):
-        return False
-    left = without_properties(base.metadata.configuration, feature.properties)
-    change = Alteration(
-        "UNSET TBLPROPERTIES",
-        {"properties": str(list(feature.properties)).replace("'", '"'), "ifExists": "true"},
-        replace(base.metadata, configuration=left),
-    )
-    run_alteration(base.table, lambda _: change, replace(moment, at=base))
-    return True
-
-
-def _removing(base: Snapshot, domains: tuple[DomainMetadata, ...], chance: Chance) -> Transaction:
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(chance.new_id()),
-        operation="REMOVE DOMAIN METADATA",
-        parameters={"domains": str(sorted(each.domain for each in domains)).replace("'", '"')},
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-        domains=domains,
-    )
-
-
-def _take_out_of_files(log: Log, feature: Removable, engine: Engine, moment: Moment, chance: Chance) -> bool:
-    """Rewrite the files that show the feature; whether there were any."""
-    base = log.snapshot()
-    if not feature.is_used_in(base.files):
-        return False
-    hands = PurgeHands(base, engine, Staging(log.store, str(chance.new_id())))
-    staged_and_committed(hands, log, moment.patience, chance)
-    return True
-
-
-class PurgeHands(RowHands):
-    """The hands of a REORG … APPLY (PURGE): files with deletion vectors are written anew with their live rows only."""
-
-    def __init__(self, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
-        super().__init__(NO_ROW, snapshot, engine, staging)
-
-    def stage(self, chance: Chance) -> Transaction:
-        """Rewrite the files, and hold that not a row came or went."""
-        snapshot, staging = self._snapshot, self._staging
-        files = snapshot.files.filter(pc.is_valid(snapshot.files["deletionVector"]))
-        chosen = with_counts(snapshot, file_set(snapshot, files))
-        staging.start()
-        self._engine.rewrite(chosen, {}, None, staging.folder)
-        adds = self._collected()
-        live = rows_of(chosen.files) - count_of(chosen.vectors)
-        if rows_of(adds) != live:
-            reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."
-            raise ExecutionFailed(what="REORG", reason=reason)
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=staging.txn_id,
-            operation="REORG",
-            parameters={"predicate": "[]", "applyPurge": "true"},
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
-            reads=Reads(NO_ROW, frozenset(files["path"].to_pylist())),
-            removes=frozenset(files["path"].to_pylist()),
-            sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
-            adds=adds,
-            data_change=False,
-            metrics={"numCopiedRows": live},
-        )
-
-    def matches(self, files: pa.Table) -> Marks:
-        """New rows do not concern it."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a purge selects no new row")
-
-    def sample(self, file: Mapping[str, object], rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
-        """Rows are moved whole; none says more than its file."""
-        return ()
-
-    def discard(self) -> None:
-        """Remove what was staged."""
-        self._staging.discard()
-
-    def finish(self) -> None:
-        """Close the job folder's markers."""
-        self._staging.finish()
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
@@ -258,7 +142,7 @@ def _version_of(name: str, otherwise: int) -> int:
 
 def _history_uses(log: Log, feature: Removable, earliest: int, newest: int) -> bool:
     """Whether any version that can still be read shows the feature."""
-    if not feature.is_in_files and not feature.properties:
+    if not feature.leaves_traces:
         return False
     first = log.snapshot(earliest)
     if feature.is_used_by(first.metadata) or feature.is_used_in(first.files):

@@ -31,7 +31,8 @@ UNMAPPED, BY_NAME, BY_ID = "none", "name", "id"
 PARQUET_ID = b"PARQUET:field_id"
 """How Arrow carries a Parquet field id."""
 
-_OURS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
+IN_COLUMNS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
+"""What a mapping says in the metadata of columns."""
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
@@ -64,12 +65,18 @@ def mapped(schema: Struct, configuration: Mapping[str, str]) -> Struct:
     if mode != UNMAPPED:
         _check(schema)
         return schema
-    left = any(key in each.metadata for each in fields_of(schema) for key in _OURS)
-    return _each(schema, _unmapped) if left else schema
+    return without_keys(schema, IN_COLUMNS)
 
 
-def _unmapped(field: Field) -> Field:
-    return replace(field, metadata={key: value for key, value in field.metadata.items() if key not in _OURS})
+def without_keys(schema: Struct, keys: Sequence[str]) -> Struct:
+    """The schema without these keys in the metadata of its fields, at any depth; the same one where none has any."""
+    if not any(key in each.metadata for each in fields_of(schema) for key in keys):
+        return schema
+
+    def bare(field: Field) -> Field:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if key not in keys})
+
+    return _each(schema, bare)
 
 
 def _check(schema: Struct) -> None:
@@ -164,7 +171,7 @@ def _inherited_field(new: Field, old: Field | None) -> Field:
     type_ = _inherited_type(new.type, old.type)
     if type_ is None:
         return new
-    kept = {key: old.metadata[key] for key in _OURS if key in old.metadata}
+    kept = {key: old.metadata[key] for key in IN_COLUMNS if key in old.metadata}
     return replace(new, type=type_, metadata={**new.metadata, **kept})
 
 

@@ -7,18 +7,29 @@ Guarantee: a feature of which `is_used` finds nothing in a version may be taken 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from anabranch.errors import FeatureNotDropped, NotBuilt
+from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features import reader_features, with_features, writer_features
-from anabranch.protocol.known_features import BY_NAME, CHECK_CONSTRAINTS, DELETION_VECTORS
-from anabranch.protocol.properties import PROTECTED_BEFORE
+from anabranch.protocol.in_commit import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
+from anabranch.protocol.known_features import (
+    BY_NAME,
+    CHECK_CONSTRAINTS,
+    CHECKPOINT_POLICY,
+    CHECKPOINT_PROTECTION,
+    DELETION_VECTORS,
+    ROW_TRACKING,
+    V2_CHECKPOINT,
+)
+from anabranch.protocol.mapping import fields_of
+from anabranch.protocol.properties import PROTECTED_BEFORE, Properties
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
+from anabranch.protocol.schema import parse_schema
 
-CHECKPOINT_PROTECTION = "checkpointProtection"
 DOMAINS = "domainMetadata"
 
 
@@ -28,37 +39,90 @@ class Removable:
 
     Attributes:
         name: the feature's.
-        properties: those that make use of it, which are unset first.
-        is_in_files: whether it shows in the actions of files, as a deletion vector.
+        switches: properties that must have these values first; None: their defaults, by being unset.
+        leftovers: properties that go with those, whatever they say.
+        owned: properties that go with the feature itself.
+        column_keys: what shows it in the metadata of columns.
+        file_fields: what shows it in the actions of files, as a deletion vector.
+        rewrites: whether files have to be written anew.
         is_in_history: whether a reader who does not know it could not read older versions.
     """
 
     name: str
-    properties: tuple[str, ...] = ()
-    is_in_files: bool = False
+    switches: Mapping[str, str | None] = field(default_factory=dict)
+    leftovers: tuple[str, ...] = ()
+    owned: tuple[str, ...] = ()
+    column_keys: tuple[str, ...] = ()
+    file_fields: tuple[str, ...] = ()
+    rewrites: bool = False
     is_in_history: bool = False
+
+    @property
+    def leaves_traces(self) -> bool:
+        """Whether a version can show that it was used."""
+        return bool(self.switches or self.column_keys or self.file_fields)
+
+    def is_switched_on(self, metadata: Metadata) -> bool:
+        """Whether properties make use of it."""
+        return self.switched_off(metadata) != metadata.configuration
 
     def is_used_by(self, metadata: Metadata) -> bool:
         """Whether metadata makes use of it."""
-        said = (metadata.configuration.get(key, "").strip().lower() for key in self.properties)
-        return any(value not in ("", "false", "classic") for value in said)
+        return self.is_switched_on(metadata) or self.is_in_columns(metadata)
+
+    def is_in_columns(self, metadata: Metadata) -> bool:
+        """Whether the metadata of columns shows it."""
+        if not self.column_keys:
+            return False
+        fields = fields_of(parse_schema(metadata.schema_string))  # as it stands there, whatever other properties say
+        return any(key in each.metadata for each in fields for key in self.column_keys)
 
     def is_used_in(self, files: pa.Table) -> bool:
         """Whether actions of files make use of it."""
-        return self.is_in_files and files["deletionVector"].null_count < len(files)
+        return any(files[each].null_count < len(files) for each in self.file_fields)
+
+    def switched_off(self, metadata: Metadata) -> dict[str, str]:
+        """The properties without use of it; those that use nothing stay as they are."""
+        found = without_properties(metadata.configuration, self.leftovers)
+        for key, value in self.switches.items():
+            if Properties(found)[key] != Properties({} if value is None else {key: value})[key]:
+                found.pop(key, None)
+                found |= {} if value is None else {key: value}
+        return found
 
 
+_VECTORS = Removable(
+    DELETION_VECTORS,
+    {"delta.enableDeletionVectors": None},
+    file_fields=("deletionVector",),
+    rewrites=True,
+    is_in_history=True,
+)
+_ROW_TRACKING = Removable(
+    ROW_TRACKING,
+    {row_tracking.ENABLED: "false", row_tracking.SUSPENDED: "true"},
+    owned=(
+        row_tracking.ENABLED,
+        row_tracking.SUSPENDED,
+        row_tracking.ROW_ID_COLUMN,
+        row_tracking.COMMIT_VERSION_COLUMN,
+    ),
+    file_fields=("baseRowId", "defaultRowCommitVersion"),
+)
 REMOVABLE: Mapping[str, Removable] = {
     each.name: each
     for each in (
-        Removable(DELETION_VECTORS, ("delta.enableDeletionVectors",), is_in_files=True, is_in_history=True),
+        _VECTORS,
         Removable("vacuumProtocolCheck", is_in_history=True),
         Removable(CHECK_CONSTRAINTS),
         Removable(DOMAINS),
-        Removable(CHECKPOINT_PROTECTION),
+        Removable(CHECKPOINT_PROTECTION, owned=(PROTECTED_BEFORE,)),
+        Removable(IN_COMMIT, {ENABLED: None}, leftovers=KEPT_BY_WRITERS),
+        Removable(V2_CHECKPOINT, {CHECKPOINT_POLICY: "classic"}, is_in_history=True),
+        _ROW_TRACKING,
     )
 }
-_LATER = frozenset({"columnMapping", "rowTracking", "inCommitTimestamp", "v2Checkpoint", "typeWidening"})
+_LATER = frozenset({"columnMapping", "typeWidening", "typeWidening-preview"})
 
 
 def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, truncates: bool) -> Removable:

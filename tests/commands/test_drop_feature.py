@@ -25,8 +25,6 @@ from anabranch.errors import (
     DeltaConcurrentModificationException,
     FeatureNotDropped,
     InvalidProperty,
-    NotBuilt,
-    UnsupportedFeature,
 )
 from anabranch.log.log import forget
 from anabranch.log.names import commit_name, part_name
@@ -34,7 +32,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Protocol
 from anabranch.testing import at_phase
 from anabranch.transaction.patience import Chance
-from tests.support.raw_logs import metadata, put_commit
+from tests.support.raw_logs import put_commit
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "day": f"d{i % 3}"} for i in range(9)]
@@ -341,11 +339,98 @@ def test_history_goes_only_for_a_feature_that_it_needs(tmp_path: Path) -> None:
     assert error.getCondition() == "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"
 
 
-def test_a_feature_that_cannot_be_dropped_here_yet_is_refused_by_its_name(tmp_path: Path) -> None:
-    world = World(table_path(tmp_path)).create(ROWS)
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
-    put_commit(world.path, 1, {"protocol": protocol}, metadata(world.log.snapshot().schema))
-    with pytest.raises((NotBuilt, UnsupportedFeature), match="rowTracking"):
-        drop(world, "rowTracking")
+def test_a_feature_that_another_one_needs_goes_after_it(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
     error = refused(world, "domainMetadata")
     assert error.getCondition() == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
+    assert "rowTracking" in str(error)
+
+
+@pytest.mark.parametrize("feature", ["clustering", "icebergCompatV1", "icebergCompatV2"])
+def test_what_delta_spark_does_not_let_go_stays(tmp_path: Path, feature: str) -> None:
+    properties = {} if feature == "clustering" else {f"delta_enableI{feature[1:]}": "true"}
+    world = World(table_path(tmp_path)).create(
+        ROWS, cluster_by=("id",) if feature == "clustering" else (), **properties
+    )
+    assert refused(world, feature).getCondition() == "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"
+
+
+# -- in-commit timestamps ----------------------------------------------------------------------------------------------
+
+
+def test_in_commit_timestamps_go_with_all_that_a_table_remembers_of_them(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    SetProperties(world.path, {"delta.enableInCommitTimestamps": "true"}).run()
+    assert "delta.inCommitTimestampEnablementVersion" in world.log.snapshot().metadata.configuration
+    drop(world, "inCommitTimestamp")
+    snapshot = world.log.snapshot()
+    assert operations(world)[2:] == ["UNSET TBLPROPERTIES", "DROP FEATURE"]
+    assert snapshot.protocol == Protocol(1, 2)
+    assert set(snapshot.metadata.configuration) == {"delta.enableDeletionVectors"}
+    assert "inCommitTimestamp" not in world.info()
+    world.append({"id": 99, "day": "d0"})
+    world.assert_clean()
+
+
+# -- V2 checkpoints ----------------------------------------------------------------------------------------------------
+
+
+def test_after_v2_checkpoints_the_newest_is_a_classic_one_and_history_is_guarded(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(
+        ROWS, delta_enableDeletionVectors="false", delta_checkpointPolicy="v2", delta_checkpointInterval="1"
+    )
+    world.append({"id": 99, "day": "d0"})
+    log = Path(world.path, "_delta_log")
+    assert list(log.glob("*.checkpoint.*.parquet")), "the table had V2 checkpoints"
+    before = world.rows()
+    drop(world, "v2Checkpoint")
+    snapshot = world.log.snapshot()
+    assert snapshot.protocol == GUARDED
+    assert snapshot.metadata.configuration["delta.checkpointPolicy"] == "classic"
+    hint = json.loads((log / "_last_checkpoint").read_text())
+    assert hint["version"] == snapshot.version
+    assert "v2Checkpoint" not in hint
+    assert (log / f"{snapshot.version:020d}.checkpoint.parquet").exists()
+    forget()
+    assert world.rows() == before
+    assert world.rows(1) == before
+    world.assert_clean()
+
+
+# -- row tracking ------------------------------------------------------------------------------------------------------
+
+
+def test_row_tracking_goes_with_ids_names_and_the_mark(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
+    world.update("id = 5", id=50)
+    world.delete("id = 1")
+    before, version = world.rows(), world.version
+    drop(world, "rowTracking")
+    snapshot = world.log.snapshot()
+    assert operations(world)[version + 1 :] == ["SET TBLPROPERTIES", "ROW TRACKING UNBACKFILL", "DROP FEATURE"]
+    assert "rowTracking" not in (snapshot.protocol.writer_features or ())
+    assert "domainMetadata" in (snapshot.protocol.writer_features or ())
+    assert snapshot.files["baseRowId"].null_count == len(snapshot.files)
+    assert snapshot.files["defaultRowCommitVersion"].null_count == len(snapshot.files)
+    assert dict(snapshot.state.domains) == {}
+    assert not [key for key in snapshot.metadata.configuration if "owTracking" in key]
+    assert world.rows() == before
+    world.append({"id": 99, "day": "d0"})
+    SetProperties(world.path, {"delta.enableRowTracking": "true"}).run()
+    world.update("id = 99", id=100)
+    world.assert_clean()
+
+
+def test_no_row_comes_back_that_is_deleted_while_row_ids_are_forgotten(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
+    off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    SetProperties(world.path, off).run()
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: world.delete("id = 3")),
+    ):
+        drop(world, "rowTracking")
+    assert 3 not in {row["id"] for row in world.rows()}
+    drop(world, "rowTracking")
+    assert 3 not in {row["id"] for row in world.rows()}
+    world.assert_clean()

@@ -38,6 +38,13 @@ CASES: dict[str, tuple[dict[str, str], tuple[Step, ...]]] = {
         {"feature.vacuumProtocolCheck": "supported"},
         (("drop", "vacuumProtocolCheck TRUNCATE HISTORY"),),
     ),
+    "drop in-commit timestamps": ({"enableInCommitTimestamps": "true"}, (("drop", "inCommitTimestamp"),)),
+    "drop row tracking": ({"enableRowTracking": "true"}, (("drop", "rowTracking"),)),
+    "drop V2 checkpoints": ({"checkpointPolicy": "v2"}, (("drop", "v2Checkpoint"),)),
+    "drop Iceberg compatibility": (
+        {"enableIcebergCompatV2": "true", "columnMapping.mode": "name"},
+        (("drop", "icebergCompatV2"), ("drop", "columnMapping")),
+    ),
     "drop in use": ({"enableDeletionVectors": "true"}, (("drop", "deletionVectors TRUNCATE HISTORY"),)),
     "drop with a constraint": ({}, (("constraint", "id < 100"), ("drop", "checkConstraints"))),
     "drop what is not there": ({}, (("drop", "deletionVectors"),)),
