@@ -16,11 +16,15 @@ import pyarrow.compute as pc
 from anabranch.commands.alter import Alteration, Moment, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.types_in_files import older_than_types
+from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata
-from anabranch.protocol.known_features import DELETION_VECTORS, ROW_TRACKING
-from anabranch.protocol.removable import DOMAINS, Removable
+from anabranch.protocol.known_features import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
+from anabranch.protocol.mapping import is_mapped
+from anabranch.protocol.removable import DOMAINS, Removable, without_columns_of
+from anabranch.protocol.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Transaction
@@ -35,6 +39,8 @@ def remove_traces(log: Log, feature: Removable, engine: Engine, patience: Patien
         DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
     """
     moment = Moment(patience=patience, chance=chance)
+    if feature.name == COLUMN_MAPPING:
+        return _unmap(log, feature, engine, patience, chance)
     done = _switch_off(log.snapshot(), feature, moment)
     if feature.name == DOMAINS:
         done = _remove_domains(log, patience, chance) or done
@@ -42,6 +48,8 @@ def remove_traces(log: Log, feature: Removable, engine: Engine, patience: Patien
         done = _purge(log, engine, patience, chance) or done
     if feature.name == ROW_TRACKING:
         done = _forget_row_ids(log, feature, patience, chance) or done
+    if feature.name in LISTED_BY:
+        done = _unwiden(log, feature, engine, moment, chance) or done
     return done
 
 
@@ -106,6 +114,43 @@ def _purge(log: Log, engine: Engine, patience: Patience | None, chance: Chance) 
     if not len(files):
         return False
     Rewriting(base, files).run(engine, log, patience, chance)
+    return True
+
+
+# -- types and names of columns ----------------------------------------------------------------------------------------
+
+
+def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, chance: Chance) -> bool:
+    """Write the files anew that are older than a change of type, then forget the changes.
+
+    What is forgotten stands directly behind the version whose files all have the types that the table says.
+    """
+    base = log.snapshot()
+    if not feature.is_in_columns(base.metadata):
+        return False
+    old = older_than_types(base)
+    if len(old):
+        Rewriting(base, old).run(engine, log, moment.patience, chance)
+        base = log.snapshot()
+        if len(older_than_types(base)):
+            reason = "a file of an older type was committed meanwhile; run this again."
+            raise ExecutionFailed(what="DROP FEATURE", reason=reason)
+    parameters = {"columns": json.dumps([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
+    change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
+    run_alteration(base.table, lambda _: change, replace(moment, at=base))
+    return True
+
+
+def _unmap(log: Log, feature: Removable, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+    """Write all files anew under the names that the columns have for users, and forget all others."""
+    base = log.snapshot()
+    if not feature.is_used_by(base.metadata):
+        return False
+    bare = without_columns_of(base.metadata, feature)
+    metadata = replace(bare, configuration=feature.switched_off(base.metadata))
+    files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
+    plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
+    plan.run(engine, log, patience, chance)
     return True
 
 

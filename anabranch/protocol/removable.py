@@ -7,12 +7,12 @@ Guarantee: a feature of which `is_used` finds nothing in a version may be taken 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from anabranch.errors import FeatureNotDropped, NotBuilt
-from anabranch.protocol import row_tracking
+from anabranch.errors import FeatureNotDropped
+from anabranch.protocol import row_tracking, widening
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features import reader_features, with_features, writer_features
 from anabranch.protocol.in_commit import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
@@ -21,14 +21,16 @@ from anabranch.protocol.known_features import (
     CHECK_CONSTRAINTS,
     CHECKPOINT_POLICY,
     CHECKPOINT_PROTECTION,
+    COLUMN_MAPPING,
     DELETION_VECTORS,
     ROW_TRACKING,
     V2_CHECKPOINT,
 )
-from anabranch.protocol.mapping import fields_of
+from anabranch.protocol.mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, without_keys
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
-from anabranch.protocol.schema import parse_schema
+from anabranch.protocol.schema import parse_schema, schema_json
+from anabranch.protocol.widening import LISTED_BY
 
 DOMAINS = "domainMetadata"
 
@@ -109,6 +111,22 @@ _ROW_TRACKING = Removable(
     ),
     file_fields=("baseRowId", "defaultRowCommitVersion"),
 )
+_MAPPING = Removable(
+    COLUMN_MAPPING,
+    {MODE: None},
+    leftovers=(MAX_ID,),
+    column_keys=IN_COLUMNS,
+    rewrites=True,
+    is_in_history=True,
+)
+
+
+def _widening(name: str) -> Removable:
+    """Type widening, under one of its names."""
+    switch = {widening.ENABLED: None}
+    return Removable(name, switch, column_keys=(widening.TYPE_CHANGES,), rewrites=True, is_in_history=True)
+
+
 REMOVABLE: Mapping[str, Removable] = {
     each.name: each
     for each in (
@@ -120,21 +138,22 @@ REMOVABLE: Mapping[str, Removable] = {
         Removable(IN_COMMIT, {ENABLED: None}, leftovers=KEPT_BY_WRITERS),
         Removable(V2_CHECKPOINT, {CHECKPOINT_POLICY: "classic"}, is_in_history=True),
         _ROW_TRACKING,
+        *(_widening(name) for name in sorted(LISTED_BY)),
+        _MAPPING,
     )
 }
-_LATER = frozenset({"columnMapping", "typeWidening", "typeWidening-preview"})
+_NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
+"""Spark takes no column of such a name from or into Parquet, unless it has another one there."""
 
 
 def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, truncates: bool) -> Removable:
     """The feature of this name, if it can be dropped from a table that looks like this.
 
     Raises:
-        FeatureNotDropped: the rule that forbids it. NotBuilt: delta-spark can drop it, and this version cannot.
+        FeatureNotDropped: the rule that forbids it.
     """
     present = reader_features(protocol) | writer_features(protocol)
     found = next((each for each in present if each.lower() == name.lower()), name)
-    if found in present & _LATER:
-        raise NotBuilt(what=f"dropping the feature {found}", instead="Drop it with another engine.")
     for rule, reason in _objections(found, present, metadata, truncates=truncates):
         raise FeatureNotDropped(table=table, feature=name, delta_condition=rule, reason=reason)
     return REMOVABLE[found]
@@ -146,7 +165,7 @@ def _objections(
     """Why a feature cannot be dropped: delta-spark's condition and a reason, the weightiest first."""
     if name.lower().startswith("delta."):
         yield "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "this is a property and no feature."
-    if name not in BY_NAME.keys() | _LATER:
+    if name not in BY_NAME:
         yield "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "this version of Anabranch does not know it."
     if name not in present:
         yield "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "the protocol does not list it."
@@ -159,6 +178,10 @@ def _objections(
     if name == CHECK_CONSTRAINTS and constraints:
         reason = f"drop these constraints first: {', '.join(constraints)}."
         yield "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE", reason
+    unfit = [each.name for each in fields_of(metadata.schema) if not _NOT_IN_NAMES.isdisjoint(each.name)]
+    if name == COLUMN_MAPPING and unfit:
+        reason = f"files cannot have columns of these names, rename them first: {', '.join(map(repr, unfit))}."
+        yield "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING", reason
     if name == CHECKPOINT_PROTECTION and not truncates:
         rule = "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION"
         yield rule, "it guards history, and can go only with it: say TRUNCATE HISTORY."
@@ -176,6 +199,12 @@ def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
     """
     left = (reader_features(protocol) | writer_features(protocol)) - {feature}
     return with_features(Protocol(1, 1), left | (frozenset({CHECKPOINT_PROTECTION}) if guarded else frozenset()))
+
+
+def without_columns_of(metadata: Metadata, feature: Removable) -> Metadata:
+    """The metadata without what shows the feature in its columns."""
+    schema = without_keys(parse_schema(metadata.schema_string), feature.column_keys)
+    return replace(metadata, schema_string=schema_json(schema))
 
 
 def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anabranch.commands.alter import (
@@ -16,6 +18,9 @@ from anabranch.commands.alter import (
     SetProperties,
     UnsetProperties,
 )
+from anabranch.commands.append import Append
+from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.columns import RenameColumn
 from anabranch.commands.create import Replace
 from anabranch.commands.drop_feature import DropFeature, truncate
 from anabranch.commands.insert import NewTable
@@ -434,3 +439,129 @@ def test_no_row_comes_back_that_is_deleted_while_row_ids_are_forgotten(tmp_path:
     drop(world, "rowTracking")
     assert 3 not in {row["id"] for row in world.rows()}
     world.assert_clean()
+
+
+# -- type widening -----------------------------------------------------------------------------------------------------
+
+SMALL = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.int16())])), ("p", pa.int32())])
+
+
+@pytest.fixture
+def widened(tmp_path: Path) -> World:
+    """A table with files of the old types, one of the new, and deleted rows."""
+    world = World(table_path(tmp_path))
+    named = {"delta.enableTypeWidening": "true"}
+    rows = [{"id": i, "s": {"a": i}, "p": i % 2} for i in range(6)]
+    Append(world.path, ("p",), named).run(pa.Table.from_pylist(rows, schema=SMALL))
+    world.delete("id = 1")
+    ChangeColumn(world.path, ("id",), type="long").run(world.engine)
+    ChangeColumn(world.path, ("s", "a"), type="integer").run(world.engine)
+    ChangeColumn(world.path, ("p",), type="long").run(world.engine)
+    wide = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int32())])), ("p", pa.int64())])
+    Append(world.path).run(pa.Table.from_pylist([{"id": 1 << 40, "s": {"a": 1 << 20}, "p": 1}], schema=wide))
+    return world
+
+
+def test_type_widening_goes_with_the_files_of_older_types(widened: World) -> None:
+    before, version = widened.rows(), widened.version
+    first, newest = (set(widened.log.snapshot(v).files["path"].to_pylist()) for v in (version - 1, version))
+    drop(widened, "typeWidening")
+    snapshot = widened.log.snapshot()
+    steps = ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE", "DROP FEATURE"]
+    assert operations(widened)[version + 1 :] == steps
+    assert "typeChanges" not in snapshot.metadata.schema_string
+    assert "typeWidening" not in (snapshot.protocol.writer_features or ())
+    assert "checkpointProtection" in (snapshot.protocol.writer_features or ())
+    assert widened.rows() == before
+    for path in snapshot.files["path"].to_pylist():
+        there = pq.read_schema(f"{widened.path}/{path}")
+        assert (there.field("id").type, there.field("s").type.field("a").type) == (pa.int64(), pa.int32())
+    assert newest - first <= set(snapshot.files["path"].to_pylist()), "a file that fits stays as it is"
+    assert widened.rows(version) == before
+    widened.assert_clean()
+
+
+def test_a_row_that_is_deleted_while_types_are_rewritten_is_not_brought_back(widened: World) -> None:
+    SetProperties(widened.path, {"delta.enableTypeWidening": "false"}).run()
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: widened.delete("id = 4")),
+    ):
+        drop(widened, "typeWidening")
+    drop(widened, "typeWidening")
+    assert 4 not in {row["id"] for row in widened.rows()}
+    widened.assert_clean()
+
+
+# -- column mapping ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["name", "id"])
+def renamed(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """A table whose columns, members and partition column have other names in files."""
+    rows = [{"id": i, "s": {"a": i}, "p": i % 2} for i in range(6)]
+    named = {"delta_columnMapping.mode": request.param, "delta_enableRowTracking": "true"}
+    world = World(table_path(tmp_path)).create(rows, partition_by=("p",), **named)
+    for path, name in ((("id",), "key"), (("s", "a"), "b"), (("p",), "part")):
+        RenameColumn(world.path, path, name).run()
+    world.delete("key = 1")
+    world.update("key = 2", part=7)
+    return world
+
+
+def test_column_mapping_goes_with_all_files_and_names(renamed: World) -> None:
+    before, version = renamed.rows(), renamed.version
+    drop(renamed, "columnMapping")
+    snapshot = renamed.log.snapshot()
+    assert operations(renamed)[version + 1 :] == ["REMOVE COLUMN MAPPING", "DROP FEATURE"]
+    assert "columnMapping" not in snapshot.metadata.schema_string
+    assert not [key for key in snapshot.metadata.configuration if "columnMapping" in key]
+    assert "columnMapping" not in (snapshot.protocol.writer_features or ())
+    assert renamed.rows() == before
+    for file in snapshot.files.to_pylist():
+        there = pq.read_schema(f"{renamed.path}/{file['path']}")
+        assert there.names[:2] == ["key", "s"]
+        assert there.field("s").type.field(0).name == "b"
+        assert [key for key, _ in file["partitionValues"]] == ["part"]
+        assert set(json.loads(file["stats"])["minValues"]) == {"key", "s"}
+    lines = Path(renamed.path, f"_delta_log/{version + 1:020d}.json").read_text().splitlines()
+    assert '"dataChange":true' not in "".join(lines)
+    renamed.append({"key": 9, "s": {"b": 9}, "part": 7})
+    renamed.update("key = 3", part=8)
+    assert renamed.rows(version) == before
+    renamed.assert_clean()
+
+
+def test_whatever_is_written_while_names_change_stands_in_the_way(renamed: World) -> None:
+    version = renamed.version
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: renamed.append({"key": 9, "s": {"b": 9}, "part": 7})),
+    ):
+        drop(renamed, "columnMapping")
+    assert renamed.version == version + 1
+    drop(renamed, "columnMapping")
+    assert 9 in {row["key"] for row in renamed.rows()}
+    renamed.assert_clean()
+
+
+def test_a_table_stays_clustered_by_the_same_columns_under_their_own_names(tmp_path: Path) -> None:
+    named = {"delta_columnMapping.mode": "name"}
+    world = World(table_path(tmp_path)).create(ROWS, cluster_by=("id",), **named)
+    RenameColumn(world.path, ("id",), "key").run()
+    drop(world, "columnMapping")
+    assert world.log.snapshot().clustering_columns == (("key",),)
+    world.assert_clean()
+
+
+def test_names_that_files_cannot_have_keep_the_mapping(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"a b": 1}], **{"delta_columnMapping.mode": "name"})
+    error = refused(world, "columnMapping")
+    assert error.getCondition() == "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING"
+    assert "'a b'" in str(error)
+    assert world.version == 0
+
+
+def test_iceberg_compatibility_keeps_the_mapping(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableIcebergCompatV2="true")
+    assert refused(world, "columnMapping").getCondition() == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
