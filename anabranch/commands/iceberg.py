@@ -22,13 +22,14 @@ def check_files(base: Snapshot, metadata: Metadata) -> None:
     """
     for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
         for file in base.files.to_pylist():
-            reason = _misfit(base, metadata, file)
+            reason = misfit(base, metadata, file)
             if reason is not None:
                 said = f"the file {file['path']} {reason}; write the rows into a new table."
                 raise InvalidProperty(property=flag, value="true", reason=said)
 
 
-def _misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
+def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
+    """Why a file does not fit a table that says this, in words; None where it does."""
     if file["deletionVector"] is not None:
         return "has deleted rows in it, which must be purged first"
     if num_records(file["stats"]) is None:

@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from anabranch import DeltaTable
 from anabranch.commands.alter import AddConstraint, AddFeatureSupport, SetProperties
+from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.columns import RenameColumn
 from anabranch.commands.drop_feature import DropFeature
+from anabranch.commands.upgrade_uniform import UpgradeUniform
 from anabranch.errors import FeatureNotDropped
 from anabranch.log.log import forget
 from anabranch.protocol.features import describe
@@ -41,6 +46,8 @@ CASES: dict[str, tuple[dict[str, str], tuple[Step, ...]]] = {
     "drop in-commit timestamps": ({"enableInCommitTimestamps": "true"}, (("drop", "inCommitTimestamp"),)),
     "drop row tracking": ({"enableRowTracking": "true"}, (("drop", "rowTracking"),)),
     "drop V2 checkpoints": ({"checkpointPolicy": "v2"}, (("drop", "v2Checkpoint"),)),
+    "drop column mapping": ({"columnMapping.mode": "name"}, (("drop", "columnMapping"),)),
+    "drop type widening": ({"enableTypeWidening": "true"}, (("drop", "typeWidening"),)),
     "drop Iceberg compatibility": (
         {"enableIcebergCompatV2": "true", "columnMapping.mode": "name"},
         (("drop", "icebergCompatV2"), ("drop", "columnMapping")),
@@ -124,3 +131,46 @@ def test_each_goes_on_with_a_table_from_which_the_other_dropped_vectors(
         world.assert_clean()
         AddFeatureSupport(world.path, "deletionVectors").run()
         assert same_rows(delta_spark.rows(world.path), world.rows())
+
+
+def test_delta_spark_reads_what_spark_wrote_anew_without_mapping_and_widening(
+    spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path
+) -> None:
+    path = table_path(tmp_path)
+    named = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true", "delta.enableRowTracking": "true"}
+    rows = spark.range(8).selectExpr("int(id) AS id", "named_struct('a', int(id)) AS s", "int(id % 2) AS p")
+    writer = rows.write.format("delta").partitionBy("p")
+    for key, value in named.items():
+        writer = writer.option(key, value)
+    writer.save(path)
+    for column, name in ((("id",), "key"), (("s", "a"), "b"), (("p",), "part")):
+        RenameColumn(path, column, name).run()
+    table = DeltaTable.forPath(spark, path)
+    ChangeColumn(path, ("key",), type="long").run()
+    table.delete("key = 3")
+    before = sorted((row.key, row.s.b, row.part) for row in table.toDF().collect())
+    for feature in ("typeWidening", "columnMapping", "rowTracking"):
+        table.dropFeatureSupport(feature)
+        forget()
+        assert sorted((row.key, row.s.b, row.part) for row in table.toDF().collect()) == before
+        theirs = delta_spark.rows(path)
+        assert sorted((row["key"], row["s"]["b"], row["part"]) for row in theirs) == before
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (99, named_struct('b', 9), 1)")
+    forget()
+    assert len(table.toDF().collect()) == len(before) + 1
+
+
+def test_delta_spark_goes_on_with_a_table_that_was_made_compatible_with_iceberg(
+    delta_spark: DeltaSpark, tmp_path: Path
+) -> None:
+    rows = [{"id": i, "p": i % 2, "a": [i]} for i in range(6)]
+    world = World(table_path(tmp_path)).create(rows, partition_by=("p",))
+    world.delete("id = 3")
+    UpgradeUniform(world.path).run(world.engine)
+    assert same_rows(delta_spark.rows(world.path), world.rows())
+    delta_spark.sql(f"INSERT INTO delta.`{world.path}` VALUES (9, 1, array(9))")
+    forget()
+    world.update("id = 0", p=1)
+    assert same_rows(delta_spark.rows(world.path), world.rows())
+    assert len(world.rows()) == 6
+    world.assert_clean()
