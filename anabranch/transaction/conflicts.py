@@ -33,6 +33,7 @@ from anabranch.errors import (
 from anabranch.log.commits import Commit
 from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import FileRow, files_table
+from anabranch.protocol.features import writer_features
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.identity import is_watermark
 from anabranch.protocol.stats import num_records
@@ -139,11 +140,12 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
 
 def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
     """Mine changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
-    that fits the new one.
+    that fits the new one. Where mine takes a feature away, whatever was committed counts, since it may need it.
     """
     if mine.metadata is None and mine.protocol is None:
         return None
-    writers = (each for each in window if len(each.adds) or len(each.removes) or each.head.domains)
+    every = _drops_feature(mine)
+    writers = (each for each in window if every or len(each.adds) or len(each.removes) or each.head.domains)
     winner = next(writers, None)
     if winner is None:
         return None
@@ -152,6 +154,12 @@ def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | No
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
     return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
+
+
+def _drops_feature(mine: Transaction) -> bool:
+    if mine.protocol is None or mine.base is None:
+        return False
+    return bool(writer_features(mine.base.protocol) - writer_features(mine.protocol))
 
 
 def _cut(mine: Transaction, window: Sequence[Commit]) -> int:

@@ -37,7 +37,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Protocol
 from anabranch.testing import at_phase
 from anabranch.transaction.patience import Chance
-from tests.support.raw_logs import put_commit
+from tests.support.raw_logs import info, put_commit
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "day": f"d{i % 3}"} for i in range(9)]
@@ -145,6 +145,19 @@ def test_a_drop_fails_where_somebody_writes_meanwhile(world: World) -> None:
     ):
         drop(world, "vacuumProtocolCheck")
     assert "vacuumProtocolCheck" in (world.log.snapshot().protocol.writer_features or ())
+
+
+def test_the_last_commit_stands_directly_behind_the_version_that_it_guards(world: World) -> None:
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    said = {"txn": {"appId": "a", "version": 1}}
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: put_commit(world.path, world.version + 1, info(), said)),
+    ):
+        drop(world, "vacuumProtocolCheck")
+    version = drop(world, "vacuumProtocolCheck").version
+    known = world.log.snapshot().metadata.configuration
+    assert known["delta.requireCheckpointProtectionBeforeVersion"] == str(version)
 
 
 def test_a_write_fails_where_a_feature_is_dropped_meanwhile(world: World) -> None:
