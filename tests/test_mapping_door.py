@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch.commands.alter import UnsetProperties
 from anabranch.commands.opening import open_log
 from anabranch.errors import ExecutionFailed, NotBuilt
 from anabranch.spark.types import column
@@ -235,3 +236,6 @@ def test_arrays_of_a_compatible_table_are_appended_by_arrow_only(spark: SparkSes
         spark.sql("SELECT 2L AS id, array(2L) AS l").write.format("delta").mode("append").save(path)
     anabranch.append(None, path, [{"id": 2, "l": [2]}])
     assert sorted(tuple(row) for row in anabranch.read(spark, path).collect()) == [(1, [1]), (2, [2])]
+    UnsetProperties(path, ["delta.enableIcebergCompatV2"]).run()
+    spark.sql("SELECT 3L AS id, array(3L) AS l").write.format("delta").mode("append").save(path)
+    assert sorted(tuple(row) for row in anabranch.read(spark, path).collect()) == [(1, [1]), (2, [2]), (3, [3])]

@@ -32,12 +32,19 @@ def _logical(field: Field) -> Column:
     return value if field.physical_name == field.name and not is_renamed(field.type) else value.alias(field.name)
 
 
-def stored(field: Field) -> Column:
-    """A column as files have it: under its physical name, with numbers as Parquet field ids, inside too."""
+def stored(field: Field, *, compatible: bool) -> Column:
+    """A column as files have it: under its physical name, with numbers as Parquet field ids, inside too.
+
+    Args:
+        compatible: the table is held to Iceberg compatibility, so that elements, keys and values need their numbers.
+
+    Raises:
+        NotBuilt: they do, and have some.
+    """
     value, numbered = column(field.name), _metadata(field)
     if not numbered:
         return value
-    if any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
+    if compatible and any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
         what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
         raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
     if not isinstance(field.type, str):

@@ -211,10 +211,11 @@ def write_files(
     """
     partitions = [schema.field(name) for name in partition_columns]
     inside = [each for each in schema if each not in partitions]
-    data = [stored(each) for each in (*inside, *(partitions if rules.materialised else ()))]
-    folders = [folder_key(each.physical_name, materialised=rules.materialised) for each in partitions]
-    both = zip(partitions, folders, strict=True)
-    values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in both]
+    both = rules.materialised
+    data = [stored(each, compatible=both) for each in (*inside, *(partitions if both else ()))]
+    folders = [folder_key(each.physical_name, materialised=both) for each in partitions]
+    named = zip(partitions, folders, strict=True)
+    values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
     writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS, compression=rules.codec)
     with timestamps.in_micros(spark):
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
