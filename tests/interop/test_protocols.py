@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from anabranch import DeltaTable
 from anabranch.commands.alter import AddConstraint, AddFeatureSupport, SetProperties
+from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import RenameColumn
 from anabranch.commands.drop_feature import DropFeature
@@ -138,11 +140,9 @@ def test_delta_spark_reads_what_spark_wrote_anew_without_mapping_and_widening(
 ) -> None:
     path = table_path(tmp_path)
     named = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true", "delta.enableRowTracking": "true"}
-    rows = spark.range(8).selectExpr("int(id) AS id", "named_struct('a', int(id)) AS s", "int(id % 2) AS p")
-    writer = rows.write.format("delta").partitionBy("p")
-    for key, value in named.items():
-        writer = writer.option(key, value)
-    writer.save(path)
+    small = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.int32())])), ("p", pa.int32())])
+    rows = [{"id": i, "s": {"a": i}, "p": i % 2} for i in range(8)]
+    Append(path, ("p",), named).run(pa.Table.from_pylist(rows, schema=small))
     for column, name in ((("id",), "key"), (("s", "a"), "b"), (("p",), "part")):
         RenameColumn(path, column, name).run()
     table = DeltaTable.forPath(spark, path)
