@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.errors import UnsupportedFeature
 from tests.support.delta_spark import DeltaSpark
 from tests.support.delta_spark_tables import MADE
 from tests.support.our_tables import OURS
@@ -74,10 +73,8 @@ def test_we_and_the_others_read_what_delta_spark_writes_as_is_said(
     expected = delta_spark.query(f"SELECT {', '.join(made.select)} FROM delta.`{path}`").to_pylist()
     assert expected
     ours, *others = THEIRS_STATED[name]
-    try:
-        found = anabranch.read(spark, path).selectExpr(*made.select).toArrow().to_pylist()
-        assert same_rows(found, expected)
-    except UnsupportedFeature:
-        assert ours == "not yet"
+    found = anabranch.read(spark, path).selectExpr(*made.select).toArrow().to_pylist()
+    assert same_rows(found, expected)
+    assert ours == "yes"
     if made.select == ("*",):
         assert [how(lambda: deltalake_rows(path), expected), how(lambda: duckdb_rows(path), expected)] == others

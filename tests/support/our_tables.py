@@ -9,6 +9,8 @@ import pyarrow as pa
 
 import anabranch
 from anabranch.commands.alter import AddColumns, AddConstraint, AddFeatureSupport, NewColumn, SetProperties
+from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.columns import RenameColumn
 from anabranch.commands.create import Create
 from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable
@@ -102,6 +104,46 @@ def _codec(name: str) -> Callable[[World], None]:
     return make
 
 
+def _changed(also: Callable[[World], object] | None = None, **properties: str) -> Callable[[World], None]:
+    """A table with these properties to which every verb is done."""
+
+    def make(world: World) -> None:
+        world.create(ROWS, **properties)
+        if also is not None:
+            also(world)
+        world.update("id = 5", day="changed")
+        world.delete("id = 3")
+        world.merge([{"id": 4, "day": "merged"}, {"id": 70, "day": "new"}])
+        world.append({"id": 71, "day": "last"})
+
+    return make
+
+
+def _renamed(world: World) -> None:
+    RenameColumn(world.path, ("x",), "y z,=").run()
+
+
+def _widened(world: World) -> None:
+    AddColumns(world.path, [NewColumn(Field("small", "integer"))]).run()
+    world.append({"id": 80, "day": "d", "small": 7})
+    ChangeColumn(world.path, ("small",), type="long").run()
+
+
+def _clustered(world: World) -> None:
+    world.create(ROWS, cluster_by=("id",)).delete("id = 3")
+
+
+def _both(world: World) -> None:
+    _renamed(world)
+    _widened(world)
+
+
+MAPPED = {"delta_columnMapping.mode": "name"}
+TRACKED = {"delta_enableRowTracking": "true"}
+TIMED = {"delta_enableInCommitTimestamps": "true"}
+V2 = {"delta_checkpointPolicy": "v2", "delta_checkpointInterval": "2"}
+WIDER = {"delta_enableTypeWidening": "true"}
+
 OURS: Mapping[str, Callable[[World], None]] = {
     "no feature": _plain,
     "partitions": _partitions,
@@ -118,6 +160,17 @@ OURS: Mapping[str, Callable[[World], None]] = {
     "`domainMetadata`": _listed("domainMetadata"),
     "`vacuumProtocolCheck`": _listed("vacuumProtocolCheck"),
     "`checkpointProtection`: vectors were dropped": _dropped,
+    "`columnMapping`": _changed(_renamed, **MAPPED),
+    "`columnMapping` (id)": _changed(_renamed, **{"delta_columnMapping.mode": "id"}),
+    "`rowTracking`": _changed(**TRACKED),
+    "`inCommitTimestamp`": _changed(**TIMED),
+    "`v2Checkpoint`": _changed(**V2),
+    "`clustering`": _clustered,
+    "`typeWidening`": _changed(_widened, **WIDER),
+    "`icebergCompatV2`": _changed(delta_enableIcebergCompatV2="true", **OFF),
+    "mapping, row tracking, timestamps, V2 and wider types at once": _changed(
+        _both, **MAPPED, **TRACKED, **TIMED, **V2, **WIDER
+    ),
     "files compressed with zstd": _codec("zstd"),
     "files compressed with lz4_raw": _codec("lz4_raw"),
 }
