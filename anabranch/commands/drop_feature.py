@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
@@ -28,6 +29,8 @@ from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.protocol.removable import DOMAINS, Removable, guarded_before, to_drop, without, without_properties
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class DropFeature:
         elif feature.is_in_history:
             log.write_checkpoint(base, now_ms=chance.now_ms())
         done = run_alteration(self.table, self._without, replace(moment, at=base, chance=chance))
-        if feature.is_in_history:  # the newest one may still be written as only this feature reads it
-            log.write_checkpoint(log.snapshot(), now_ms=chance.now_ms())
+        if feature.is_in_history:
+            _checkpoint(log, chance)
         return done
 
     def _allowed(self, base: Snapshot) -> Removable:
@@ -106,6 +109,16 @@ class DropFeature:
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
+
+
+def _checkpoint(log: Log, chance: Chance) -> None:
+    """Write a checkpoint behind the drop, since the newest one may be such as only the feature reads; a drop that
+    stands never fails because of it.
+    """
+    try:
+        log.write_checkpoint(log.snapshot(), now_ms=chance.now_ms())
+    except Exception as error:
+        _logger.warning("the feature is dropped; a checkpoint of %s is left to a later commit: %s", log.table, error)
 
 
 def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ from anabranch.errors import (
     FeatureNotDropped,
     InvalidProperty,
 )
-from anabranch.log.log import forget
+from anabranch.log.log import Log, forget
 from anabranch.log.names import commit_name, part_name
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Protocol
@@ -413,6 +414,23 @@ def test_after_v2_checkpoints_the_newest_is_a_classic_one_and_history_is_guarded
     assert world.rows() == before
     assert world.rows(1) == before
     world.assert_clean()
+
+
+def test_a_drop_stands_though_no_checkpoint_can_be_written_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false", delta_checkpointPolicy="v2")
+    whole = Log.write_checkpoint
+
+    def fails(log: Log, snapshot: Snapshot, *, now_ms: int, new_id: Any = uuid4) -> None:
+        if "v2Checkpoint" not in (snapshot.protocol.reader_features or ()):
+            raise OSError("the disk is full")
+        whole(log, snapshot, now_ms=now_ms, new_id=new_id)
+
+    monkeypatch.setattr(Log, "write_checkpoint", fails)
+    drop(world, "v2Checkpoint")
+    assert world.log.snapshot().protocol == GUARDED
+    assert len(world.rows()) == len(ROWS)
 
 
 # -- row tracking ------------------------------------------------------------------------------------------------------
