@@ -7,7 +7,7 @@ import pytest
 from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
 
-HISTORIES = 20_000
+HISTORIES = 10_000
 PARTS = 20
 VERBS = (
     "Append",
