@@ -16,6 +16,7 @@ from anabranch import DeltaTable
 from anabranch.commands.alter import UnsetProperties
 from anabranch.commands.opening import open_log
 from anabranch.errors import ExecutionFailed, NotBuilt
+from anabranch.log.log import forget
 from anabranch.spark.types import column
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
@@ -186,6 +187,9 @@ def foreign(path: str, version: int) -> None:
     pq.write_table(other, file)
     line = next((Path(path) / "_delta_log").glob(f"*{version}.json"))
     line.write_text(line.read_text().replace(f'"size":{commit.adds["size"][0]}', f'"size":{file.stat().st_size}'))
+    for checksum in (Path(path) / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    forget(log.table)
 
 
 def test_files_without_numbers_are_never_committed_in_mode_id(spark: SparkSession, tmp_path: Path) -> None:

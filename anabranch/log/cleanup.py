@@ -36,6 +36,10 @@ DAY_MS = 86_400_000
 YOUNGEST_MS = 3_600_000
 """No log file younger than this is ever removed, whatever the retention: a put that began before could follow it."""
 
+FARTHEST_AHEAD_MS = 2 * DAY_MS
+"""A clock this far ahead of the store's is not believed. The log is cleaned up right after a commit, whose file is as
+young as the store's own clock says: a writer whose clock is wrong would take all history for expired."""
+
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _logger = logging.getLogger(__name__)
 _done: dict[str, int] = {}
@@ -50,6 +54,9 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
     Raises:
         StoreError: the store refused; what is left has no gap.
     """
+    if now_ms - snapshot.segment.timestamp > FARTHEST_AHEAD_MS:
+        _logger.warning("the log of %s is not cleaned up: this clock is far ahead of the store's", snapshot.table)
+        return []
     cutoff = _cutoff(snapshot, now_ms)
     with _guard:
         if cutoff is None or _done.get(snapshot.table) == cutoff:

@@ -12,7 +12,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.append import Append
 from anabranch.log import checkpointing
-from anabranch.log.cleanup import DAY_MS, clean_up
+from anabranch.log.cleanup import DAY_MS, FARTHEST_AHEAD_MS, clean_up
 from anabranch.log.log import Log, forget
 from anabranch.log.names import (
     checkpoint_name,
@@ -138,8 +138,16 @@ def test_nothing_goes_where_the_table_says_so(tmp_path: Path) -> None:
 
 def test_by_default_thirty_days_are_kept(tmp_path: Path) -> None:
     log = table(tmp_path, delta_logRetentionDuration="interval 30 days")
-    assert cleaned(log, day(30)) == []
-    assert cleaned(log, day(38)) != []
+    for days in (30, 38):  # the newest commit is always from just now
+        set_time(tmp_path, commit_name(9), day(days))
+        forget()
+        assert bool(cleaned(log, day(days))) is (days == 38)
+
+
+def test_a_clock_far_ahead_of_the_stores_takes_nothing_for_expired(tmp_path: Path) -> None:
+    log = table(tmp_path)
+    assert cleaned(log, day(9) + FARTHEST_AHEAD_MS + DAY_MS) == []
+    assert commits(tmp_path) == list(range(10))
 
 
 def test_nothing_younger_than_an_hour_goes_whatever_the_retention(tmp_path: Path) -> None:
@@ -174,7 +182,7 @@ def test_in_commit_timestamps_count_where_the_table_has_them(tmp_path: Path) -> 
     """The files bear old times, as a copied table's might; the versions are younger."""
     log = table(tmp_path, delta_enableInCommitTimestamps="true")
     assert log.snapshot().timestamp == day(9)
-    for version in range(10):
+    for version in range(9):  # the newest one was put just now
         set_time(tmp_path, commit_name(version), day(0))
     cleaned(log, day(9))
     assert commits(tmp_path)[0] == 5
