@@ -108,7 +108,7 @@ class RowHands(ABC):
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
         self._metadata = snapshot.metadata  # of what is written
         self._settings = dict(engine.settings())
-        self._staged: list[str] = []
+        self._started, self._staged = False, list[str]()
 
     @abstractmethod
     def stage(self, chance: Chance) -> Transaction:
@@ -142,13 +142,21 @@ class RowHands(ABC):
     def _told_first(self) -> frozenset[str]:
         return self._where.columns or columns_of(self._where.predicate)
 
-    @abstractmethod
     def discard(self) -> None:
         """Remove what was staged."""
+        if self._started:
+            self._staging.discard()
 
-    @abstractmethod
     def finish(self) -> None:
-        """Say that what was staged is committed."""
+        """Close the job folder's markers."""
+        if self._started:
+            self._staging.finish()
+
+    def _start(self) -> None:
+        """Begin the job folder, unless that was done."""
+        if not self._started:
+            self._started = True
+            self._staging.start()
 
     def check_settings(self) -> None:
         """Hold that the condition still means what it meant at the start of the command.
@@ -201,7 +209,7 @@ class ChangeHands(RowHands):
         self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, computed_from: int | None = None
     ) -> None:
         super().__init__(change.where, snapshot, engine, staging)
-        self._change, self._started = change, False
+        self._change = change
         self._seen = -1 if computed_from is None else computed_from
 
     def stage(self, chance: Chance) -> Transaction:
@@ -224,16 +232,6 @@ class ChangeHands(RowHands):
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that came in since."""
         return self._staged_part(files, rows, files.slice(0, 0))
-
-    def discard(self) -> None:
-        """Remove what was staged."""
-        if self._started:
-            self._staging.discard()
-
-    def finish(self) -> None:
-        """Close the job folder's markers."""
-        if self._started:
-            self._staging.finish()
 
     def _candidates(self) -> tuple[pa.Table, pa.Table, pa.Table]:
         """The files that may hold selected rows; those of them whose every row is deleted for certain, found without
@@ -293,11 +291,6 @@ class ChangeHands(RowHands):
             reason = f"{selected} rows were selected, but {written} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
         return max(written - selected, 0) if self._change.assignments is not None else written
-
-    def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            self._staging.start()
 
 
 def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:

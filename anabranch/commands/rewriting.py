@@ -94,7 +94,7 @@ class RewriteHands(RowHands):
 
     def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
         super().__init__(NO_ROW, plan.base, engine, staging)
-        self._plan, self._started = plan, False
+        self._plan = plan
         self._metadata = plan.metadata or plan.base.metadata
 
     def stage(self, chance: Chance) -> Transaction:
@@ -125,8 +125,7 @@ class RewriteHands(RowHands):
         return clustered(mine, columns) if columns else mine  # it names them as files do
 
     def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
-        self._started = True
-        self._staging.start()
+        self._start()
         self._engine.rewrite(chosen, {}, None, self._staging.folder)
         adds, live = self._collected(), rows_of(chosen.files) - count_of(chosen.vectors)
         if rows_of(adds) != live:
@@ -145,13 +144,3 @@ class RewriteHands(RowHands):
     def sample(self, file: Mapping[str, object], rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
         """Rows are moved whole; none says more than its file."""
         return ()
-
-    def discard(self) -> None:
-        """Remove what was staged."""
-        if self._started:
-            self._staging.discard()
-
-    def finish(self) -> None:
-        """Close the job folder's markers."""
-        if self._started:
-            self._staging.finish()
