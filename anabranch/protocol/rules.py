@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
@@ -113,13 +113,9 @@ def rules_of(metadata: Metadata) -> Rules:
         InvalidSchema: an invariant is not written as Delta writes them.
     """
     configuration = metadata.configuration.items()
-    rules = _rules(metadata.schema_string, tuple(pair for pair in configuration if is_constraint(pair[0])))
-    codec = metadata.configuration.get(CODEC_PROPERTY)
-    return replace(
-        rules,
-        codec="snappy" if codec is None else codec_named(codec),
-        materialised=materialises(metadata.configuration),
-    )
+    constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
+    codec = codec_named(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
+    return _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
 
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"
@@ -145,7 +141,7 @@ def is_constraint(key: str) -> bool:
 
 
 @lru_cache(maxsize=256)  # asked for each set of files, and a schema may have thousands of columns
-def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...]) -> Rules:
+def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
     schema = parse_schema(schema_string)
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
     return Rules(
@@ -153,6 +149,8 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...]) -> Rule
         checks=tuple(Check(name, text, mentioned(text, schema.names)) for name, text in texts),
         generated=tuple(_generated(schema)),
         defaults={each.name: text for each in schema if (text := default_of(each)) is not None},
+        codec=codec,
+        materialised=materialised,
     )
 
 
