@@ -118,9 +118,10 @@ class SetProperties:
             return self._on(base, parameters, chance)
 
         base = moment.at or log.snapshot()
-        if not _tracks_rows_then(altered(base), base):
-            return run_alteration(self.table, altered, moment)
-        _check_allowed(altered(base), base)
+        change = altered(base)
+        if not _tracks_rows_then(change, base):
+            return run_alteration(self.table, lambda _: change, replace(moment, at=base))
+        _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
             base = backfilled(log, chance, moment.patience)
             try:
