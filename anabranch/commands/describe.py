@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.history import history as log_history
-from anabranch.protocol.evolution import sql_name
+from anabranch.protocol.clustering import shown
 from anabranch.protocol.features import describe as describe_protocol
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -119,7 +119,7 @@ def detail(table: Location, storage_options: Mapping[str, str] | None = None) ->
         "createdAt": _moment(metadata.created_time),
         "lastModified": _moment(snapshot.timestamp),
         "partitionColumns": list(metadata.partition_columns),
-        "clusteringColumns": [".".join(map(sql_name, column)) for column in snapshot.clustering_columns],
+        "clusteringColumns": shown(snapshot.clustering_columns),
         "numFiles": len(snapshot.files),
         "sizeInBytes": pc.sum(snapshot.files["size"]).as_py() or 0,
         "properties": dict(metadata.configuration),

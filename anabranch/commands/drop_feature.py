@@ -53,7 +53,6 @@ class DropFeature:
 
         Raises:
             FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
-            NotBuilt: this feature cannot be dropped yet.
             DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
         """
         log, chance = open_log(self.table), moment.chance or Chance()

@@ -21,8 +21,8 @@ from anabranch.protocol.clustering import (
     domain_of,
     respelled,
     same_clustering,
+    shown,
 )
-from anabranch.protocol.evolution import sql_name
 from anabranch.protocol.features import check_writable, with_features
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
@@ -64,11 +64,6 @@ def clusters_of(
             raise InvalidOption(option="clusterBy", value=shown(wanted), reason=reason)
     check_clustering(wanted, metadata)
     return wanted
-
-
-def shown(columns: Sequence[Path]) -> list[str]:
-    """The columns as SQL names them."""
-    return [".".join(map(sql_name, column)) for column in columns]
 
 
 def clustered(mine: Transaction, columns: Sequence[Path]) -> Transaction:

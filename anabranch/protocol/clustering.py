@@ -121,6 +121,11 @@ def _fields_on(schema: Struct, column: Path) -> list[Field]:
     return fields
 
 
+def shown(columns: Sequence[Path]) -> list[str]:
+    """The columns as SQL names them."""
+    return [".".join(map(sql_name, column)) for column in columns]
+
+
 def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     """Hold that a table with this metadata can be clustered so.
 
@@ -129,7 +134,6 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     """
     if not columns:
         return
-    shown = [".".join(map(sql_name, column)) for column in columns]
     chosen = Properties(metadata.configuration).indexed_columns()
     paths = {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
     reasons = [
@@ -141,7 +145,7 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     ]
     for is_wrong, reason in reasons:
         if is_wrong:
-            raise InvalidOption(option="clusterBy", value=shown, reason=reason)
+            raise InvalidOption(option="clusterBy", value=shown(columns), reason=reason)
 
 
 def _is_ordered(schema: Struct, column: Path) -> bool:

@@ -26,6 +26,7 @@ from anabranch.protocol.known_features import (
     ROW_TRACKING,
     Support,
 )
+from anabranch.protocol.mapping import fields_of
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
 from anabranch.protocol.widening import unreadable_change
@@ -92,10 +93,10 @@ def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], froze
     features that the types ask for.
     """
     schema = parse_schema(schema_string)
-    deep = Counter(key for field in _fields(schema) for key in field.metadata)
+    deep = Counter(key for field in fields_of(schema) for key in field.metadata)
     deep.subtract(key for field in schema for key in field.metadata)
     deep.subtract(rules.INVARIANT for field in _members(schema) if rules.INVARIANT in field.metadata)
-    keys = frozenset(key for field in _fields(schema) for key in field.metadata)
+    keys = frozenset(key for field in fields_of(schema) for key in field.metadata)
     return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
 
 
@@ -243,15 +244,6 @@ def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
 def _refuse(table: str, kind: str, features: Set[str], reason: str | None = None) -> None:
     for feature in sorted(features):
         raise UnsupportedFeature(table=table, kind=kind, feature=feature, reason=reason or why_refused(feature))
-
-
-def _fields(type_: DataType) -> Iterator[Field]:
-    if isinstance(type_, Struct):
-        for field in type_.fields:
-            yield field
-            yield from _fields(field.type)
-    for part in _parts(type_):
-        yield from _fields(part)
 
 
 def _members(schema: Struct) -> Iterator[Field]:

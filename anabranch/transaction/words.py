@@ -9,7 +9,6 @@ Source of the sub-conditions: Databricks documentation, "Error conditions", belo
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pyroaring import BitMap64
 
 from anabranch.errors import ConcurrentAppendException, DeltaConcurrentModificationException
 from anabranch.log.commits import Commit
+from anabranch.log.timeline import in_words
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.transaction.footprint import Transaction
@@ -73,7 +73,7 @@ class Conflict:
             base_version=-1 if mine.base is None else mine.base.version,
             user=chance.user() or "an unknown user",
             timestamp=now,
-            time=_time(now),
+            time=in_words(now),
             txn_id=mine.txn_id,
             file=self.file["path"] if self.file else "none in particular",
             rows=list(self.rows) if self.rows else "none in particular",
@@ -192,21 +192,12 @@ def _winner_facts(winner: Commit | None) -> dict[str, Any]:
     operation, engine = info.get("operation", "an unnamed operation"), info.get("engineInfo", "an unknown engine")
     user = info.get("userName") or info.get("userId") or "an unknown user"
     return {
-        "winner": f"version {winner.version}, {operation} by {user} ({engine}), at {_time(winner.timestamp)}",
+        "winner": f"version {winner.version}, {operation} by {user} ({engine}), at {in_words(winner.timestamp)}",
         "winner_version": winner.version,
         "winner_operation": operation,
         "winner_user": user,
         "winner_timestamp": winner.timestamp,
     }
-
-
-def _time(milliseconds: int) -> str:
-    """A moment as people read it; another engine may have written anything."""
-    try:
-        moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.timezone.utc)
-    except (OverflowError, OSError, ValueError):
-        return f"{milliseconds} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
 
 
 def _shown(rows: Sequence[int], samples: Sequence[Mapping[str, Any]]) -> str:
