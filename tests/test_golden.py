@@ -5,7 +5,6 @@ Those of DAT are read version by version, those of the Delta kernel at their new
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
+from tests.support.golden import DAT, KERNEL, MISSING
 
 pytestmark = pytest.mark.spark
-
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "golden"
-_FOLDER = Path(os.environ.get("ANABRANCH_GOLDEN", _BESIDE))
-GOLDEN, KERNEL = _FOLDER / "dat", _FOLDER / "kernel"
-_MISSING = "the folder of golden tables is not here; name it in ANABRANCH_GOLDEN"
 
 FLAWS = {"iceberg_compat_v1": ["columnMapping is used but not listed"]}
 """What the check rightly finds wrong: the last protocol of that table names no reader features."""
@@ -29,9 +24,9 @@ ZONES = {"data-reader-partition-values": "America/Los_Angeles"}
 
 
 def versions() -> list[tuple[str, str]]:
-    if not GOLDEN.is_dir():
-        return [("", _MISSING)]
-    return [(t.name, v.name) for t in sorted(GOLDEN.iterdir()) for v in sorted((t / "expected").iterdir())]
+    if not DAT.is_dir():
+        return [("", MISSING)]
+    return [(t.name, v.name) for t in sorted(DAT.iterdir()) for v in sorted((t / "expected").iterdir())]
 
 
 def expected_rows(spark: SparkSession, folder: Path) -> DataFrame:
@@ -57,16 +52,16 @@ def test_a_golden_table_reads_as_expected(spark: SparkSession, name: str, versio
     if not name:
         pytest.skip(version)
     number = None if version == "latest" else int(version[1:])
-    found = anabranch.read(spark, GOLDEN / name / "delta", version=number)
-    expected = expected_rows(spark, GOLDEN / name / "expected" / version)
+    found = anabranch.read(spark, DAT / name / "delta", version=number)
+    expected = expected_rows(spark, DAT / name / "expected" / version)
     assert sorted(found.columns) == sorted(expected.columns)
     assert bag(found) == bag(expected)
 
 
 def test_every_golden_table_passes_the_check() -> None:
-    if not GOLDEN.is_dir():
-        pytest.skip(_MISSING)
-    for table in sorted(GOLDEN.iterdir()):
+    if not DAT.is_dir():
+        pytest.skip(MISSING)
+    for table in sorted(DAT.iterdir()):
         report = anabranch.check(table / "delta", deep=True)
         assert [each.problem for each in report.findings] == FLAWS.get(table.name, []), str(report)
 
@@ -88,7 +83,7 @@ def zone_of_its_writer(spark: SparkSession, name: str) -> Iterator[None]:
 @pytest.mark.parametrize("name", kernel_tables())
 def test_a_table_of_the_kernels_reads_as_expected(spark: SparkSession, name: str) -> None:
     if not name:
-        pytest.skip(_MISSING)
+        pytest.skip(MISSING)
     found = anabranch.read(spark, KERNEL / name / "delta")
     expected = spark.read.parquet(str(KERNEL / name / "expected"))
     assert sorted(found.columns) == sorted(expected.columns)
@@ -98,6 +93,6 @@ def test_a_table_of_the_kernels_reads_as_expected(spark: SparkSession, name: str
 @pytest.mark.parametrize("name", kernel_tables())
 def test_a_table_of_the_kernels_passes_the_check(name: str) -> None:
     if not name:
-        pytest.skip(_MISSING)
+        pytest.skip(MISSING)
     report = anabranch.check(KERNEL / name / "delta", deep=True)
     assert report.is_clean, str(report)

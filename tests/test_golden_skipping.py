@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 import anabranch
-from anabranch.errors import UnsupportedFeature
+from tests.support.golden import kernel_table
 
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "golden"
-GOLDEN = Path(os.environ.get("ANABRANCH_GOLDEN", _BESIDE)) / "kernel"
 ALL_TYPES = "data-skipping-basic-stats-all-types"
 ONE_ROW = {
     "as_int": ("0", "-1", "1"),
@@ -33,15 +28,9 @@ ONE_ROW = {
 
 
 def kept(table: str, where: str) -> int:
-    if not GOLDEN.is_dir():
-        pytest.skip("the folder of golden tables is not here; name it in ANABRANCH_GOLDEN")
-    try:
-        found = anabranch.explain(GOLDEN / table / "delta", where)
-    except UnsupportedFeature as error:
-        if "columnMapping" not in error.message:
-            raise
-        pytest.skip("columnMapping is not built yet")
-    assert found.kept == anabranch.files(GOLDEN / table / "delta", where).num_rows
+    path = kernel_table(table)
+    found = anabranch.explain(path, where)
+    assert found.kept == anabranch.files(path, where).num_rows
     return found.kept
 
 

@@ -18,9 +18,10 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import ExecutionFailed, NotBuilt
 from anabranch.log.log import forget
 from anabranch.spark.types import column
+from tests.support.golden import kernel_table
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
-from tests.test_golden import GOLDEN, bag
+from tests.test_golden import bag
 
 pytestmark = pytest.mark.spark
 
@@ -164,12 +165,10 @@ def test_mode_id_finds_columns_by_number_whatever_files_call_them(spark: SparkSe
 
 @pytest.mark.parametrize("name", KERNEL)
 def test_a_table_of_another_writer_is_read_as_expected(spark: SparkSession, name: str) -> None:
-    folder = GOLDEN.parent / "kernel" / name
-    if not folder.is_dir():
-        pytest.skip("the folder of golden tables is not here; name it in ANABRANCH_GOLDEN")
-    found = anabranch.read(spark, folder / "delta")
-    assert bag(found) == bag(spark.read.parquet(str(folder / "expected")).select(*map(column, found.columns)))
-    assert anabranch.check(folder / "delta", deep=True).is_clean
+    path = kernel_table(name)
+    found = anabranch.read(spark, path)
+    assert bag(found) == bag(spark.read.parquet(str(path.parent / "expected")).select(*map(column, found.columns)))
+    assert anabranch.check(path, deep=True).is_clean
 
 
 def foreign(path: str, version: int) -> None:

@@ -15,12 +15,12 @@ import anabranch
 from anabranch import errors
 from anabranch.log.names import commit_name
 from anabranch.protocol.moments import milliseconds
+from tests.support.golden import KERNEL, kernel_table
 from tests.support.worlds import World
-from tests.test_golden import GOLDEN, bag
+from tests.test_golden import bag
 
 pytestmark = pytest.mark.spark
 
-KERNEL = GOLDEN.parent / "kernel"
 UTC = dt.timezone.utc
 TIMES = [dt.datetime(2024, 1, day, 12, tzinfo=UTC) for day in (1, 2, 3)]
 
@@ -140,9 +140,7 @@ STARTS = ("time-travel-start", "time-travel-start-start20", "time-travel-start-s
 
 def golden(folder: Path, name: str) -> tuple[str, list[int]]:
     """A copy of a golden table whose commit files were written when their commits say, and those times."""
-    if not KERNEL.is_dir():
-        pytest.skip("the folder of golden tables is not here; name it in ANABRANCH_GOLDEN")
-    shutil.copytree(KERNEL / name / "delta", folder / name)
+    shutil.copytree(kernel_table(name), folder / name)
     stated = [row["timestamp"] for row in reversed(said(folder / name))]
     moments = [dt.datetime.fromtimestamp(each / 1000, UTC) for each in stated]
     return written_at(folder / name, *moments), stated
