@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from anabranch.protocol.curves import Curve
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
@@ -36,6 +37,21 @@ class Engine(Protocol):
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """Write every live row of these files below ``folder``: the marked ones changed, or left out without
         assignments.
+        """
+        ...
+
+    def pack(self, files: FileSet, folder: str) -> None:
+        """Write the live rows of these files, which share their partition values, as one file in ``folder``, which is
+        that partition's: file after file as they are listed, and of each the rows as they lie there.
+        """
+        ...
+
+    def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
+        """Write the live rows of these files, which share their partition values, in the order of a curve as at most so
+        many files of about as many rows in ``folder``, which is that partition's.
+
+        The n-th file's name begins with ``part-`` and five digits, n from 0 on. Unless ``moves`` is None, a Parquet
+        file whose name begins so is written there for each: row by row, where the rows come from (`ORIGINS`).
         """
         ...
 
