@@ -19,9 +19,9 @@ from anabranch.commands.read import files as live_files
 from anabranch.commands.rules import Texts
 from anabranch.errors import InvalidCondition
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing import Context, condition, conjuncts, exact_literal, exact_predicate
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
-from anabranch.sql import Context, condition, conjuncts, exact_literal, exact_predicate
 
 __all__ = ["append", "check", "explain", "files", "history"]
 

@@ -11,13 +11,13 @@ from pyspark.sql import Column
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidCondition, InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import mapped
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.spark.engine import SparkEngine
-from anabranch.sql import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 
 
 def understood(given: Any, snapshot: Snapshot, engine: SparkEngine, *, queries: bool = False) -> Condition:

@@ -25,12 +25,12 @@ from anabranch.conditions import context_for
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing import condition
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.positional import by_position
 from anabranch.spark.session import has_own_delta
-from anabranch.sql import condition
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 _NAMED = re.compile(r"^\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*$")

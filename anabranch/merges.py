@@ -19,11 +19,11 @@ from anabranch.commands.sources import declared_version
 from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.protocol.evolution import all_nullable
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.protocol.widening import following
 from anabranch.spark.engine import SparkEngine
-from anabranch.sql import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 
 __all__ = ["DeltaMergeBuilder"]
 

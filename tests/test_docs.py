@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch import errors, sql
+from anabranch import errors, parsing
 from anabranch.cli import app
 from anabranch.commands import check, describe
 from anabranch.protocol import features, properties
@@ -301,7 +301,7 @@ def test_the_settings_name_the_bounds_of_a_commit() -> None:
 
 def test_the_row_level_names_every_function_that_keeps_a_condition_row_local() -> None:
     section = (DOCS / "concepts" / "row-level.md").read_text(encoding="utf-8").rpartition("## Functions that")[2]
-    assert set(re.findall(r"`(\w+)`", section)) == sql.DETERMINISTIC
+    assert set(re.findall(r"`(\w+)`", section)) == parsing.DETERMINISTIC
 
 
 def test_the_limits_name_every_feature_that_is_known() -> None:

@@ -22,6 +22,7 @@ from pyroaring import BitMap64
 from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitioned, stored
 from anabranch.commands.rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
+from anabranch.parsing import exact_literal, exact_predicate
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import Members
 from anabranch.protocol.filesets import FileSet, Marks
@@ -35,7 +36,6 @@ from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import DataType, Struct, from_arrow, schema_json, to_arrow
 from anabranch.protocol.widening import TYPE_CHANGES
-from anabranch.sql import exact_literal, exact_predicate
 from anabranch.storage import Store, open_store
 
 Row = dict[str, Any]

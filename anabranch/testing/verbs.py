@@ -21,10 +21,10 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.merge import Merge as MergeCommand
 from anabranch.commands.update import Update as UpdateCommand
 from anabranch.commands.write import Write as WriteCommand
+from anabranch.parsing import Context, condition
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Field, Struct
-from anabranch.sql import Context, condition
 from anabranch.storage import Store
 from anabranch.testing.foreign import OtherEngine
 from anabranch.testing.reading import Reader

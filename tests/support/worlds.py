@@ -21,11 +21,11 @@ from anabranch.commands.read import Read
 from anabranch.commands.update import Update
 from anabranch.commands.write import Write
 from anabranch.log.log import Log
+from anabranch.parsing import Context, condition
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.mapping import is_mapped
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import Condition
-from anabranch.sql import Context, condition
 from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 

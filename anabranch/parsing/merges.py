@@ -15,14 +15,14 @@ from typing import Any
 from sqlglot import exp
 
 from anabranch.errors import NotBuilt
+from anabranch.parsing.columns import check_assigned, column_condition, equalities, printed
+from anabranch.parsing.context import Context
+from anabranch.parsing.sides import Reading, Sides, name_parts
+from anabranch.parsing.tokens import DETERMINISTIC, calls, fixed, has_window, tokens_of
+from anabranch.parsing.trees import known_tree, parsed, predicate_of
 from anabranch.protocol.assignments import leaves, mapped
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Condition, Predicate, Unknown
-from anabranch.sql.columns import check_assigned, column_condition, equalities, printed
-from anabranch.sql.context import Context
-from anabranch.sql.sides import Reading, Sides, name_parts
-from anabranch.sql.tokens import DETERMINISTIC, calls, fixed, has_window, tokens_of
-from anabranch.sql.trees import known_tree, parsed, predicate_of
 
 _NO_COLUMN = exp.column("x", table="nobody")
 """Two parts, so that nothing is said of it."""

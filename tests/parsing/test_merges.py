@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
+from anabranch.parsing import Context, Sides, parameters_of, understood_merge
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import (
     Always,
@@ -28,7 +29,6 @@ from anabranch.protocol.predicates import (
     holds,
 )
 from anabranch.protocol.schema import Field, Struct
-from anabranch.sql import Context, Sides, parameters_of, understood_merge
 
 SCHEMA = Struct(
     (

@@ -16,14 +16,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from anabranch.parsing import terms
+from anabranch.parsing.context import Context
+from anabranch.parsing.terms import Column, Term
+from anabranch.parsing.tokens import DIALECT, reads_one_way, tokens_of, without_strangers
 from anabranch.protocol.assignments import spelled
 from anabranch.protocol.leaves import leaf_at
 from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.schema import INTEGERS, Struct
-from anabranch.sql import terms
-from anabranch.sql.context import Context
-from anabranch.sql.terms import Column, Term
-from anabranch.sql.tokens import DIALECT, reads_one_way, tokens_of, without_strangers
 
 
 def parsed(text: str) -> exp.Expr | None:

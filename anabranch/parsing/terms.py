@@ -15,10 +15,10 @@ from decimal import Decimal
 from math import ceil, floor, isfinite
 from typing import Any
 
+from anabranch.parsing import moments
 from anabranch.protocol.literals import limit
 from anabranch.protocol.predicates import And, Compare, IsNull, Name, Not, Or, Predicate, Unknown, date_of
 from anabranch.protocol.schema import INTEGERS, Field, upcastable
-from anabranch.sql import moments
 
 _CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 _MOST_VALUES = 64

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from anabranch.errors import NotBuilt
+from anabranch.parsing.context import Context
+from anabranch.parsing.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
-from anabranch.sql.context import Context
-from anabranch.sql.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _QUERY = re.compile(r"\bselect\b|subquery|\(\s*\[|\(\s*(?:from|table|values)\b", re.IGNORECASE)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
+from anabranch.parsing.context import Context
 from anabranch.protocol.assignments import Members, Path, gathered, spelled
 from anabranch.protocol.evolution import evolved
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import DataType, Field, Struct
-from anabranch.sql.context import Context
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(?:\.|$)")
 

@@ -13,8 +13,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import InvalidCondition, NotBuilt
+from anabranch.parsing.context import Context
 from anabranch.protocol.schema import Struct
-from anabranch.sql.context import Context
 
 DIALECT = "databricks"
 

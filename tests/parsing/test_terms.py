@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch.parsing import condition
 from anabranch.protocol.skipping import could_match
-from anabranch.sql import condition
 from tests.support import random_terms
 from tests.support.random_terms import SCHEMA, Condition, Rows, check, context_in, files_of, stats_of, truth
 

@@ -9,13 +9,12 @@ function of that name registered by the user), it says that nothing is known.
 from __future__ import annotations
 
 from anabranch.errors import NotBuilt
-from anabranch.protocol.predicates import Condition, Unknown
-from anabranch.sql.columns import check_assigned, column_condition
-from anabranch.sql.context import Context
-from anabranch.sql.exact import exact_literal, exact_predicate
-from anabranch.sql.merges import parameters_of, understood_merge
-from anabranch.sql.sides import Sides, assigned, evolved_by
-from anabranch.sql.tokens import (
+from anabranch.parsing.columns import check_assigned, column_condition
+from anabranch.parsing.context import Context
+from anabranch.parsing.exact import exact_literal, exact_predicate
+from anabranch.parsing.merges import parameters_of, understood_merge
+from anabranch.parsing.sides import Sides, assigned, evolved_by
+from anabranch.parsing.tokens import (
     DETERMINISTIC,
     asks_a_query,
     calls,
@@ -25,7 +24,8 @@ from anabranch.sql.tokens import (
     tokens_of,
     with_fixed_clock,
 )
-from anabranch.sql.trees import columns_of, conjuncts, known_tree, parsed, predicate_of
+from anabranch.parsing.trees import columns_of, conjuncts, known_tree, parsed, predicate_of
+from anabranch.protocol.predicates import Condition, Unknown
 
 __all__ = [
     "Context",

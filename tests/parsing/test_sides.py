@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.parsing import Context, Sides, assigned
+from anabranch.parsing.sides import evolved_by, name_parts
 from anabranch.protocol.assignments import Members
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.schema import Field, Struct
-from anabranch.sql import Context, Sides, assigned
-from anabranch.sql.sides import evolved_by, name_parts
 
 SCHEMA = Struct(
     (

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from anabranch.parsing.context import Context
+from anabranch.parsing.trees import known_tree, literal_of, predicate_of
 from anabranch.protocol.predicates import (
     Always,
     And,
@@ -25,8 +27,6 @@ from anabranch.protocol.predicates import (
     date_of,
 )
 from anabranch.protocol.schema import INTEGERS, Struct, decimal_of
-from anabranch.sql.context import Context
-from anabranch.sql.trees import known_tree, literal_of, predicate_of
 
 _MAX_DIGITS = 38
 _FLOAT_INTEGERS = 1 << 24

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
+from anabranch.parsing import Context, check_assigned, column_condition
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema import Field, Struct
-from anabranch.sql import Context, check_assigned, column_condition
 
 SCHEMA = Struct(
     (

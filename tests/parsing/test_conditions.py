@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
+from anabranch.parsing import Context, condition
 from anabranch.protocol.predicates import (
     Always,
     And,
@@ -26,7 +27,6 @@ from anabranch.protocol.predicates import (
     Unknown,
 )
 from anabranch.protocol.schema import Array, Field, Map, Struct
-from anabranch.sql import Context, condition
 
 SCHEMA = Struct(
     (

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from anabranch.parsing import exact_literal, exact_predicate
 from anabranch.protocol.predicates import holds
 from anabranch.protocol.schema import Field, Struct
-from anabranch.sql import exact_literal, exact_predicate
 
 TYPES = {
     "id": "long",
