@@ -14,12 +14,13 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.protocol.curves import Curve
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
-from anabranch.spark import addresses, merge, numbers, origins, types, write
+from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
 from anabranch.spark.functions import are_builtin
@@ -52,6 +53,14 @@ class SparkEngine:
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """See `anabranch.spark.write.rewrite`."""
         write.rewrite(self.spark, files, marks, assignments, folder)
+
+    def pack(self, files: FileSet, folder: str) -> None:
+        """See `anabranch.spark.relocating.pack`."""
+        relocating.pack(self.spark, files, folder)
+
+    def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
+        """See `anabranch.spark.relocating.cluster`."""
+        relocating.cluster(self.spark, files, curve, outputs, folder, moves)
 
     def write(
         self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 from pyroaring import BitMap64
@@ -205,9 +206,10 @@ def write_files(
     root: str,
     folder: str,
     rules: Rules,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write rows with a schema's columns as they are; of partition columns files hold none unless they are to be
-    ``materialised`` by the table's rules.
+    ``materialised`` by the table's rules. ``options`` are more of the writer's.
     """
     partitions = [schema.field(name) for name in partition_columns]
     inside = [each for each in schema if each not in partitions]
@@ -216,7 +218,8 @@ def write_files(
     folders = [folder_key(each.physical_name, materialised=both) for each in partitions]
     named = zip(partitions, folders, strict=True)
     values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
-    writer = rows.select(*data, *values).write.mode("append").options(**WRITE_OPTIONS, compression=rules.codec)
+    several = {**WRITE_OPTIONS, **options, "compression": rules.codec}
+    writer = rows.select(*data, *values).write.mode("append").options(**several)
     with timestamps.in_micros(spark):
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
 
