@@ -25,6 +25,7 @@ from anabranch.errors import (
 from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
+from anabranch.log.origins import origins_of
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
@@ -34,6 +35,7 @@ from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Pat
 from anabranch.transaction.phases import reach
 from anabranch.transaction.place import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.rebase import carried_over
+from anabranch.transaction.relocation import Loaders, Relocation, followed, relocation_of
 from anabranch.transaction.row_ids import row_ids
 from anabranch.transaction.words import Conflict
 
@@ -57,6 +59,7 @@ def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance
         DeltaConcurrentModificationException: mine cannot stand behind its winners; nothing of it is visible.
         CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed.
         StoreError: the store refused; nothing of mine is visible.
+        NothingLeft: mine only moves rows, and others have moved them all; nothing of it is visible.
     """
     mine = replace(mine, settled=-1 if mine.base is None else mine.base.version)
     attempt = Attempt(mine, log, hands, chance)
@@ -86,10 +89,12 @@ def check_place(mine: Transaction, log: Log, hands: Hands, chance: Chance) -> No
 
 
 class Attempt:
-    """The changing part of a commit: mine as it is carried along, the winners seen so far, and its vectors' file."""
+    """The changing part of a commit: mine as it is carried along, the same as it is to be put, the winners seen so far,
+    and its vectors' file.
+    """
 
     def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
-        self.mine, self.log, self.chance = mine, log, chance
+        self.mine, self.placed, self.log, self.chance = mine, mine, log, chance
         self.hands = Bounded(hands, lambda: _bounds(mine), chance.seconds)
         self.vectors = VectorFile(None, {})
         self._winners: list[Commit] = []
@@ -114,19 +119,19 @@ class Attempt:
             DeltaConcurrentModificationException: it cannot stand there.
         """
         try:
-            placed = self._carried(window)
+            mine, placed = self._carried(window)
         except Exceeded as bound:
             raise self.error(_exceeded(bound, window)) from bound
-        if placed is not self.mine or not self._placed_before:
+        if placed is not self.placed or not self._placed_before:
             self._drop_vectors()  # the put that named them was decided: lost
             self.vectors = write_vectors(placed, self.log.store, self.chance)
-        self.mine, self._placed_before = placed, True
+        self.mine, self.placed, self._placed_before = mine, placed, True
 
     def commit_file(self, version: int) -> bytes:
         """The commit file of mine, placed as it is, at this version and at this moment."""
         now, base = self.chance.now_ms(), self.mine.base
         before = [*([] if base is None else [base.timestamp]), *(winner.timestamp for winner in self._winners)]
-        mine, moment = stamped(self.mine, version=version, previous_ms=max(before, default=None), now_ms=now)
+        mine, moment = stamped(self.placed, version=version, previous_ms=max(before, default=None), now_ms=now)
         ids, user = row_ids(mine, self._winners, version), self.chance.user()
         lines = commit_lines(mine, self.vectors, ids, now_ms=now, user=user, in_commit_ms=moment)
         return "\n".join([*lines, ""]).encode()
@@ -141,17 +146,48 @@ class Attempt:
         last = self._winners[-1] if self._winners else None
         return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said, last))
 
-    def _carried(self, window: Sequence[Commit]) -> Transaction:
-        with self.hands.timed():
-            verdict = self._judged(window)
-        reach("checked")
-        if isinstance(verdict.outcome, Conflict):
-            raise self.error(verdict.outcome)
-        return carried_over(self.mine, verdict, self.hands)
+    def _carried(self, window: Sequence[Commit]) -> tuple[Transaction, Transaction]:
+        """Mine behind its winners: as it settles there, and as it is to be put, which is the same but for rows that
+        others have moved since.
+        """
+        mine, checked = self.mine, False
+        while True:
+            with self.hands.timed():
+                verdict = self._judged(mine, window)
+            if not checked:
+                reach("checked")
+            checked = True
+            if isinstance(verdict.outcome, Conflict):
+                raise self.error(verdict.outcome)
+            mine = carried_over(mine, verdict, self.hands, self._loaders)
+            if verdict.then is None:
+                return mine, self._past(mine, window)
+            mine = self._followed(mine, verdict.then)
+            window = [winner for winner in window if winner.version > mine.settled]
 
-    def _judged(self, window: Sequence[Commit]) -> Verdict:
+    def _past(self, mine: Transaction, window: Sequence[Commit]) -> Transaction:
+        """Mine as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
+        if mine.reads is None and not mine.touched:
+            return mine
+        placed = mine
+        for winner in window:
+            relocation = relocation_of(winner) if winner.version > mine.settled else None
+            placed = placed if relocation is None else self._followed(placed, relocation)
+        return placed if placed is mine else replace(placed, settled=mine.settled)
+
+    def _followed(self, mine: Transaction, relocation: Relocation) -> Transaction:
+        outcome = followed(mine, relocation, self._loaders)
+        if isinstance(outcome, Conflict):
+            raise self.error(outcome)
+        return outcome
+
+    @property
+    def _loaders(self) -> Loaders:
+        return Loaders(self.hands.vector, lambda path: origins_of(self.log.store, path))
+
+    def _judged(self, mine: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
-            return judge(self.mine, window, self.hands)
+            return judge(mine, window, self.hands)
         except ExecutionFailed as error:
             # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
             said = f"the winners' rows could not be judged: {error.message}"
@@ -187,12 +223,12 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         attempt.place(window)
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
-        data = attempt.commit_file(version)
+        placed, data = attempt.placed, attempt.commit_file(version)
         reach("put")
         if _decided(mine, log, version, data, patience, chance):
             _check_stands(mine, log, version, looked, chance)
             _checksum(mine, log, version, data)
-            return Committed(version, mine.carried, number + 1, mine.metrics)
+            return Committed(version, placed.carried, number + 1, placed.metrics)
         if chance.seconds() - started > patience.seconds and _may_stop(mine, number + 1):
             break
         chance.sleep(patience.pause(number, chance))

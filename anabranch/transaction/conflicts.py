@@ -39,6 +39,7 @@ from anabranch.protocol.identity import is_watermark
 from anabranch.protocol.stats import num_records
 from anabranch.transaction.footprint import RESERVED_FOR, Source, Transaction, is_blind_append, only_deletes
 from anabranch.transaction.net import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch.transaction.relocation import Relocation, relocation_of
 from anabranch.transaction.words import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
 
 
@@ -113,29 +114,40 @@ class Clear:
 @dataclass(frozen=True)
 class Verdict:
     """The outcome for a window: mine goes behind ``behind`` of its winners (their net effect is ``net``), before the
-    rest.
+    rest. Where the next one moved rows (``then``), mine has to follow it before it is judged against those behind.
     """
 
     outcome: Clear | Redo | Conflict
     behind: Sequence[Commit]
     net: Net
+    then: Relocation | None = None
 
 
 def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
-    """Judge mine against every winner since it last settled, oldest first, the whole window at once."""
+    """Judge mine against every winner since it last settled, oldest first, the whole window at once; or, where winners
+    moved rows, up to the first of them.
+    """
     for winner in window:
         for rule in _HEAD_RULES:
             if conflict := rule(mine, winner):
                 return Verdict(conflict, (), NO_EFFECT)
     if mine.is_blind or mine.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind = window[: _cut(mine, window)]
+    behind, then = _leg(window[: _cut(mine, window)]) if mine.groups is None else (window, None)
     known = mine.touched | mine.recommits | (mine.reads.files if mine.reads else frozenset())
     net = net_effect(behind, known)
-    outcome = _judge_rows(mine, net, hands)
+    outcome = _judge_rows(mine, net, hands) if mine.groups is None else Clear()
     if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(mine, window)):
         outcome = conflict
-    return Verdict(outcome, behind, net)
+    return Verdict(outcome, behind, net, then)
+
+
+def _leg(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
+    """The winners before the first one that only moved rows, and that one."""
+    for place, winner in enumerate(behind):
+        if (relocation := relocation_of(winner)) is not None:
+            return behind[:place], relocation
+    return behind, None
 
 
 def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
@@ -173,9 +185,11 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
 
 
 def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows; one that only reserved identity values has not."""
+    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, or only
+    moved rows, has not.
+    """
     reserved = winner.head.metadata is not None and len(winner.adds) == 0 and len(winner.removes) == 0
-    return not reserved and not is_blind_append(winner)
+    return not reserved and not is_blind_append(winner) and relocation_of(winner) is None
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:

@@ -19,6 +19,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
 from anabranch.protocol.filesets import Marks
+from anabranch.protocol.moves import Group
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import SERIALIZABLE
 
@@ -69,7 +70,8 @@ class Transaction:
         identity values are known. reserved_for: the writer for whom mine itself is a reservation. resolution:
         ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
         they get row ids; those that a winner takes away are left out. data_change: false where rows are
-        only moved to other files.
+        only moved to other files. groups: where each row went, if moving rows is all that it does and it says so; None
+        else. buried: of its own ``adds``, the rows that winners have deleted at their old addresses.
     """
 
     base: Snapshot | None
@@ -98,6 +100,8 @@ class Transaction:
     data_change: bool = True
     carried: tuple[int, ...] = ()
     recommits: frozenset[str] = frozenset()
+    groups: tuple[Group, ...] | None = None
+    buried: Marks = field(default_factory=dict)
 
     @property
     def is_blind(self) -> bool:

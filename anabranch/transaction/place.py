@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import StoreError
-from anabranch.protocol.actions import FileRow, add_body, add_lines, line, remove_body
+from anabranch.protocol import moves
+from anabranch.protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
 from anabranch.protocol.in_commit import IN_COMMIT
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
@@ -42,6 +45,7 @@ def write_vectors(mine: Transaction, store: Store, chance: Chance) -> VectorFile
         StoreError: nothing was committed.
     """
     vectors = {path: vector for path in sorted(mine.marks) if (vector := _joined(mine, path)) is not None}
+    vectors |= {row["path"]: rows for row in _buried(mine) if (rows := _partly(mine, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
     name, data, descriptors = pack(vectors, chance.new_id())
@@ -65,6 +69,32 @@ def _joined(mine: Transaction, path: str) -> BitMap64 | None:
     source = mine.sources[path]
     vector = source.vector | mine.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector
+
+
+def _buried(mine: Transaction) -> list[FileRow]:
+    """The new files in which winners have deleted rows."""
+    if not mine.buried:
+        return []
+    found: list[FileRow] = mine.adds.filter(pc.is_in(mine.adds["path"], pa.array(list(mine.buried)))).to_pylist()
+    return found
+
+
+def _partly(mine: Transaction, row: FileRow) -> BitMap64 | None:
+    """The rows that were deleted in a new file; None where these are all."""
+    rows = mine.buried[row["path"]]
+    return None if len(rows) == num_records(row.get("stats")) else rows
+
+
+def _new_files(mine: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Table:
+    """The new files as they are committed: where winners have deleted rows, with their vectors; empty ones not."""
+    if not mine.buried:
+        return files
+    rows = [row for row in files.to_pylist() if row["path"] not in mine.buried or row["path"] in vectors.descriptors]
+    return files_table([_with_vector(row, vectors.descriptors.get(row["path"])) for row in rows])
+
+
+def _with_vector(row: FileRow, descriptor: Descriptor | None) -> FileRow:
+    return row if descriptor is None else _marked(row, descriptor)
 
 
 def commit_lines(
@@ -93,7 +123,7 @@ def commit_lines(
             yield line("add", add_body(marked, data_change=True))
     for path in sorted(ids.recommitted(mine)):
         yield line("add", add_body(ids.of(mine.sources[path].row), data_change=False))
-    yield from add_lines(ids.new_files(mine), data_change=mine.data_change)
+    yield from add_lines(_new_files(mine, ids.new_files(mine), vectors), data_change=mine.data_change)
 
 
 def commit_info(
@@ -125,6 +155,8 @@ def _tags(mine: Transaction) -> dict[str, str]:
     tags = {"anabranch.cut": str(mine.settled), "anabranch.carriedOver": ",".join(map(str, mine.carried))}
     if mine.reserved_for is not None:
         tags[RESERVED_FOR] = mine.reserved_for
+    if mine.groups is not None:
+        tags[moves.TAG] = moves.to_text(mine.groups)
     if mine.reads is not None:
         tags["anabranch.reads"] = mine.reads.condition.text
         tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()

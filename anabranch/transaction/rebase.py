@@ -17,14 +17,20 @@ from anabranch.protocol.identity import marks_for, with_marks
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
 from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.relocation import Loaders, overtaken
 
 
-def carried_over(mine: Transaction, verdict: Verdict, hands: Hands) -> Transaction:
+def carried_over(mine: Transaction, verdict: Verdict, hands: Hands, loaders: Loaders) -> Transaction:
     """Mine behind all winners of the verdict: sources re-pointed at their newest state, and rows of blind winners
-    redone.
+    redone; a relocation with what they deleted.
+
+    Raises:
+        NothingLeft: mine only moves rows, and others have moved them all.
     """
     if not verdict.behind:
         return mine
+    if mine.groups is not None:
+        return overtaken(mine, verdict.net, verdict.behind, loaders)
     moved = _repointed(mine, verdict, hands)
     if isinstance(verdict.outcome, Redo):
         moved = joined(moved, hands.redo(verdict.outcome.files, verdict.outcome.rows))

@@ -1,0 +1,251 @@
+"""Relocation: rows that were moved to other files, and everyone who had marked them.
+
+Knows footprints, positions and the record of moves, never a row's values. A commit that only moves rows changes nothing
+that a reader could see, so it stands in nobody's way: a change that meets one takes its own marks along to the new
+addresses (`followed`), and a relocation that meets changes takes theirs (`overtaken`), or leaves those files alone.
+Guarantee: each marked row has exactly one new address, or there is a conflict; a row that a winner deleted never comes
+back by having been copied; errors mean conflict.
+
+Source: beyond the documented matrix, which promises this of OPTIMIZE without ZORDER only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.errors import AnabranchError, ConcurrentDeleteReadException
+from anabranch.log.commits import Commit
+from anabranch.protocol import moves, row_tracking
+from anabranch.protocol.actions import FILES, FileRow
+from anabranch.protocol.filesets import Marks, union_of
+from anabranch.protocol.moves import Group, Misplaced
+from anabranch.protocol.stats import num_records
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.net import Change, Net, growth
+from anabranch.transaction.words import Conflict
+
+LoadVector = Callable[[FileRow], BitMap64]
+LoadOrigins = Callable[[str], pa.Table]
+
+
+@dataclass(frozen=True)
+class Loaders:
+    """What lies in the store: the deleted positions of a file, and the table of a name (`moves.Output.origins`)."""
+
+    vector: LoadVector
+    origins: LoadOrigins
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """A winner that moved rows and did nothing else; ``left`` are the paths that it took away. (A source of its groups
+    that is none of them had been emptied before.)
+    """
+
+    winner: Commit
+    groups: tuple[Group, ...]
+    left: frozenset[str]
+
+
+def relocation_of(winner: Commit) -> Relocation | None:
+    """A winner as a relocation, if moving rows is for certain all that it did and it says where they went."""
+    head = winner.head
+    text = (head.info.get("tags") or {}).get(moves.TAG)
+    others = {domain.domain for domain in head.domains} - {row_tracking.DOMAIN}
+    if text is None or head.protocol is not None or head.metadata is not None or others or winner.has_change_feed:
+        return None
+    try:
+        groups = moves.from_text(text)
+    except (ValueError, RecursionError):
+        return None
+    left = frozenset(winner.removes["path"].to_pylist())
+    return Relocation(winner, groups, left) if _only_moves(winner, groups) else None
+
+
+def _only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
+    """Whether the record speaks of every file that came or went."""
+    sources = [path for group in groups for path in group.paths]
+    outputs = [each.path for group in groups for each in group.outputs]
+    removed, added = winner.removes["path"].to_pylist(), winner.adds["path"].to_pylist()
+    once = len(set(sources)) == len(sources) and len(set(outputs)) == len(outputs) and not set(sources) & set(outputs)
+    silent = not any(pc.any(pc.fill_null(each["dataChange"], True)).as_py() for each in (winner.adds, winner.removes))
+    return once and silent and set(removed) <= set(sources) and set(added) <= set(outputs)
+
+
+# -- mine has marked rows, and a winner moved them ---------------------------------------------------------------------
+
+
+def followed(mine: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
+    """Mine behind a relocation: what it marks, removes and watches, at the new addresses."""
+    try:
+        for group in relocation.groups:
+            mine = _through(mine, group, relocation, loaders)
+    except (Misplaced, AnabranchError) as error:
+        said = f"rows that mine had read were moved, and cannot be found again: {error}"
+        return _in_the_way(mine, relocation, said)
+    version = relocation.winner.version
+    return replace(mine, settled=version, carried=(*mine.carried, version))
+
+
+def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: Loaders) -> Transaction:
+    gone, winner = group.paths & relocation.left, relocation.winner
+    mine = replace(mine, recommits=mine.recommits - gone)
+    if mine.reads is not None:
+        mine = replace(mine, reads=_reads(mine.reads, gone, group, winner, loaders))
+    touched = mine.touched & gone
+    if not touched:
+        return mine
+    rows = {path: _taken(mine, path) for path in touched}
+    found = moves.moved(group, rows, loaders.vector, loaders.origins)
+    outputs = {path: _output(winner, path, loaders) for path in found}
+    left = {path: source for path, source in mine.sources.items() if path not in touched}
+    marks = {path: positions for path, positions in mine.marks.items() if path not in touched}
+    mine = replace(mine, sources={**left, **outputs}, marks=marks, removes=mine.removes - touched)
+    return _taking(mine, found)
+
+
+def _taken(mine: Transaction, path: str) -> BitMap64:
+    """The rows of a file that mine takes away."""
+    return mine.marks[path] if path in mine.marks else _live(mine.sources[path])
+
+
+def _output(winner: Commit, path: str, loaders: Loaders) -> Source:
+    found = winner.adds.filter(pc.equal(winner.adds["path"], path)).select(FILES.names).to_pylist()
+    if not found:
+        raise Misplaced(f"{path} was left out, since every row in it had been deleted")
+    return Source(found[0], loaders.vector(found[0]))
+
+
+def _taking(mine: Transaction, found: Marks) -> Transaction:
+    """Mine with these rows taken away: whole files where no other row is left, else by marks, if the table has them."""
+    marks, removes = dict(mine.marks), set(mine.removes)
+    for path, rows in found.items():
+        source = mine.sources[path]
+        if rows & source.vector:
+            raise Misplaced(f"a row in {path} was deleted already")
+        if len(rows) + len(source.vector) == num_records(source.row.get("stats")):
+            removes.add(path)
+        elif mine.base is not None and mine.base.properties.vectors:
+            marks[path] = rows
+        else:
+            raise Misplaced("without deletion vectors a part of a file cannot be taken away")
+    return replace(mine, marks=marks, removes=frozenset(removes))
+
+
+def _reads(reads: Reads, gone: frozenset[str], group: Group, winner: Commit, loaders: Loaders) -> Reads:
+    """What mine watches: the files that the rows lie in now, and where what it had matched is."""
+    matched = {path: rows for path, rows in reads.matched.items() if path in gone}
+    if matched:
+        found = moves.moved(group, matched, loaders.vector, loaders.origins)
+        kept = {path: rows for path, rows in reads.matched.items() if path not in gone}
+        reads = replace(reads, matched=union_of([kept, found]))
+    if not reads.files & gone:
+        return reads
+    there = set(winner.adds["path"].to_pylist()) & {each.path for each in group.outputs}
+    return replace(reads, files=(reads.files - gone) | there)
+
+
+def _in_the_way(mine: Transaction, relocation: Relocation, said: str) -> Conflict:
+    winner, path = relocation.winner, min(mine.touched & relocation.left, default=None)
+    file = None if path is None else mine.sources[path].row
+    return Conflict(ConcurrentDeleteReadException, "WITHOUT_HINT", said, winner, file)
+
+
+# -- mine has moved rows, and winners marked them ----------------------------------------------------------------------
+
+
+class NothingLeft(Exception):
+    """All that mine would move was moved, or is no longer there as it was: there is nothing to commit."""
+
+
+def overtaken(mine: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
+    """Mine, which only moves rows, behind winners: what they deleted is deleted where mine has put it; a group of files
+    that others have moved, or brought rows back to, is left as it is.
+
+    Raises:
+        NothingLeft: of mine nothing remains.
+    """
+    assert mine.groups is not None, "only a relocation is overtaken"
+    found = (_overtaken(mine, group, net, loaders) for group in mine.groups)
+    kept = [each for each in found if each is not None and each.sources]
+    if not kept:
+        raise NothingLeft
+    outputs = {output.path for each in kept for output in each.group.outputs}
+    sources = {path: source for each in kept for path, source in each.sources.items()}
+    before = {path: rows for path, rows in mine.buried.items() if path in outputs}
+    versions = tuple(winner.version for winner in behind)
+    return replace(
+        mine,
+        groups=tuple(each.group for each in kept),
+        sources=sources,
+        removes=frozenset(sources),
+        adds=mine.adds.filter(pc.is_in(mine.adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
+        buried=union_of([before, *(each.buried for each in kept)]),
+        settled=versions[-1],
+        carried=mine.carried + versions,
+    )
+
+
+@dataclass(frozen=True)
+class _Overtaken:
+    """A group, those of its sources that are still there in their newest state, and which rows of its outputs were
+    deleted meanwhile.
+    """
+
+    group: Group
+    sources: Mapping[str, Source]
+    buried: Marks
+
+
+def _overtaken(mine: Transaction, group: Group, net: Net, loaders: Loaders) -> _Overtaken | None:
+    """A group behind winners; None where it is left alone, since others have moved its files too, or brought rows back,
+    or deleted some where there are no vectors to say so.
+    """
+    known = {path: mine.sources[path] for path in group.paths & mine.sources.keys()}
+    try:
+        states = {p: _state(known[p], net.changed[p], loaders) for p in known.keys() & net.changed.keys()}
+        lost = {path: rows for path, (_, rows) in states.items() if rows}
+        if lost and not (mine.base is not None and mine.base.properties.vectors):
+            return None
+        buried = moves.moved(group, lost, loaders.vector, loaders.origins) if lost else {}
+    except Misplaced:
+        return None
+    newest = {**known, **{path: source for path, (source, _) in states.items()}}
+    return _Overtaken(group, {path: source for path, source in newest.items() if source is not None}, buried)
+
+
+def _state(before: Source, change: Change, loaders: Loaders) -> tuple[Source | None, BitMap64]:
+    """The newest state of a source, None where it is gone, and its rows that were deleted since.
+
+    Raises:
+        Misplaced: they are not where mine has put them, or not all of those that are there now are.
+    """
+    if change.after is None:
+        if _was_moved(change):
+            raise Misplaced(f"{change.before['path']} was moved by another")
+        return None, _live(before)
+    after = loaders.vector(change.after)
+    grown, shrunk = growth(before.vector, after)
+    if shrunk:
+        raise Misplaced(f"rows of {change.before['path']} were restored")
+    return Source(change.after, after), grown
+
+
+def _was_moved(change: Change) -> bool:
+    """Whether the winner that took a file away says that no data changed by it."""
+    removes = change.winners[-1].removes
+    removed = removes.filter(pc.equal(removes["path"], change.before["path"]))
+    return not pc.all(pc.fill_null(removed["dataChange"], True)).as_py()
+
+
+def _live(source: Source) -> BitMap64:
+    """All rows of a file that are not deleted."""
+    records = num_records(source.row.get("stats"))
+    if records is None:
+        raise Misplaced(f"it is not known how many rows {source.row['path']} holds")
+    return BitMap64(range(records)) - source.vector
