@@ -37,6 +37,7 @@ from anabranch.transaction.commit import Committed, check_place, commit
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
+from anabranch.transaction.relocation import NothingLeft
 
 Counter = dict[str, int]
 
@@ -178,7 +179,7 @@ class RowHands(ABC):
 def staged_and_committed(
     hands: RowHands, log: Log, patience: Patience | None, chance: Chance
 ) -> tuple[Transaction, Committed | None]:
-    """Stage and commit; None where there was nothing to do. What was staged in vain is removed.
+    """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed.
 
     Raises:
         DeltaConcurrentModificationException: a winner stands in the way.
@@ -195,7 +196,10 @@ def staged_and_committed(
         finally:
             hands.discard()
         return mine, None
-    committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    try:
+        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    except NothingLeft:
+        return mine, None
     hands.finish()
     return mine, committed
 

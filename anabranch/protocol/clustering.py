@@ -126,6 +126,26 @@ def shown(columns: Sequence[Path]) -> list[str]:
     return [".".join(map(sql_name, column)) for column in columns]
 
 
+def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
+    """Hold that rows can be laid together by these columns, and that something is gained by it.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
+    paths = _with_statistics(metadata)
+    for column in columns:
+        if column[0] in metadata.partition_columns:
+            reason = "it is a partition column, by which files are apart already."
+            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=reason)
+        if column not in paths:
+            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=_unindexed(column))
+
+
+def _with_statistics(metadata: Metadata) -> set[Path]:
+    chosen = Properties(metadata.configuration).indexed_columns()
+    return {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
+
+
 def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     """Hold that a table with this metadata can be clustered so.
 
@@ -134,8 +154,7 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
     """
     if not columns:
         return
-    chosen = Properties(metadata.configuration).indexed_columns()
-    paths = {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
+    paths = _with_statistics(metadata)
     reasons = [
         (bool(metadata.partition_columns), "a table is partitioned or clustered, not both."),
         (len(columns) > _MOST, f"it takes at most {_MOST} columns."),

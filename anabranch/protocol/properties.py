@@ -27,6 +27,7 @@ WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
 RESOLUTION_BYTES = "anabranch.resolutionBytes"
 RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
+RECORDED_MOVES = "anabranch.recordedMoves"
 FEATURE_PREFIX = "delta.feature."
 VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
@@ -139,6 +140,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
     RESOLUTION_SECONDS: (_natural, "600"),
+    RECORDED_MOVES: (_natural, str(100_000_000)),
     "anabranch.rowsInErrors": (_boolean, "true"),
 }
 
@@ -260,6 +262,11 @@ class Properties:
     def resolution_seconds(self) -> int:
         """How long one command may look for its place behind its winners."""
         return int(self[RESOLUTION_SECONDS])
+
+    @property
+    def recorded_moves(self) -> int:
+        """Of how many rows, for each partition, it is recorded where they went when their order changes."""
+        return int(self[RECORDED_MOVES])
 
     @property
     def rows_in_errors(self) -> bool:

@@ -25,6 +25,7 @@ from anabranch.errors import AmbiguousMerge
 from anabranch.parsing import exact_literal, exact_predicate
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import Members
+from anabranch.protocol.curves import ORIGINS, Curve
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
@@ -92,6 +93,23 @@ class ArrowEngine:
                     kept.append(changed[-1])
         self._check(files, changed)
         self._put(files, kept, folder)
+
+    def pack(self, files: FileSet, folder: str) -> None:
+        """One file behind the other."""
+        kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
+        self._put_one(files, kept, f"{folder}/part-00000")
+
+    def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
+        """Sorted by the columns, one after the other."""
+        found = [(n, i, row) for n, (_, rows) in enumerate(self._rows(files, ids=True)) for i, row in rows]
+        found.sort(key=lambda each: ([(row is not None, row) for row in map(each[2].get, curve.columns)], each[:2]))
+        size, store = -(-len(found) // outputs) or 1, open_store(files.root)
+        for number, start in enumerate(range(0, len(found), size)):
+            part, name = found[start : start + size], f"part-{number:05d}"
+            self._put_one(files, [row for _, _, row in part], f"{folder}/{name}")
+            if moves is not None:
+                came = pa.Table.from_pylist([{"source": n, "row": i} for n, i, _ in part], schema=ORIGINS)
+                store.put(f"{moves}/{name}-{self._new_id()}.parquet", parquet_bytes(came))
 
     def write(
         self,
@@ -201,6 +219,15 @@ class ArrowEngine:
         names, both = tuple(each.name for each in hidden), files.rules.materialised
         self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=both)
 
+    def _put_one(self, files: FileSet, rows: list[Row], name: str) -> None:
+        """Rows of one partition as one file, whose name begins so."""
+        hidden = () if files.tracked is None else files.tracked.fields
+        table = _table(Struct((*files.schema.fields, *hidden)), rows)
+        metadata = _metadata_of(files.schema, files.partition_columns, files.rules.materialised)
+        ((_, part),) = partitioned(table, metadata)
+        file = _stored(part, metadata, tuple(each.name for each in hidden))
+        open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
+
     def _write(
         self,
         rows: pa.Table,
@@ -212,15 +239,25 @@ class ArrowEngine:
         *,
         materialised: bool,
     ) -> None:
-        mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
-        metadata = Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
+        metadata = _metadata_of(schema, columns, materialised)
         for values, part in partitioned(rows, metadata):
             keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
             folders = [hive_segment(folder, values[key]) for folder, key in keys]
-            file = stored(part.drop_columns(list(hidden)), metadata)
-            for name in hidden:
-                file = file.append_column(name, part.column(name))
+            file = _stored(part, metadata, hidden)
             store.put("/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(file))
+
+
+def _metadata_of(schema: Struct, columns: tuple[str, ...], materialised: bool) -> Metadata:
+    mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
+    return Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
+
+
+def _stored(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
+    """Rows as a file holds them, with the columns by which rows are tracked."""
+    file = stored(part.drop_columns(list(hidden)), metadata)
+    for name in hidden:
+        file = file.append_column(name, part.column(name))
+    return file
 
 
 def read_from(rows: pa.Table, version: int) -> pa.Table:

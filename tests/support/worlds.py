@@ -17,6 +17,7 @@ from anabranch.commands.check import check
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.merge import Merge, Merged
 from anabranch.commands.opening import open_log
+from anabranch.commands.optimize import Optimize, Optimized
 from anabranch.commands.read import Read
 from anabranch.commands.update import Update
 from anabranch.commands.write import Write
@@ -75,6 +76,10 @@ class World:
     def delete(self, where: str | None = None) -> Outcome:
         """DELETE."""
         return Delete(self.path, self.condition(where)).run(self.engine)
+
+    def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> Optimized:
+        """OPTIMIZE … ZORDER BY."""
+        return Optimize(self.path, self.condition(where), paths_of(zorder_by), full).run(self.engine)
 
     def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> Merged:
         """MERGE these rows ON equality of one column; without clauses an upsert."""
