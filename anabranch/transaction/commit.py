@@ -30,6 +30,7 @@ from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
 from anabranch.transaction.conflicts import Hands, Verdict, judge
+from anabranch.transaction.fence import Fence, StagedFileGone
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Patience
 from anabranch.transaction.phases import reach
@@ -97,6 +98,7 @@ class Attempt:
         self.mine, self.placed, self.log, self.chance = mine, mine, log, chance
         self.hands = Bounded(hands, lambda: _bounds(mine), chance.seconds)
         self.vectors = VectorFile(None, {})
+        self.fence = Fence(log.store, chance)
         self._winners: list[Commit] = []
         self._placed_before = False
 
@@ -156,14 +158,21 @@ class Attempt:
                 verdict = self._judged(mine, window)
             if not checked:
                 reach("checked")
-            checked = True
             if isinstance(verdict.outcome, Conflict):
                 raise self.error(verdict.outcome)
+            mine, checked = mine if checked else self._fenced(), True
             mine = carried_over(mine, verdict, self.hands, self._loaders)
             if verdict.then is None:
                 return mine, self._past(mine, window)
             mine = self._followed(mine, verdict.then)
             window = [winner for winner in window if winner.version > mine.settled]
+
+    def _fenced(self) -> Transaction:
+        """Mine with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen."""
+        try:
+            return self.fence.passed(self.mine, self._winners)
+        except StagedFileGone as gone:
+            raise self.error(gone.conflict) from None
 
     def _past(self, mine: Transaction, window: Sequence[Commit]) -> Transaction:
         """Mine as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
@@ -197,6 +206,7 @@ class Attempt:
     def discard(self) -> None:
         """Remove what was staged, now that it is known that no commit names it."""
         self._drop_vectors()
+        self.fence.discard()
         try:
             self.hands.discard()
         except AnabranchError as error:

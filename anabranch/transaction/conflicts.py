@@ -185,11 +185,11 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
 
 
 def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, or only
-    moved rows, has not.
+    """Whether a winner may have read rows on which its outcome depends: one that changed none, as where identity values
+    were reserved, or only moved them, has not.
     """
-    reserved = winner.head.metadata is not None and len(winner.adds) == 0 and len(winner.removes) == 0
-    return not reserved and not is_blind_append(winner) and relocation_of(winner) is None
+    changes_none = len(winner.adds) == 0 and len(winner.removes) == 0 and not winner.has_change_feed
+    return not changes_none and not is_blind_append(winner) and relocation_of(winner) is None
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:

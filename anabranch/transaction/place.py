@@ -160,7 +160,7 @@ def _tags(mine: Transaction) -> dict[str, str]:
     if mine.reads is not None:
         tags["anabranch.reads"] = mine.reads.condition.text
         tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()
-    return tags
+    return {**tags, **mine.tags}
 
 
 def _metrics(mine: Transaction, vectors: VectorFile) -> dict[str, int]:
