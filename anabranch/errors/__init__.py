@@ -49,6 +49,8 @@
     │   ├── ConstraintNotMet
     │   ├── AmbiguousMerge
     │   ├── FeatureNotDropped
+    │   ├── RetentionTooShort
+    │   ├── LiteVacuumImpossible
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -61,6 +63,7 @@
         ├── ProtocolChangedException
         ├── ConcurrentTransactionException
         └── ConcurrentWriteException
+            └── StagedFilesVacuumed
 
 This room knows only words: one file for each family, all of them imported from here. Text is constant (a class's
 ``template``); what differs from case to case are *facts*, kept as attributes and in ``.facts``. ``retryable`` is true
@@ -79,6 +82,7 @@ from anabranch.errors.conflicts import ConcurrentWriteException as ConcurrentWri
 from anabranch.errors.conflicts import DeltaConcurrentModificationException as DeltaConcurrentModificationException
 from anabranch.errors.conflicts import MetadataChangedException as MetadataChangedException
 from anabranch.errors.conflicts import ProtocolChangedException as ProtocolChangedException
+from anabranch.errors.conflicts import StagedFilesVacuumed as StagedFilesVacuumed
 from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
 from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
 from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
@@ -96,9 +100,11 @@ from anabranch.errors.inputs import InvalidProperty as InvalidProperty
 from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LengthExceeded as LengthExceeded
+from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import NotNullViolated as NotNullViolated
 from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
+from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RowViolation as RowViolation
 from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch

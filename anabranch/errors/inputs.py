@@ -262,6 +262,30 @@ class FeatureNotDropped(InputError):
     template = "{feature} was not dropped from the protocol of the table at {table}: {reason}"
 
 
+class RetentionTooShort(InputError):
+    """VACUUM is to retain files for less time than the table says: versions that are in use may lose theirs."""
+
+    condition = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    sql_state = "22003"
+    template = (
+        "VACUUM of the table at {table} is to retain {hours} hours, and the table {retained} "
+        "(delta.deletedFileRetentionDuration): readers of older versions would lose their files, as would writers of "
+        "other engines. Nothing was removed. If nobody uses those versions, switch the check off: "
+        "check_retention=False, or spark.databricks.delta.retentionDurationCheck.enabled = false."
+    )
+
+
+class LiteVacuumImpossible(InputError):
+    """VACUUM LITE goes by the log, and the part of it that it would need was cleaned up."""
+
+    condition = "DELTA_CANNOT_VACUUM_LITE"
+    sql_state = "55000"
+    template = (
+        "VACUUM LITE of the table at {table} needs the commits from version {needed} on, and they begin at {earliest}. "
+        "Nothing was removed. Run VACUUM without LITE once."
+    )
+
+
 class NotBuilt(InputError):
     """A documented statement of Delta Lake that this version does not run yet."""
 

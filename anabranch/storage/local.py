@@ -30,6 +30,7 @@ _Found = list[tuple[str, "os.DirEntry[str]"]]
 # A folder is no name, nor is anything below a file; a link in a circle names nothing.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_TIMES_MADE = 5
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -136,11 +137,8 @@ class LocalStore:
         return path
 
     def _path_to_write(self, name: str) -> str:
-        """The path of a name whose folder exists, is durable, and is not somewhere else by way of a link."""
-        path = self._inside(name, self._path(name))
-        with self._writing(name):
-            disk.make_folder(os.path.dirname(path))
-        return path
+        """The path of a name whose folder is not somewhere else by way of a link; it need not exist yet."""
+        return self._inside(name, self._path(name))
 
     def _inside(self, name: str, path: str) -> str:
         folder, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(self.root)
@@ -185,7 +183,7 @@ class LocalStore:
     ) -> _Placed:
         """Write the bytes aside, then ``place(aside, path)``; what that call left undecided is told as such."""
         with self._writing(name):
-            aside = disk.write_aside(path, data, durably=durably)
+            aside = _written_aside(path, data, durably=durably)
         try:
             return place(aside, path)
         except OSError as error:
@@ -221,6 +219,15 @@ class LocalStore:
 
     def _unknown(self, name: str, error: OSError) -> PutOutcomeUnknown:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
+
+
+def _written_aside(path: str, data: bytes, *, durably: bool) -> str:
+    """See ``disk.write_aside``; the folder is made first, and again where it was removed meanwhile, being empty."""
+    for _ in range(_TIMES_MADE):
+        with contextlib.suppress(FileNotFoundError):
+            disk.make_folder(os.path.dirname(path))
+            return disk.write_aside(path, data, durably=durably)
+    return disk.write_aside(path, data, durably=durably)
 
 
 def _reason(error: OSError) -> str:

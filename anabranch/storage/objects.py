@@ -124,6 +124,13 @@ class ObjectStore:
         with self._typed(prefix):
             return sorted(self._listed(folder, None))
 
+    def top_folders(self) -> list[str]:
+        """The folders at the root that hold a key, sorted: what a listing may be divided by."""
+        inside = len(self.prefix) + 1 if self.prefix else 0
+        with self._typed(""):
+            found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
+            return sorted(prefix[inside:].strip("/") for prefix in found)
+
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
         with contextlib.suppress(NotFound), self._typed(name):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from anabranch.errors import ConcurrentWriteException, NotFound, StoreError
+from anabranch.errors import NotFound, StagedFilesVacuumed, StoreError
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.paths import encode, store_name
@@ -113,8 +113,8 @@ class StagedFileGone(Exception):
 
     def __init__(self, path: str, winner: Commit) -> None:
         super().__init__(path)
-        said = f"VACUUM removed {path}, which this transaction had staged and not yet committed"
-        self.conflict = Conflict(ConcurrentWriteException, "", said, winner, more={"vacuumed": path})
+        said = "VACUUM removed a file that this transaction had staged"
+        self.conflict = Conflict(StagedFilesVacuumed, "", said, winner, file={"path": path})
 
 
 class Fence:
