@@ -1,7 +1,8 @@
 """Paths of data files as the log writes them: URL-encoded, relative to the table's root, or absolute URIs.
 
-PROTOCOL.md, section "Add File and Remove File". Guarantee: a name that comes out of here never leaves the table's
-folder.
+PROTOCOL.md, section "Add File and Remove File". Pure; which store has the file is `anabranch.log.files`. Guarantee: a
+name that comes out of here never leaves the table's folder, and a path that lies in it is never taken for one outside,
+however it is spelled.
 """
 
 from __future__ import annotations
@@ -45,19 +46,56 @@ def store_name(root: str, path: str) -> str | None:
         root: the store's URL, which is not percent-encoded.
 
     Raises:
-        ValueError: a path that leaves the table's folder.
+        ValueError: a path that leaves the table's folder, or goes up and down on its way.
     """
     if not is_absolute(path):
         return decode(path)
     inside, plain = _plain(root) + "/", _plain(unquote(path))
+    if "\0" in plain or any(part in (".", "..") for part in plain.split("/")):
+        raise ValueError(f"the path {path!r} leaves the table's folder, or goes up and down on its way")
     return _inside(plain[len(inside) :]) if plain.startswith(inside) else None
 
 
-_SPELLINGS = ((r"^file:/+", "/"), (r"^s3[an]://", "s3://"), (r"^abfs://", "abfss://"))
+def absolute(root: str, path: str) -> str:
+    """A path of the log as an absolute URI, by which another table may name the file; one that is absolute stays.
+
+    Args:
+        root: the store's URL, which is not percent-encoded.
+
+    Raises:
+        ValueError: a path that leaves the table's folder.
+
+    Example:
+        >>> absolute("file:///data/my table", "part%201.parquet")
+        'file:///data/my%20table/part%201.parquet'
+    """
+    if is_absolute(path):
+        return path
+    scheme, separator, rest = root.partition("://")
+    return f"{scheme}{separator}{encode(rest)}/{encode(decode(path))}"
+
+
+def outside(path: str) -> tuple[str, str]:
+    """Folder and name of an absolute path of the log, both decoded.
+
+    Example:
+        >>> outside("file:/data/my%20table/part.parquet")
+        ('file:/data/my table', 'part.parquet')
+    """
+    folder, _, name = unquote(path).rpartition("/")
+    return folder or "/", name
+
+
+def lies_in(url: str, folder: str) -> bool:
+    """Whether a location is a folder, or lies below it, by their plain spellings."""
+    return f"{_plain(url)}/".startswith(f"{_plain(folder)}/")
+
+
+_SPELLINGS = ((r"^file:(//localhost(?=/))?/+", "/"), (r"^s3[an]?://", "s3://"), (r"^abfss?://", "abfss://"))
 
 
 def _plain(url: str) -> str:
     """One spelling for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
     for pattern, spelling in _SPELLINGS:
-        url = re.sub(pattern, spelling, url)
-    return url.rstrip("/")
+        url = re.sub(pattern, spelling, url, flags=re.IGNORECASE)
+    return (re.sub("/+", "/", url) if url.startswith("/") else url).rstrip("/")

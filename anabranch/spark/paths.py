@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
-from anabranch.protocol.paths import decode, is_absolute
+from anabranch.protocol.paths import is_absolute, store_name
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")
@@ -52,8 +52,8 @@ def spark_root(spark: SparkSession, root: str) -> str:
     Raises:
         UnknownStore: a store that Spark cannot reach.
     """
-    scheme, separator, rest = root.partition(":")
-    if not separator:
+    scheme, _, rest = root.partition(":")
+    if root.startswith("/"):
         return f"file://{root}"
     if scheme in _UNREACHABLE:
         raise UnknownStore(location=root, reason=_UNREACHABLE[scheme])
@@ -120,10 +120,9 @@ def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:
 
 
 def _reader_path(spark: SparkSession, root: str, base: str, path: str) -> str:
-    if is_absolute(path):
-        return spark_root(spark, unquote(path))
     try:
-        return f"{base}/{decode(path)}"
+        name = store_name(root, path)
+        return spark_root(spark, unquote(path)) if is_absolute(path) else f"{base}/{name}"
     except ValueError as error:
         raise CorruptLog(table=root, file=path, reason=f"{error}.") from error
 
