@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api import append, check, explain, files, history
+from anabranch.api import append, check, clone, explain, files, history
 
 if TYPE_CHECKING:
     from anabranch.datasource import install
@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["DeltaTable", "append", "check", "errors", "explain", "files", "history", "install", "read", "session"]
+__all__ = [
+    "DeltaTable",
+    "append",
+    "check",
+    "clone",
+    "errors",
+    "explain",
+    "files",
+    "history",
+    "install",
+    "read",
+    "session",
+]
 
 _LAZY = {
     "DeltaTable": "anabranch.tables",

@@ -1,4 +1,4 @@
-"""The functions that need no Spark: ``append``, ``files``, ``explain``, ``history``, ``check``."""
+"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from anabranch.commands.append import Append
 from anabranch.commands.check import Report, check_table
+from anabranch.commands.clone import Clone
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.explain import Skipping
 from anabranch.commands.explain import explain as explain_skipping
@@ -22,8 +23,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, condition, conjuncts, exact_literal, exact_predicate
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
+from anabranch.transaction.commit import Committed
 
-__all__ = ["append", "check", "explain", "files", "history"]
+__all__ = ["append", "check", "clone", "explain", "files", "history"]
 
 
 def append(
@@ -73,6 +75,56 @@ def append(
     txn = application(txn_app_id, txn_version)
     command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
     return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
+
+
+def clone(
+    source: Location,
+    target: Location,
+    *,
+    shallow: bool,
+    version: int | None = None,
+    timestamp: str | dt.datetime | dt.date | None = None,
+    replace: bool = False,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Make a table at ``target`` that is as ``source`` is, or was at a version or moment, in one commit.
+
+    Args:
+        source: path or URL of a table.
+        target: path or URL of the clone; neither may lie in the other's folder.
+        shallow: name the source's files instead of copying them; a VACUUM of the source may take them away.
+        version: of the source; the newest where no ``timestamp`` is given either.
+        timestamp: of the source; in UTC unless it names a zone.
+        replace: put it in the place of a table that is there; only what has changed since is copied.
+        properties: set in the clone, whatever the source says.
+        storage_options: of the source, as in obstore, and of the target unless it has ``target_options``.
+        target_options: of the target.
+
+    Returns:
+        the ``version`` at which the clone stands, and its ``metrics``.
+
+    Raises:
+        TableAlreadyExists: there is a table at the target, and this is not ``replace``.
+        CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+        DeltaConcurrentModificationException: the target was written meanwhile.
+
+    Example:
+        >>> anabranch.clone("/data/flights", "/data/copy", shallow=False).metrics["numCopiedFiles"]
+        14
+    """
+    return Clone(
+        source,
+        target,
+        shallow,
+        version,
+        timestamp,
+        replace=replace,
+        properties=dict(properties or {}),
+        storage_options=storage_options,
+        target_options=target_options,
+    ).run()
 
 
 def files(

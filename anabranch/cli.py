@@ -18,7 +18,7 @@ from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.read import FILE_COLUMNS
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, InvalidOption
 
 if TYPE_CHECKING:
     from anabranch.testing.matrix import Cell, Matrix
@@ -78,6 +78,40 @@ def check(
     else:
         _print_text(str(report))
     raise typer.Exit(0 if report.is_clean else 1)
+
+
+@app.command()
+def clone(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Path or URL of the table.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Path or URL of the clone.")],
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Name the source's files instead of copying them.")
+    ] = False,
+    version: Annotated[int | None, typer.Option(help="An older version of the source.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="The source as it was at a moment, in UTC.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="In the place of a table that is there.")] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A property of the clone, as key=value.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make another table of one, which names its files or copies them."""
+    given = [each.partition("=") for each in set_ or ()]
+    for key, equals, _ in given:
+        if not key or not equals:
+            raise InvalidOption(option="--set", value=key, reason="it takes key=value.")
+    done = api.clone(
+        source,
+        target,
+        shallow=shallow,
+        version=version,
+        timestamp=timestamp,
+        replace=replace,
+        properties={key: value for key, _, value in given},
+    )
+    if as_json:
+        _print_json({"table": target, "version": done.version, **done.metrics})
+        return
+    rows = [{"metric": name, "value": value} for name, value in {"version": done.version, **done.metrics}.items()]
+    _print_table(("metric", "value"), rows)
 
 
 @app.command()

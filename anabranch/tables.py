@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
+from anabranch.commands.clone import Clone
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
@@ -43,9 +44,6 @@ _LATER = {
     "optimize": "OPTIMIZE",
     "restoreToVersion": "RESTORE",
     "restoreToTimestamp": "RESTORE",
-    "clone": "CLONE",
-    "cloneAtVersion": "CLONE",
-    "cloneAtTimestamp": "CLONE",
 }
 """Methods of ``delta.tables.DeltaTable`` that this version refuses."""
 
@@ -260,6 +258,82 @@ class DeltaTable:
         if truncateHistory is not None and not isinstance(truncateHistory, bool):
             raise InvalidOption(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
         DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another path that is as this one is now.
+
+        Args:
+            target: path or URL of the clone.
+            isShallow: name this table's files instead of copying them; a VACUUM here may take them away.
+            replace: put it in the place of a table that is there; only what has changed since is copied.
+            properties: set in the clone, whatever this table says.
+
+        Returns:
+            the clone.
+
+        Raises:
+            TableAlreadyExists: there is a table, and this is not ``replace``.
+            CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+            DeltaConcurrentModificationException: the target was written meanwhile.
+
+        Example:
+            >>> table.clone("/data/copy", isShallow=True).delete("carrier = 'UA'")
+        """
+        return self._cloned(target, isShallow, replace, properties, {})
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of an older version.
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidOption(option="version", value=version, reason="it takes a whole number.")
+        return self._cloned(target, isShallow, replace, properties, {"version": version})
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of the version of a moment; without a zone, it is one of the session's.
+
+        Raises:
+            InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
+        return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
+
+    def _cloned(
+        self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
+    ) -> DeltaTable:
+        for option, value, kind in (("target", target, str), ("isShallow", shallow, bool), ("replace", replaces, bool)):
+            if not isinstance(value, kind):
+                raise InvalidOption(option=option, value=value, reason=f"it takes a {kind.__name__}.")
+        said = {} if properties is None else properties
+        if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
+            raise InvalidOption(option="properties", value=properties, reason="it takes a dict of text to text.")
+        Clone(
+            self._path, target, shallow, zone=self._engine.zone(), replace=replaces, properties=dict(said), **at
+        ).run()
+        return DeltaTable.forPath(self._spark, target)
 
     def check(self, deep: bool = False) -> Report:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""

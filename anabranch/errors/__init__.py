@@ -41,6 +41,7 @@
     │   ├── SchemaMergeFailed
     │   ├── UnexpectedPartition
     │   ├── ConversionRefused
+    │   ├── CloneRefused
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
@@ -87,6 +88,7 @@ from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
 from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
 from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
 from anabranch.errors.inputs import CheckConstraintViolated as CheckConstraintViolated
+from anabranch.errors.inputs import CloneRefused as CloneRefused
 from anabranch.errors.inputs import ColumnInUse as ColumnInUse
 from anabranch.errors.inputs import ConstraintNotMet as ConstraintNotMet
 from anabranch.errors.inputs import ConversionRefused as ConversionRefused

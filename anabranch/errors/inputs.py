@@ -188,6 +188,14 @@ class ConversionRefused(InputError):
     template = "The folder {table} cannot be converted: {reason} Nothing was written."
 
 
+class CloneRefused(InputError):
+    """A table cannot be cloned to where it was to be, or not so."""
+
+    condition = "CLONE_REFUSED"
+    sql_state = "0A000"
+    template = "The table at {source} cannot be cloned to {table}: {reason} Nothing was committed."
+
+
 class AppendOnlyTable(InputError):
     """The table has ``delta.appendOnly`` set and the command would remove or change rows."""
 
@@ -201,7 +209,7 @@ class TableAlreadyExists(InputError):
 
     condition = "DELTA_TABLE_ALREADY_EXISTS"
     sql_state = "42P07"
-    template = "There is a Delta table at {table} already. Use mode append or overwrite, or another path."
+    template = "There is a Delta table at {table} already. Append to it, overwrite or replace it, or take another path."
 
 
 class ReplaceWhereMismatch(InputError):

@@ -1,6 +1,6 @@
 """Copying: a file from one store to another, whatever keeps the two.
 
-Knows stores only. Guarantee: a copy is whole and durable when it is named, or it is not there; no more than a few chunks
+Knows stores only. Guarantee: a copy is whole and durable when it is named, or it is not there; no more than few chunks
 of a file are held in memory, however large it is.
 """
 
