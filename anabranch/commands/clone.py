@@ -186,7 +186,7 @@ class _Cloning:
             MissingDataFile: one is not.
         """
         if self._plan.shallow:
-            check_there(self._source, mine.adds.to_pylist())
+            check_there(self._source, self.staging.store, mine.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""

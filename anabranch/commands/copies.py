@@ -20,8 +20,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.cloning import Copy, copied
-from anabranch.protocol.paths import encode, outside
+from anabranch.protocol.paths import encode, is_absolute, outside
 from anabranch.protocol.vectors import Descriptor, pack
+from anabranch.storage.contract import Store
 from anabranch.storage.copying import copy_file
 
 _COPIERS = 4
@@ -51,11 +52,11 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
     ]
 
 
-def check_there(source: Snapshot, files: Sequence[FileRow]) -> None:
+def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
     """Hold that these files are there, each of the size that the log says, and those that hold their vectors.
 
     Args:
-        files: named by absolute paths.
+        files: named as the target names them: by absolute paths, but for those that lie in its own folder.
 
     Raises:
         MissingDataFile: one is not; with the version that names it.
@@ -64,12 +65,12 @@ def check_there(source: Snapshot, files: Sequence[FileRow]) -> None:
     vectors = [Descriptor.from_row(row["deletionVector"]) for row in files if row["deletionVector"] is not None]
     wanted |= {each.path_or_inline: None for each in vectors if each.storage_type == "p"}
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
-        for _ in pool.map(lambda pair: _look(source, *pair), wanted.items()):
+        for _ in pool.map(lambda pair: _look(source, target, *pair), wanted.items()):
             pass
 
 
-def _look(source: Snapshot, path: str, size: int | None) -> None:
-    store, name = located_file(source.store, path)
+def _look(source: Snapshot, target: Store, path: str, size: int | None) -> None:
+    store, name = located_file(source.store if is_absolute(path) else target, path)
     entry = store.head(name)
     if entry is None:
         raise _missing(source, path, "is not there")
@@ -102,7 +103,7 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
     except StorePermissionDenied:
         raise
     except StoreError:
-        _look(source, path, size)  # where the source is as it should be, the error says what is wrong
+        _look(source, staging.store, path, size)  # where the source is as it should be, the error says what is wrong
         raise
     return encode(name)
 
