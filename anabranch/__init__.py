@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api import append, check, clone, explain, files, history
+from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore
 
 if TYPE_CHECKING:
     from anabranch.datasource import install
@@ -27,9 +27,12 @@ __all__ = [
     "errors",
     "explain",
     "files",
+    "fsck",
+    "generate",
     "history",
     "install",
     "read",
+    "restore",
     "session",
 ]
 

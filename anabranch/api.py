@@ -1,4 +1,6 @@
-"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``."""
+"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``, ``restore``,
+``fsck``, ``generate``.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from anabranch.commands.clone import Clone
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.explain import Skipping
 from anabranch.commands.explain import explain as explain_skipping
+from anabranch.commands.fsck import Fsck, Repair
+from anabranch.commands.generate import Generate, Manifests
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
+from anabranch.commands.restore import Restore, Restored
 from anabranch.commands.rules import Texts
 from anabranch.errors import InvalidCondition
 from anabranch.log.snapshot import Snapshot
@@ -25,7 +30,7 @@ from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
 from anabranch.transaction.commit import Committed
 
-__all__ = ["append", "check", "clone", "explain", "files", "history"]
+__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore"]
 
 
 def append(
@@ -199,3 +204,62 @@ def check(
         NotATable, VersionNotFound, CorruptLog: the version cannot be opened.
     """
     return check_table(path, version, deep=deep, storage_options=storage_options)
+
+
+def restore(
+    path: Location,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    ignore_missing: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> Restored:
+    """Make the table again what it was at a version, or at a timestamp: rows, columns, partitioning, properties.
+
+    Args:
+        timestamp: as in time travel; where it says no zone it is in UTC.
+        ignore_missing: do without the files of that version that are not there any more, instead of raising.
+
+    Returns:
+        where it stands, and Delta's metrics.
+
+    Raises:
+        VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such version.
+        RestoreFilesMissing: a file of it is not there any more; nothing was written.
+        DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs; run it again.
+
+    Example:
+        >>> anabranch.restore("/data/flights", version=7).metrics["numRestoredFiles"]
+        3
+    """
+    return Restore(path, version, timestamp, ignore_missing, storage_options=storage_options).run()
+
+
+def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, str] | None = None) -> Repair:
+    """Which live files cannot be read, since their data or their deletion vector is gone; without ``dry_run`` they are
+    taken out of the table, and their rows with them.
+
+    Raises:
+        StoreError: it could not be found out whether a file is there; nothing was written.
+        DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile; run it again.
+
+    Example:
+        >>> anabranch.fsck("/data/flights").missing
+        ()
+    """
+    return Fsck(path, dry_run, storage_options).run()
+
+
+def generate(
+    path: Location, mode: str = "symlink_format_manifest", *, storage_options: Mapping[str, str] | None = None
+) -> Manifests:
+    """Write texts that list the live files, for readers that know no Delta.
+
+    Raises:
+        InvalidOption: there is no such mode. ManifestRefused: a list of files could not say what the table holds.
+
+    Example:
+        >>> anabranch.generate("/data/flights").written
+        ('_symlink_format_manifest/manifest',)
+    """
+    return Generate(path, mode, storage_options).run()

@@ -17,6 +17,7 @@ from anabranch import api
 from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
+from anabranch.commands.fsck import MISSING
 from anabranch.commands.read import FILE_COLUMNS
 from anabranch.errors import AnabranchError, InvalidOption
 
@@ -130,6 +131,56 @@ def files(
     rows = api.files(table, where, version).to_pylist()
     rows = [{**row, "partition_values": dict(row["partition_values"])} for row in rows]
     _print_json(rows) if as_json else _print_table(FILE_COLUMNS, rows)
+
+
+@app.command()
+def restore(
+    table: Path_,
+    version: Annotated[int | None, typer.Option(help="Back to this version.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Back to what it was at this moment (UTC).")] = None,
+    ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Do without files that are gone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the table again what it was."""
+    done = api.restore(table, version, timestamp, ignore_missing=ignore_missing)
+    stands = None if done.committed is None else done.committed.version
+    found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
+    if as_json:
+        _print_json(found)
+        return
+    _print_table(("property", "value"), [{"property": name, "value": value} for name, value in found.items()])
+
+
+@app.command()
+def fsck(
+    table: Path_,
+    repair: Annotated[bool, typer.Option("--repair", help="Take these files out of the table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which files of the table are gone? Exit code 1 if some are and stay in it."""
+    done = api.fsck(table, dry_run=not repair)
+    stands = None if done.committed is None else done.committed.version
+    if as_json:
+        _print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
+    else:
+        _print_table(tuple(MISSING.names), done.rows)
+        end = "" if stands is None else f"; version {stands} does without them"
+        _print_text(f"{len(done.missing)} of {done.files} files are missing at version {done.version}{end}")
+    raise typer.Exit(1 if done.missing and done.committed is None else 0)
+
+
+@app.command()
+def generate(
+    table: Path_,
+    mode: Annotated[str, typer.Option(help="What to generate.")] = "symlink_format_manifest",
+    as_json: Json = False,
+) -> None:
+    """Write manifests: texts that list the live files, for readers that know no Delta."""
+    done = api.generate(table, mode)
+    if as_json:
+        _print_json(asdict(done))
+        return
+    _print_text(f"{len(done.written)} manifests of version {done.version}, {len(done.removed)} old ones removed")
 
 
 @app.command()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
@@ -20,9 +21,11 @@ from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.drop_feature import DropFeature
+from anabranch.commands.generate import Generate
 from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
+from anabranch.commands.restore import RESULT, Restore
 from anabranch.commands.update import Update
 from anabranch.conditions import check_rules, understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
@@ -40,10 +43,7 @@ __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGene
 
 _LATER = {
     "vacuum": "VACUUM",
-    "generate": "GENERATE",
     "optimize": "OPTIMIZE",
-    "restoreToVersion": "RESTORE",
-    "restoreToTimestamp": "RESTORE",
 }
 """Methods of ``delta.tables.DeltaTable`` that this version refuses."""
 
@@ -335,9 +335,57 @@ class DeltaTable:
         ).run()
         return DeltaTable.forPath(self._spark, target)
 
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table again what it was at a version; one row of Delta's metrics.
+
+        With ``spark.sql.files.ignoreMissingFiles`` it does without the files of that version that are gone.
+
+        Raises:
+            VersionNotFound: there is no such version, or not any more. RestoreFilesMissing: a file of it is gone.
+            InvalidOption: it is no version, or the newest.
+            DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs.
+
+        Example:
+            >>> table.restoreToVersion(7).collect()
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidOption(option="version", value=version, reason="it takes a whole number from 0.")
+        return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table again what it was at a moment, in the session's time zone; one row of Delta's metrics.
+
+        Raises:
+            InvalidTimestamp: it is none. TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is
+            meant; and as `restoreToVersion`.
+
+        Example:
+            >>> table.restoreToTimestamp("2024-01-31")
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+        ignores = self._ignores_missing()
+        return self._restored(Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=zone))
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.
+
+        Raises:
+            InvalidOption: there is no such mode.
+            ManifestRefused: files have deletion vectors, or columns other names in files.
+        """
+        Generate(self._path, mode).run()
+
     def check(self, deep: bool = False) -> Report:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
+
+    def _restored(self, command: Restore) -> DataFrame:
+        return self._engine.rows(pa.Table.from_pylist([command.run().row], schema=RESULT))
+
+    def _ignores_missing(self) -> bool:
+        return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
 
     def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
         return EVERY_ROW if given is None else understood(given, snapshot, self._engine, queries=True)

@@ -188,7 +188,7 @@ class Vacuum:
 
 @dataclass(frozen=True)
 class Plan:
-    """A VACUUM about to run: what it retains, from when on, and since when a running job must have shown that it runs."""
+    """A VACUUM about to run: what it retains, and since when files or a running job must have shown that they live."""
 
     command: Vacuum
     retained_ms: int

@@ -20,6 +20,7 @@
     │   ├── CorruptVector
     │   ├── InvalidPartitionValue
     │   ├── MissingDataFile
+    │   │   └── RestoreFilesMissing
     │   └── UnsupportedFeature
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
@@ -52,6 +53,7 @@
     │   ├── FeatureNotDropped
     │   ├── RetentionTooShort
     │   ├── LiteVacuumImpossible
+    │   ├── ManifestRefused
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -103,6 +105,7 @@ from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LengthExceeded as LengthExceeded
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
+from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import NotNullViolated as NotNullViolated
 from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
@@ -132,6 +135,7 @@ from anabranch.errors.tables import CorruptVector as CorruptVector
 from anabranch.errors.tables import InvalidPartitionValue as InvalidPartitionValue
 from anabranch.errors.tables import MissingDataFile as MissingDataFile
 from anabranch.errors.tables import NotATable as NotATable
+from anabranch.errors.tables import RestoreFilesMissing as RestoreFilesMissing
 from anabranch.errors.tables import TableError as TableError
 from anabranch.errors.tables import TimestampAfterLatestCommit as TimestampAfterLatestCommit
 from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBeforeEarliestCommit

@@ -294,6 +294,14 @@ class LiteVacuumImpossible(InputError):
     )
 
 
+class ManifestRefused(InputError):
+    """No manifest can say what the table holds; its condition says why."""
+
+    condition = "DELTA_UNSUPPORTED_GENERATE"
+    sql_state = "0A000"
+    template = "No manifest of the table at {table} can be generated: {reason} Nothing was written."
+
+
 class NotBuilt(InputError):
     """A documented statement of Delta Lake that this version does not run yet."""
 

@@ -92,7 +92,7 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
     try:
         if descriptor.storage_type == "i":
             return inline(descriptor)
-        where, name = _place(store, descriptor)
+        where, name = place_of(store, descriptor)
         return unframe(where.read_range(name, *descriptor.span), descriptor)
     except NotFound:
         raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
@@ -102,8 +102,13 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
         raise CorruptVector(table=store.url, file=path, reason=f"{error}.") from None
 
 
-def _place(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
-    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read."""
+def place_of(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
+    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read.
+
+    Raises:
+        ValueError: the descriptor names no file, or one that would leave the table's folder.
+        UnknownStore: the location names no store.
+    """
     if descriptor.storage_type == "u":
         return store, descriptor.name
     if descriptor.storage_type != "p":

@@ -29,7 +29,7 @@ from anabranch.log.origins import origins_of
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
-from anabranch.transaction.conflicts import Hands, Verdict, judge
+from anabranch.transaction.conflicts import Guarded, Hands, Verdict, judge
 from anabranch.transaction.fence import Fence, StagedFileGone
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Patience
@@ -97,6 +97,7 @@ class Attempt:
     def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
         self.mine, self.placed, self.log, self.chance = mine, mine, log, chance
         self.hands = Bounded(hands, lambda: _bounds(mine), chance.seconds)
+        self._guard = hands if isinstance(hands, Guarded) else None
         self.vectors = VectorFile(None, {})
         self.fence = Fence(log.store, chance)
         self._winners: list[Commit] = []
@@ -128,6 +129,16 @@ class Attempt:
             self._drop_vectors()  # the put that named them was decided: lost
             self.vectors = write_vectors(placed, self.log.store, self.chance)
         self.mine, self.placed, self._placed_before = mine, placed, True
+
+    def guard(self) -> None:
+        """Let a command that names files which others may delete look whether they are there.
+
+        Raises:
+            AnabranchError: mine may not be put now.
+        """
+        conflict = self._guard.before_put(self._winners) if self._guard is not None else None
+        if conflict is not None:
+            raise self.error(conflict)
 
     def commit_file(self, version: int) -> bytes:
         """The commit file of mine, placed as it is, at this version and at this moment."""
@@ -231,6 +242,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
                 landed.version, attempt.mine.carried, number, attempt.mine.metrics
             )  # our reply was lost, not our commit
         attempt.place(window)
+        attempt.guard()
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
         placed, data = attempt.placed, attempt.commit_file(version)

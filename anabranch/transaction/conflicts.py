@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +64,26 @@ class Hands(Clues, Protocol):
 
     def discard(self) -> None:
         """Remove what was staged; called only when it is known that no commit names it."""
+        ...
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """Hands that look once more at what their transaction names, at every attempt, between looking and putting.
+
+    Commands that bring old files back, or take missing ones away, have such hands: what they saw when they staged may
+    be another way by now.
+    """
+
+    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
+        """Why mine may not be put now; None where it may.
+
+        Args:
+            winners: all commits since its base, oldest first; the last one is the version before.
+
+        Raises:
+            AnabranchError: what it needs is not there any more; nothing is committed.
+        """
         ...
 
 
