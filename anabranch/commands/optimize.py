@@ -157,5 +157,7 @@ def outcome_of(mine: Transaction, committed: Committed | None, batches: Sequence
         return Optimized(None, {}, considered)
     removed = tuple(sorted(source.row["size"] for source in mine.sources.values()))
     added = tuple(sorted(mine.adds["size"].to_pylist()))
+    vectors = sum(source.row["deletionVector"] is not None for source in mine.sources.values())
+    metrics = {**committed.metrics, "numRemovedFiles": len(removed), "numDeletionVectorsRemoved": vectors}
     partitions = len({tuple(each.files["partitionValues"][0].as_py()) for each in batches})
-    return Optimized(committed, committed.metrics, considered, len(batches), partitions, removed, added)
+    return Optimized(committed, metrics, considered, len(batches), partitions, removed, added)

@@ -205,11 +205,13 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
 
 
 def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows on which its outcome depends: one that changed none, as where identity values
-    were reserved, or only moved them, has not.
+    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, only
+    moved rows, or says nothing but that it was there, as VACUUM does, has not.
     """
-    changes_none = len(winner.adds) == 0 and len(winner.removes) == 0 and not winner.has_change_feed
-    return not changes_none and not is_blind_append(winner) and relocation_of(winner) is None
+    no_files = len(winner.adds) == 0 and len(winner.removes) == 0
+    reserved = no_files and winner.head.metadata is not None
+    silent = no_files and winner.head.kinds <= {"commitInfo"}
+    return not (reserved or silent or is_blind_append(winner) or relocation_of(winner) is not None)
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:

@@ -616,7 +616,7 @@ def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(orig
 
 @both
 def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool, request: pytest.FixtureRequest) -> None:
-    target = World(f"memory://{request.node.name.encode().hex()[:60]}/t")
+    target = World(f"memory://{request.node.name.encode().hex()}/t")
     clone(origin, target, shallow)
     assert target.rows() == origin.rows()
     target.delete("id = 0")
