@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore
+from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
 
 if TYPE_CHECKING:
     from anabranch.datasource import install
@@ -34,6 +34,7 @@ __all__ = [
     "read",
     "restore",
     "session",
+    "vacuum",
 ]
 
 _LAZY = {

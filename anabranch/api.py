@@ -1,5 +1,5 @@
 """The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``, ``restore``,
-``fsck``, ``generate``.
+``fsck``, ``generate``, ``vacuum``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
 from anabranch.commands.restore import Restore, Restored
 from anabranch.commands.rules import Texts
+from anabranch.commands.vacuum import Progress, Vacuum, Vacuumed, unwatched
 from anabranch.errors import InvalidCondition
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, condition, conjuncts, exact_literal, exact_predicate
@@ -30,7 +31,7 @@ from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
 from anabranch.transaction.commit import Committed
 
-__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore"]
+__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore", "vacuum"]
 
 
 def append(
@@ -263,3 +264,41 @@ def generate(
         ('_symlink_format_manifest/manifest',)
     """
     return Generate(path, mode, storage_options).run()
+
+
+def vacuum(
+    path: Location,
+    retention_hours: float | None = None,
+    dry_run: bool = False,
+    lite: bool = False,
+    *,
+    check_retention: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress = unwatched,
+) -> Vacuumed:
+    """Remove the files that no version needs which was the newest within the last ``retention_hours``.
+
+    Writers and readers go on meanwhile; no live file is ever removed, whoever sleeps for how long.
+
+    Args:
+        path: path or URL of the table.
+        retention_hours: by default the table's ``delta.deletedFileRetentionDuration``.
+        dry_run: remove nothing, and commit nothing; only say what would go.
+        lite: look only at files that the log says were removed, without listing the folder.
+        check_retention: refuse to retain less than the table says.
+        storage_options: as in obstore.
+        progress: is told of each step: its name, how much is done, and how much there is.
+
+    Returns:
+        the files with their sizes, what could not be removed and why, and the jobs that were spared since they run.
+
+    Raises:
+        RetentionTooShort: the retention is shorter than the table's.
+        LiteVacuumImpossible: the log that LITE needs was cleaned up.
+        NotATable, UnsupportedFeature, StoreError.
+
+    Example:
+        >>> anabranch.vacuum("/data/flights", dry_run=True).bytes
+    """
+    command = Vacuum(path, retention_hours, dry_run, lite, check_retention, storage_options)
+    return command.run(progress=progress)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from anabranch import api
@@ -22,10 +23,12 @@ from anabranch.commands.read import FILE_COLUMNS
 from anabranch.errors import AnabranchError, InvalidOption
 
 if TYPE_CHECKING:
+    from anabranch.commands.vacuum import Vacuumed
     from anabranch.testing.matrix import Cell, Matrix
 
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
 _console = Console()
+_SHOWN_FILES = 50
 
 Path_ = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON value, for machines.")]
@@ -184,6 +187,28 @@ def generate(
 
 
 @app.command()
+def vacuum(
+    table: Path_,
+    retain_hours: Annotated[float | None, typer.Option(help="Retain files for so long.", min=0)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; only say what would go.")] = False,
+    lite: Annotated[bool, typer.Option("--lite", help="Go by the log alone, and list no folder.")] = False,
+    check: Annotated[bool, typer.Option(help="Refuse to retain less than the table says.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Remove the files that no retained version needs. Exit code 1 if one could not be removed."""
+    if as_json:
+        done = api.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
+        files = [{"path": file.name, "size": file.size} for file in done.files]
+        said = {"table": done.table, "dryRun": dry_run, "files": files, "bytes": done.bytes, "folders": done.folders}
+        _print_json({**said, "failed": dict(done.failed), "spared": sorted(done.spared)})
+    else:
+        with Progress(console=_console, transient=True) as shown:
+            done = api.vacuum(table, retain_hours, dry_run, lite, check_retention=check, progress=_Shown(shown))
+        _print_vacuumed(done)
+    raise typer.Exit(1 if done.failed else 0)
+
+
+@app.command()
 def matrix(as_json: Json = False) -> None:
     """Run the documented matrices of conflicts, here and now. Exit code 1 if a cell differs."""
     from anabranch.testing import matrix as tried  # the other commands need no tools for tests
@@ -225,6 +250,29 @@ def _print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(*("" if row[name] is None else str(_plain(row[name])) for name in columns))
     _console.print(table)
+
+
+class _Shown:
+    """The steps of a VACUUM as bars."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown, self._bars = shown, dict[str, TaskID]()
+
+    def __call__(self, step: str, done: int, of: int) -> None:
+        if step not in self._bars:
+            self._bars[step] = self._shown.add_task(step, total=of)
+        self._shown.update(self._bars[step], completed=done, total=of)
+
+
+def _print_vacuumed(done: Vacuumed) -> None:
+    rows = [{"file": file.name, "bytes": file.size} for file in done.files[:_SHOWN_FILES]]
+    _print_table(("file", "bytes"), rows)
+    if len(done.files) > _SHOWN_FILES:
+        _print_text(f"… and {len(done.files) - _SHOWN_FILES} more")
+    would = "would be removed" if done.dry_run else "removed"
+    _print_text(f"{len(done.files)} files, {done.bytes} bytes {would}; {len(done.spared)} running jobs spared")
+    for name, reason in done.failed.items():
+        _console.print(f"✗ {name}: {reason}", style="red", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_matrix(found: Matrix) -> None:

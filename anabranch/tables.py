@@ -5,7 +5,7 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
 from anabranch.commands.restore import RESULT, Restore
 from anabranch.commands.update import Update
+from anabranch.commands.vacuum import Vacuum
 from anabranch.conditions import understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
@@ -34,14 +35,10 @@ from anabranch.optimizing import DeltaOptimizeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import checks_retention
 from anabranch.spark.types import parse_columns, schema_of
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
-
-_LATER = {
-    "vacuum": "VACUUM",
-}
-"""Methods of ``delta.tables.DeltaTable`` that this version refuses."""
 
 
 class DeltaTable:
@@ -120,15 +117,6 @@ class DeltaTable:
         if form == "parquet":
             Convert(path, _partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in _LATER:
-            raise AttributeError(f"'DeltaTable' object has no attribute {name!r}")
-
-        def refuse(*args: Any, **kwargs: Any) -> Any:
-            raise NotBuilt(what=_LATER[name], instead="See the page on limits in the documentation.")
-
-        return refuse
 
     def __repr__(self) -> str:
         return f"DeltaTable({str(self._path)!r})"
@@ -219,6 +207,21 @@ class DeltaTable:
             InvalidOption: the limit is no whole number from 0.
         """
         return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Remove the files that no version needs which was the newest within the last ``retentionHours``, by default
+        the table's ``delta.deletedFileRetentionDuration``. Gives an empty DataFrame, as delta-spark does.
+
+        Raises:
+            RetentionTooShort: that is less than the table says, and the session's setting
+            ``spark.databricks.delta.retentionDurationCheck.enabled`` is not false.
+        """
+        if retentionHours is not None and (
+            isinstance(retentionHours, bool) or not isinstance(retentionHours, int | float)
+        ):
+            raise InvalidOption(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
+        Vacuum(self._path, retentionHours, check_retention=checks_retention(self._spark)).run()
+        return self._spark.createDataFrame([], StructType([]))
 
     def detail(self) -> DataFrame:
         """One row about the table, with Delta's columns."""

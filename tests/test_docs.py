@@ -239,7 +239,6 @@ def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
     for owner in (tables.DeltaTable, tables.DeltaTableBuilder, merges.DeltaMergeBuilder):
         missing = public_methods(owner) - documented - limits
         assert not missing, owner
-    assert set(tables._LATER) <= limits
     assert {"forName", "tableName"} <= limits
 
 

@@ -11,7 +11,7 @@ PROTOCOL.md, section "Vacuum Protocol Check".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +53,7 @@ Progress = Callable[[str, int, int], None]
 """Is told of a step's name, how much of it is done and how much there is."""
 
 
-def _silent(step: str, done: int, of: int) -> None:
+def unwatched(step: str, done: int, of: int) -> None:
     """Nobody watches."""
 
 
@@ -89,7 +89,7 @@ class Vacuum:
     Attributes:
         dry_run: only say what would go. lite: look only at files that the log says were removed, and list nothing.
         check_retention: refuse to retain less than the table says. dead_after_seconds: how long a running job may show
-        no sign of life.
+        no sign of life. threads: so many files or folders are worked on at once; one: on the caller's thread.
 
     Example:
         >>> Vacuum("/data/flights", dry_run=True).run().bytes
@@ -102,8 +102,9 @@ class Vacuum:
     check_retention: bool = True
     storage_options: Mapping[str, str] | None = None
     dead_after_seconds: float = DEAD_AFTER_SECONDS
+    threads: int = _THREADS
 
-    def run(self, *, chance: Chance | None = None, progress: Progress = _silent) -> Vacuumed:
+    def run(self, *, chance: Chance | None = None, progress: Progress = unwatched) -> Vacuumed:
         """Run it.
 
         Raises:
@@ -128,7 +129,7 @@ class Vacuum:
                 if not left:
                     raise
                 continue  # the retention, or what the table asks of a writer, may be another one now
-            done = _Removing(log, keeping, found, progress).run()
+            done = _Removing(log, keeping, found, progress, self.threads).run()
             self._end(log, done, found, chance)
             return done
         raise AssertionError("the last attempt returns or raises")
@@ -198,9 +199,9 @@ class Plan:
     def look(self, log: Log, snapshot: Snapshot) -> Found:
         """What is there. A job counts as running, too, as long as its marker is too young to go."""
         if self.command.lite:
-            return in_log(log, snapshot, self.cutoff_ms, _THREADS)
+            return in_log(log, snapshot, self.cutoff_ms, self.command.threads)
         alive_since_ms = min(self.alive_since_ms, self.cutoff_ms)
-        return in_folder(snapshot, Hidden.of(snapshot), self.cutoff_ms, alive_since_ms, _THREADS)
+        return in_folder(snapshot, Hidden.of(snapshot), self.cutoff_ms, alive_since_ms, self.command.threads)
 
     def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
         """What is kept as of a version."""
@@ -232,22 +233,28 @@ class _Removing:
     keeping: Keeping
     found: Found
     progress: Progress
+    threads: int
 
     def run(self) -> Vacuumed:
         """Remove it; what cannot be removed is told, and the rest goes all the same."""
         going = self.keeping.going(self.found.files)
-        groups = self._groups(going)
         failed: dict[str, str] = {}
         done = 0
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="anabranch-vacuum") as pool:
-            for number, why in pool.map(self._remove, groups):
-                failed |= why
-                done += number
-                self.progress("removed", done, len(going))
+        for number, why in self._all_removed(self._groups(going)):
+            failed |= why
+            done += number
+            self.progress("removed", min(done, len(going)), len(going))
         removed = [entry for entry in going if entry.name not in failed]
         spared = self.found.running or frozenset()
         folders = len(self._empty_folders(removed))
         return Vacuumed(self.log.table, False, removed, failed, folders, spared, self.found.directories)
+
+    def _all_removed(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+        if self.threads == 1:
+            yield from map(self._remove, groups)
+            return
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="anabranch-vacuum") as pool:
+            yield from pool.map(self._remove, groups)
 
     def _groups(self, going: Sequence[Entry]) -> list[list[str]]:
         """Names that are removed one after the other: those of a job that has not ended begin with its witness, so that
