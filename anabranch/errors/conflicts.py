@@ -93,8 +93,9 @@ class ConcurrentWriteException(DeltaConcurrentModificationException, twin("Concu
 
 
 class StagedFilesVacuumed(ConcurrentWriteException):
-    """A VACUUM removed what this transaction had staged and not yet committed: it had been asleep for too long, or the
-    VACUUM retained nothing.
+    """A VACUUM removed what this transaction had staged and not yet committed.
+
+    The transaction was asleep for long, or the VACUUM retained next to nothing. Facts: ``table``, ``file``.
     """
 
     condition = "STAGED_FILES_VACUUMED"
