@@ -107,7 +107,7 @@ class Clone:
             mine = work.staged()
             reach("staged")
             work.check_source(mine)
-        except BaseException:
+        except Exception:
             hands.discard()
             raise
         committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
@@ -269,6 +269,7 @@ class _Cloning:
             if self._plan.shallow:
                 found = shallow(self._rows(), self._root, self._table, self._present())
                 self._copied: list[Copy] = []
+                self._refuse_other(found.other)
                 return found.adds, found.removes
             needed = deep(self._rows(), self._root, self._present())
         except ValueError as error:
@@ -278,6 +279,16 @@ class _Cloning:
             self._started = True
             self.staging.start()
         return copy_files(self._source, needed.copies, self.staging, self._chance.new_id), needed.removes
+
+    def _refuse_other(self, paths: frozenset[str]) -> None:
+        """No commit may take away and add one file with one vector, so that the log cannot say other things of it.
+
+        Raises:
+            CloneRefused: it would have to.
+        """
+        if paths:
+            reason = f"it names {min(paths)} already, of which the source now says another size, time or first row id."
+            raise CloneRefused(source=self._source.table, table=self._table, reason=f"{reason} Take another path.")
 
     def _rows(self) -> list[FileRow]:
         rows: list[FileRow] = self._source.files.to_pylist()

@@ -10,7 +10,7 @@ PROTOCOL.md, sections "Add File and Remove File" and "Deletion Vectors".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,15 +26,20 @@ that says the same, each by its unique id, or empty.
 """
 
 _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, OWN_VECTOR})
-_SAME = ("size", "modificationTime", "baseRowId", "clusteringProvider")
 
 
 @dataclass(frozen=True)
 class Shallow:
-    """What makes a table out of another's files: ``adds`` are those to be named, ``removes`` the paths to give up."""
+    """What makes a table out of another's files.
+
+    Attributes:
+        adds: the files to be named. removes: the paths to give up. other: the paths that are named already, with the
+        same vector, of files which the source says other things of; no commit may take such a file away and add it.
+    """
 
     adds: list[FileRow]
     removes: frozenset[str]
+    other: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -88,9 +93,12 @@ def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable
     """What a shallow clone at ``target`` needs, which has the files ``present``, to be as the table at ``root``."""
     wanted = {row["path"]: row for row in (named(row, root, target) for row in source)}
     known = {row["path"]: row for row in present}
-    adds: list[FileRow] = [row for path, row in wanted.items() if path not in known or not _is_same(row, known[path])]
-    other = {path for path, row in known.items() if path not in wanted or not _one_vector(row, wanted[path])}
-    return Shallow(adds, frozenset(other))
+    alike = {path for path, row in wanted.items() if path in known and _one_vector(row, known[path])}
+    return Shallow(
+        adds=[row for path, row in wanted.items() if path not in alike],
+        removes=frozenset(known.keys() - alike),
+        other=frozenset(path for path in alike if not _is_copy(wanted[path], known[path])),
+    )
 
 
 def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> Deep:
@@ -122,10 +130,6 @@ def copied(copy: Copy, path: str, vector: Descriptor | None) -> dict[str, Any]:
     return {**copy.row, "path": path, "deletionVector": None if vector is None else vector.to_row(), "tags": tags}
 
 
-def _is_same(row: FileRow, known: FileRow) -> bool:
-    return _is_copy(row, known) and _one_vector(row, known) and row["stats"] == known["stats"]
-
-
 def _has_the_vector(had: FileRow, row: FileRow) -> bool:
     """Whether a copy has the vector that the source's file has: none, the same in the log, or a copy of that file's."""
     if _one_vector(had, row):
@@ -134,8 +138,13 @@ def _has_the_vector(had: FileRow, row: FileRow) -> bool:
 
 
 def _is_copy(row: FileRow, known: FileRow) -> bool:
-    values: Callable[[FileRow], dict[str, Any]] = lambda each: dict(each["partitionValues"] or {})  # noqa: E731
-    return values(row) == values(known) and all(row[field] == known[field] for field in _SAME)
+    """Whether what the log says is of one file, and of rows with the same ids, where the source's have some."""
+    same_ids = row["baseRowId"] is None or row["baseRowId"] == known["baseRowId"]
+    return same_ids and _facts(row) == _facts(known)
+
+
+def _facts(row: FileRow) -> tuple[Any, ...]:
+    return row["size"], row["modificationTime"], dict(row["partitionValues"] or {})
 
 
 def _one_vector(row: FileRow, known: FileRow) -> bool:

@@ -8,10 +8,13 @@ however it is spelled.
 from __future__ import annotations
 
 import re
+import unicodedata
 from urllib.parse import quote, unquote
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/|^/")
 _LEGAL = "/_-.~!$&'()*+,;=:@"
+_JAVA_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
+_JAVA_QUOTED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc"})
 
 
 def is_absolute(path: str) -> bool:
@@ -39,6 +42,17 @@ def encode(name: str) -> str:
     return quote(name, safe=_LEGAL)
 
 
+def java_quoted(path: str) -> str:
+    """As ``java.net.URI`` quotes a path; what is not ASCII stays, unless it is a space or a control character."""
+    return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
+
+
+def _java_quoted_char(char: str) -> str:
+    if char in _JAVA_LEGAL or (ord(char) > 0x7F and unicodedata.category(char) not in _JAVA_QUOTED_CATEGORIES):
+        return char
+    return "".join(f"%{byte:02X}" for byte in char.encode())
+
+
 def store_name(root: str, path: str) -> str | None:
     """The store name of a path of the log, or None where the file lies outside the table's folder.
 
@@ -59,6 +73,8 @@ def store_name(root: str, path: str) -> str | None:
 def absolute(root: str, path: str) -> str:
     """A path of the log as an absolute URI, by which another table may name the file; one that is absolute stays.
 
+    It is spelled to the letter as Spark shows the file: delta-spark compares the two when it marks rows.
+
     Args:
         root: the store's URL, which is not percent-encoded.
 
@@ -66,13 +82,13 @@ def absolute(root: str, path: str) -> str:
         ValueError: a path that leaves the table's folder.
 
     Example:
-        >>> absolute("file:///data/my table", "part%201.parquet")
-        'file:///data/my%20table/part%201.parquet'
+        >>> absolute("file:///data/my é", "part%201.parquet")
+        'file:/data/my%20é/part%201.parquet'
     """
     if is_absolute(path):
         return path
     scheme, separator, rest = root.partition("://")
-    return f"{scheme}{separator}{encode(rest)}/{encode(decode(path))}"
+    return f"{scheme}{':' if scheme == 'file' else separator}{java_quoted(f'{rest}/{decode(path)}')}"
 
 
 def outside(path: str) -> tuple[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote
+from uuid import uuid4
 
 import pytest
 
@@ -28,7 +29,7 @@ from anabranch.testing import DictStore, Watched, at_phase
 from anabranch.transaction.commit import Committed
 from tests.support.changes import ROWS
 from tests.support.our_tables import OURS
-from tests.support.raw_logs import listing
+from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, assert_others_agree
 
@@ -313,7 +314,7 @@ def test_a_clone_of_a_clone_has_the_same_rows(origin: World, target: World, tmp_
     clone(target, third, shallow)
     assert third.rows() == target.rows()
     assert_sound(third)
-    inside = [row["path"] for row in files(third) if quote(target.path) in row["path"]]
+    inside = [row["path"] for row in files(third) if target.path in unquote(row["path"])]
     assert len(inside) == (1 if shallow else 0)
 
 
@@ -326,7 +327,7 @@ def test_a_clone_onto_its_own_origin_is_that_table_again(origin: World, target: 
     clone(target, origin, shallow, replace=True)
     assert origin.rows() == expected
     assert_sound(origin)
-    inside = [row["path"] for row in files(origin) if quote(origin.path) in row["path"]]
+    inside = [row["path"] for row in files(origin) if origin.path in unquote(row["path"])]
     assert inside == []
 
 
@@ -369,6 +370,37 @@ def test_marks_of_the_source_come_without_their_files(origin: World, target: Wor
     assert_sound(target)
 
 
+def test_ids_that_the_source_gave_its_rows_since_come_with_the_next_deep_clone(origin: World, target: World) -> None:
+    """The files are the same, and what the log says of them is not."""
+    clone(origin, target, False)
+    SetProperties(origin.path, {"delta.enableRowTracking": "true"}).run()
+    clone(origin, target, False, replace=True)
+    given = {row["size"]: row["baseRowId"] for row in files(origin)}
+    assert {row["size"]: row["baseRowId"] for row in files(target)} == given
+    assert target.rows() == origin.rows()
+    target.update("id = 7", x=-1.0)
+    assert_sound(target)
+
+
+def test_a_shallow_clone_whose_files_got_ids_since_is_to_be_made_elsewhere(origin: World, target: World) -> None:
+    """One commit may not remove and add one file with one vector."""
+    clone(origin, target, True)
+    SetProperties(origin.path, {"delta.enableRowTracking": "true"}).run()
+    with pytest.raises(errors.CloneRefused, match="first row id"):
+        clone(origin, target, True, replace=True)
+    assert target.version == 0
+
+
+@both
+def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: World, shallow: bool) -> None:
+    more = {"properties": {"delta.enableRowTracking": "true"}}
+    clone(origin, target, shallow, **more)
+    before = files(target)
+    clone(origin, target, shallow, replace=True, **more)
+    assert files(target) == before
+    assert_sound(target)
+
+
 @both
 def test_changes_of_the_clone_are_undone_by_the_next(origin: World, target: World, shallow: bool) -> None:
     clone(origin, target, shallow)
@@ -404,20 +436,23 @@ def test_any_table_may_be_replaced_and_stays_who_it_is(origin: World, target: Wo
     assert target.rows(0) == [{"other": 1}]
 
 
-@both
-def test_a_file_that_was_made_anew_at_the_same_path_is_another_one(tmp_path: Path, shallow: bool) -> None:
+def test_a_file_that_was_made_anew_at_the_same_path_is_another_one(tmp_path: Path) -> None:
     import shutil
 
     origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
-    origin.create([{"id": 1}])
-    clone(origin, target, shallow)
+    put_commit(origin.path, 0, PROTOCOL, metadata(), put_rows(origin.path, "a.parquet", [{"id": 1, "x": 1}]))
+    shallow = World(str(tmp_path / "s"))
+    clone(origin, target, False)
+    clone(origin, shallow, True)
     shutil.rmtree(origin.path)
     forget()
-    origin.create([{"id": 2}, {"id": 3}])
-    old = [row["path"] for row in files(target)]
-    clone(origin, target, shallow, replace=True)
-    assert target.rows() == [{"id": 2}, {"id": 3}]
-    assert not set(old) & {row["path"] for row in files(target)}
+    made_anew = put_rows(origin.path, "a.parquet", [{"id": 2, "x": 1}], modificationTime=1)
+    put_commit(origin.path, 0, PROTOCOL, metadata(), made_anew)
+    with pytest.raises(errors.CloneRefused):
+        clone(origin, shallow, True, replace=True)
+    clone(origin, target, False, replace=True)
+    assert target.rows() == [{"id": 2, "x": 1}]
+    assert files(target)[0]["modificationTime"] == 1
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
@@ -615,8 +650,8 @@ def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(orig
 
 
 @both
-def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool, request: pytest.FixtureRequest) -> None:
-    target = World(f"memory://{request.node.name.encode().hex()}/t")
+def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool) -> None:
+    target = World(f"memory://{uuid4()}/t")
     clone(origin, target, shallow)
     assert target.rows() == origin.rows()
     target.delete("id = 0")

