@@ -123,7 +123,7 @@ class Restore:
         plan = planned(base, target)
         plan, missing = self._without_missing(plan)
         hands = RestoreHands(plan, chance)
-        mine = plan.transaction(self._parameters(), chance)
+        mine = plan.transaction(self._parameters(target.version), chance)
         reach("staged")
         if plan.is_nothing:
             return Restored(target.version, None, mine.metrics, missing)
@@ -152,9 +152,10 @@ class Restore:
         gone = {each.path for each in found}
         return plan.without(gone), tuple(sorted(each.missing for each in found))
 
-    def _parameters(self) -> dict[str, str | None]:
+    def _parameters(self, version: int) -> dict[str, Any]:
+        """What was asked for, as delta-spark says it."""
         said = None if self.timestamp is None else str(self.timestamp)
-        return {"version": None if self.version is None else str(self.version), "timestamp": said}
+        return {"version": None if self.version is None else version, "timestamp": said}
 
 
 def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
@@ -198,7 +199,7 @@ class Plan:
         """The same without these files among those that come back."""
         return replace(self, adds=_without(self.adds, paths), left_out=self.left_out | paths)
 
-    def transaction(self, parameters: Mapping[str, str | None], chance: Chance) -> Transaction:
+    def transaction(self, parameters: Mapping[str, Any], chance: Chance) -> Transaction:
         """All of it as one transaction.
 
         What a vector of a live file holds is never asked: after a RESTORE it counts for nothing, and whoever touches

@@ -95,7 +95,7 @@ def test_the_history_says_what_was_done_in_deltas_words(world: World) -> None:
     taken = world.log.snapshot(1).files["size"].to_pylist()
     done = restore(world, 0)
     info = world.info()
-    assert (info["operation"], info["operationParameters"]) == ("RESTORE", {"version": "0", "timestamp": None})
+    assert (info["operation"], info["operationParameters"]) == ("RESTORE", {"version": 0, "timestamp": None})
     assert info["isBlindAppend"] is False
     assert info["operationMetrics"] == {
         "tableSizeAfterRestore": str(size),

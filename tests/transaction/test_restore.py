@@ -130,6 +130,20 @@ def test_who_commits_behind_a_restore_did_as_if_it_had_seen_it(
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("phase", PHASES)
+def test_who_changes_a_file_that_a_restore_would_leave_alone_refuses_it_too(
+    tmp_path: Path, phase: str, level: str
+) -> None:
+    """The table is to be what it was, and that file would not be."""
+    world = World(table_path(tmp_path)).create(ROWS, delta_isolationLevel=level)
+    world.append({"id": 9, "x": 90})
+    conflict = settled(world, lambda: back(world), lambda: world.delete("id = 1"), phase)
+    assert conflict == "DELTA_CONCURRENT_DELETE_READ.EMPTY_READ_PREDICATES"
+    back(world)
+    assert state(world.rows()) == THEN
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("phase", PHASES)
 def test_of_two_restores_at_once_one_is_refused(tmp_path: Path, phase: str, level: str) -> None:
     world = begun(tmp_path, level, "row")
     conflict = settled(world, lambda: back(world, 0), lambda: back(world, 1), phase)
