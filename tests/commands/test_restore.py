@@ -210,6 +210,16 @@ def test_a_feature_that_was_dropped_is_listed_again_where_old_files_need_it(worl
     assert [row["id"] for row in world.rows()] == [0, 2, 3, 4, 5]
 
 
+def test_a_feature_that_only_old_files_need_is_listed_again(world: World) -> None:
+    """Vectors were switched off when that version was made, and still there."""
+    world.create(ROWS).delete("id = 1")
+    SetProperties(world.path, {"delta.enableDeletionVectors": "false"}).run()
+    DropFeature(world.path, "deletionVectors").run(world.engine)
+    restore(world, 2)
+    assert "deletionVectors" in writer_features(world.log.snapshot().protocol)
+    assert [row["id"] for row in world.rows()] == [0, 2, 3, 4, 5]
+
+
 def test_identity_values_that_were_given_are_not_given_again(world: World) -> None:
     number = Field("n", "long", metadata=identity_metadata(10, 5, explicit=False))
     Create(world.path, NewTable(Struct((Field("id", "long"), number)))).run()
