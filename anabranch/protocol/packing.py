@@ -117,10 +117,7 @@ def _candidates(files: pa.Table, target: int) -> list[_Candidate]:
 
 
 def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate | None:
-    deleted = _deleted_share(row)
-    size = row["size"]
-    assert isinstance(size, int), "each file has a size"
-    live = max(1, int(size * (1 - deleted)))
+    deleted, live = deleted_share(row), live_size(row)
     if 2 * live >= target and deleted <= MOST_DELETED:
         return None
     values = tuple(sorted((key, repr(value)) for key, value in _pairs(row["partitionValues"])))
@@ -128,7 +125,15 @@ def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate
     return _Candidate(place, live, deleted > MOST_DELETED, order, values)
 
 
-def _deleted_share(row: Mapping[str, object]) -> float:
+def live_size(row: Mapping[str, object]) -> int:
+    """About how many bytes of a file are of rows that are not deleted."""
+    size = row["size"]
+    assert isinstance(size, int), "each file has a size"
+    return max(1, int(size * (1 - deleted_share(row))))
+
+
+def deleted_share(row: Mapping[str, object]) -> float:
+    """Which share of a file's rows is deleted, as far as the log says how many it has."""
     vector, stats = row["deletionVector"], row["stats"]
     rows = num_records(str(stats)) if stats is not None else None
     if not isinstance(vector, Mapping) or not rows:
