@@ -38,7 +38,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
         return {}
     rows, paths = scan(spark, files, address=True), files.files["path"].to_pylist()
     collect = collect_rows if _are_few(files.files) else collect_words
-    with reported(condition.text, files.root):
+    with reported(condition.text, files.root, files.version):
         return collect(rows.filter(as_column(condition.expression)), address_of(files.schema), paths)
 
 
