@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import clues
+from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
@@ -130,7 +131,9 @@ class Write:
             evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
-        return run_insert(insert, patience=patience, chance=chance)
+        committed = run_insert(insert, patience=patience, chance=chance)
+        compact_after(committed, seen, log, engine, chance)
+        return committed
 
     def _check(self) -> None:
         if self.mode not in MODES:
