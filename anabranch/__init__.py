@@ -15,17 +15,31 @@ from anabranch.api import append, check, explain, files, history
 if TYPE_CHECKING:
     from anabranch.datasource import install
     from anabranch.sessions import read, session
+    from anabranch.statements import sql
     from anabranch.tables import DeltaTable
 
 __version__ = "0.1.0"
 
-__all__ = ["DeltaTable", "append", "check", "errors", "explain", "files", "history", "install", "read", "session"]
+__all__ = [
+    "DeltaTable",
+    "append",
+    "check",
+    "errors",
+    "explain",
+    "files",
+    "history",
+    "install",
+    "read",
+    "session",
+    "sql",
+]
 
 _LAZY = {
     "DeltaTable": "anabranch.tables",
     "install": "anabranch.datasource",
     "read": "anabranch.sessions",
     "session": "anabranch.sessions",
+    "sql": "anabranch.statements",
 }
 
 
