@@ -59,9 +59,14 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
     """DELETE; gives ``num_affected_rows``."""
     snapshot = run.snapshot(statement.table)
     with run.placed(statement.where or Expression("")) as placed:
-        where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
-        outcome = Delete(statement.table.location, where).run(run.engine, at=snapshot)
+        command = delete_command(statement, placed, context_of(snapshot, run.engine))
+        outcome = command.run(run.engine, at=snapshot)
     return run.counted(num_affected_rows=outcome.rows)
+
+
+def delete_command(statement: DeleteRows, placed: str, context: Context) -> Delete:
+    """The command, as ``DeltaTable.delete`` makes it."""
+    return Delete(statement.table.location, understood_where(statement.where, placed, statement.table, context))
 
 
 def update(statement: UpdateRows, run: Running) -> DataFrame:
