@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api import append, check, explain, files, history
+from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
 
 if TYPE_CHECKING:
     from anabranch.datasource import install
@@ -24,14 +24,19 @@ __all__ = [
     "DeltaTable",
     "append",
     "check",
+    "clone",
     "errors",
     "explain",
     "files",
+    "fsck",
+    "generate",
     "history",
     "install",
     "read",
+    "restore",
     "session",
     "sql",
+    "vacuum",
 ]
 
 _LAZY = {

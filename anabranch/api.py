@@ -1,4 +1,6 @@
-"""The functions that need no Spark: ``append``, ``files``, ``explain``, ``history``, ``check``."""
+"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``, ``restore``,
+``fsck``, ``generate``, ``vacuum``.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,26 @@ import pyarrow as pa
 
 from anabranch.commands.append import Append
 from anabranch.commands.check import Report, check_table
+from anabranch.commands.clone import Clone
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.explain import Skipping
 from anabranch.commands.explain import explain as explain_skipping
+from anabranch.commands.fsck import Fsck, Repair
+from anabranch.commands.generate import Generate, Manifests
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
+from anabranch.commands.restore import Restore, Restored
 from anabranch.commands.rules import Texts
+from anabranch.commands.vacuum import Progress, Vacuum, Vacuumed, unwatched
 from anabranch.errors import InvalidCondition
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, condition, conjuncts, exact_literal, exact_predicate
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
+from anabranch.transaction.commit import Committed
 
-__all__ = ["append", "check", "explain", "files", "history"]
+__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore", "vacuum"]
 
 
 def append(
@@ -73,6 +81,56 @@ def append(
     txn = application(txn_app_id, txn_version)
     command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
     return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
+
+
+def clone(
+    source: Location,
+    target: Location,
+    *,
+    shallow: bool,
+    version: int | None = None,
+    timestamp: str | dt.datetime | dt.date | None = None,
+    replace: bool = False,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Make a table at ``target`` that is as ``source`` is, or was at a version or moment, in one commit.
+
+    Args:
+        source: path or URL of a table.
+        target: path or URL of the clone; neither may lie in the other's folder.
+        shallow: name the source's files instead of copying them; a VACUUM of the source may take them away.
+        version: of the source; the newest where no ``timestamp`` is given either.
+        timestamp: of the source; in UTC unless it names a zone.
+        replace: put it in the place of a table that is there; only what has changed since is copied.
+        properties: set in the clone, whatever the source says.
+        storage_options: of the source, as in obstore, and of the target unless it has ``target_options``.
+        target_options: of the target.
+
+    Returns:
+        the ``version`` at which the clone stands, and its ``metrics``.
+
+    Raises:
+        TableAlreadyExists: there is a table at the target, and this is not ``replace``.
+        CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+        DeltaConcurrentModificationException: the target was written meanwhile.
+
+    Example:
+        >>> anabranch.clone("/data/flights", "/data/copy", shallow=False).metrics["numCopiedFiles"]
+        14
+    """
+    return Clone(
+        source,
+        target,
+        shallow,
+        version,
+        timestamp,
+        replace=replace,
+        properties=dict(properties or {}),
+        storage_options=storage_options,
+        target_options=target_options,
+    ).run()
 
 
 def files(
@@ -147,3 +205,100 @@ def check(
         NotATable, VersionNotFound, CorruptLog: the version cannot be opened.
     """
     return check_table(path, version, deep=deep, storage_options=storage_options)
+
+
+def restore(
+    path: Location,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    ignore_missing: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> Restored:
+    """Make the table again what it was at a version, or at a timestamp: rows, columns, partitioning, properties.
+
+    Args:
+        timestamp: as in time travel; where it says no zone it is in UTC.
+        ignore_missing: do without the files of that version that are not there any more, instead of raising.
+
+    Returns:
+        where it stands, and Delta's metrics.
+
+    Raises:
+        VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such version.
+        RestoreFilesMissing: a file of it is not there any more; nothing was written.
+        DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs; run it again.
+
+    Example:
+        >>> anabranch.restore("/data/flights", version=7).metrics["numRestoredFiles"]
+        3
+    """
+    return Restore(path, version, timestamp, ignore_missing, storage_options=storage_options).run()
+
+
+def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, str] | None = None) -> Repair:
+    """Which live files cannot be read, since their data or their deletion vector is gone; without ``dry_run`` they are
+    taken out of the table, and their rows with them.
+
+    Raises:
+        StoreError: it could not be found out whether a file is there; nothing was written.
+        DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile; run it again.
+
+    Example:
+        >>> anabranch.fsck("/data/flights").missing
+        ()
+    """
+    return Fsck(path, dry_run, storage_options).run()
+
+
+def generate(
+    path: Location, mode: str = "symlink_format_manifest", *, storage_options: Mapping[str, str] | None = None
+) -> Manifests:
+    """Write texts that list the live files, for readers that know no Delta.
+
+    Raises:
+        InvalidOption: there is no such mode. ManifestRefused: a list of files could not say what the table holds.
+
+    Example:
+        >>> anabranch.generate("/data/flights").written
+        ('_symlink_format_manifest/manifest',)
+    """
+    return Generate(path, mode, storage_options).run()
+
+
+def vacuum(
+    path: Location,
+    retention_hours: float | None = None,
+    dry_run: bool = False,
+    lite: bool = False,
+    *,
+    check_retention: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress = unwatched,
+) -> Vacuumed:
+    """Remove the files that no version needs which was the newest within the last ``retention_hours``.
+
+    Writers and readers go on meanwhile; no live file is ever removed, whoever sleeps for how long.
+
+    Args:
+        path: path or URL of the table.
+        retention_hours: by default the table's ``delta.deletedFileRetentionDuration``.
+        dry_run: remove nothing, and commit nothing; only say what would go.
+        lite: look only at files that the log says were removed, without listing the folder.
+        check_retention: refuse to retain less than the table says.
+        storage_options: as in obstore.
+        progress: is told of each step: its name, how much is done, and how much there is.
+
+    Returns:
+        the files with their sizes, what could not be removed and why, and the jobs that were spared since they run.
+
+    Raises:
+        RetentionTooShort: the retention is shorter than the table's.
+        LiteVacuumImpossible: the log that LITE needs was cleaned up.
+        NotATable, UnsupportedFeature, StoreError.
+
+    Example:
+        >>> anabranch.vacuum("/data/flights", dry_run=True).bytes
+    """
+    command = Vacuum(path, retention_hours, dry_run, lite, check_retention, storage_options)
+    return command.run(progress=progress)

@@ -15,6 +15,7 @@ import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
@@ -22,16 +23,19 @@ from anabranch import api
 from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
+from anabranch.commands.fsck import MISSING
 from anabranch.commands.read import FILE_COLUMNS
 from anabranch.errors import AnabranchError, InvalidOption
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from anabranch.commands.vacuum import Vacuumed
     from anabranch.testing.matrix import Cell, Matrix
 
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
 _console = Console()
+_SHOWN_FILES = 50
 
 _SPARKS = ("pyspark.errors.exceptions.base.PySparkException", "py4j.protocol.Py4JJavaError")
 
@@ -87,6 +91,40 @@ def check(
     else:
         _print_text(str(report))
     raise typer.Exit(0 if report.is_clean else 1)
+
+
+@app.command()
+def clone(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Path or URL of the table.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Path or URL of the clone.")],
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Name the source's files instead of copying them.")
+    ] = False,
+    version: Annotated[int | None, typer.Option(help="An older version of the source.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="The source as it was at a moment, in UTC.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="In the place of a table that is there.")] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A property of the clone, as key=value.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make another table of one, which names its files or copies them."""
+    given = [each.partition("=") for each in set_ or ()]
+    for key, equals, _ in given:
+        if not key or not equals:
+            raise InvalidOption(option="--set", value=key, reason="it takes key=value.")
+    done = api.clone(
+        source,
+        target,
+        shallow=shallow,
+        version=version,
+        timestamp=timestamp,
+        replace=replace,
+        properties={key: value for key, _, value in given},
+    )
+    if as_json:
+        _print_json({"table": target, "version": done.version, **done.metrics})
+        return
+    rows = [{"metric": name, "value": value} for name, value in {"version": done.version, **done.metrics}.items()]
+    _print_table(("metric", "value"), rows)
 
 
 @app.command()
@@ -170,6 +208,78 @@ def _plain_row(row: Any) -> list[Any]:
 
 
 @app.command()
+def restore(
+    table: Path_,
+    version: Annotated[int | None, typer.Option(help="Back to this version.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Back to what it was at this moment (UTC).")] = None,
+    ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Do without files that are gone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the table again what it was."""
+    done = api.restore(table, version, timestamp, ignore_missing=ignore_missing)
+    stands = None if done.committed is None else done.committed.version
+    found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
+    if as_json:
+        _print_json(found)
+        return
+    _print_table(("property", "value"), [{"property": name, "value": value} for name, value in found.items()])
+
+
+@app.command()
+def fsck(
+    table: Path_,
+    repair: Annotated[bool, typer.Option("--repair", help="Take these files out of the table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which files of the table are gone? Exit code 1 if some are and stay in it."""
+    done = api.fsck(table, dry_run=not repair)
+    stands = None if done.committed is None else done.committed.version
+    if as_json:
+        _print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
+    else:
+        _print_table(tuple(MISSING.names), done.rows)
+        end = "" if stands is None else f"; version {stands} does without them"
+        _print_text(f"{len(done.missing)} of {done.files} files are missing at version {done.version}{end}")
+    raise typer.Exit(1 if done.missing and done.committed is None else 0)
+
+
+@app.command()
+def generate(
+    table: Path_,
+    mode: Annotated[str, typer.Option(help="What to generate.")] = "symlink_format_manifest",
+    as_json: Json = False,
+) -> None:
+    """Write manifests: texts that list the live files, for readers that know no Delta."""
+    done = api.generate(table, mode)
+    if as_json:
+        _print_json(asdict(done))
+        return
+    _print_text(f"{len(done.written)} manifests of version {done.version}, {len(done.removed)} old ones removed")
+
+
+@app.command()
+def vacuum(
+    table: Path_,
+    retain_hours: Annotated[float | None, typer.Option(help="Retain files for so long.", min=0)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; only say what would go.")] = False,
+    lite: Annotated[bool, typer.Option("--lite", help="Go by the log alone, and list no folder.")] = False,
+    check: Annotated[bool, typer.Option(help="Refuse to retain less than the table says.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Remove the files that no retained version needs. Exit code 1 if one could not be removed."""
+    if as_json:
+        done = api.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
+        files = [{"path": file.name, "size": file.size} for file in done.files]
+        said = {"table": done.table, "dryRun": dry_run, "files": files, "bytes": done.bytes, "folders": done.folders}
+        _print_json({**said, "failed": dict(done.failed), "spared": sorted(done.spared)})
+    else:
+        with Progress(console=_console, transient=True) as shown:
+            done = api.vacuum(table, retain_hours, dry_run, lite, check_retention=check, progress=_Shown(shown))
+        _print_vacuumed(done)
+    raise typer.Exit(1 if done.failed else 0)
+
+
+@app.command()
 def matrix(as_json: Json = False) -> None:
     """Run the documented matrices of conflicts, here and now. Exit code 1 if a cell differs."""
     from anabranch.testing import matrix as tried  # the other commands need no tools for tests
@@ -230,6 +340,29 @@ def _print_table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(*("" if row[name] is None else str(_plain(row[name])) for name in columns))
     _console.print(table)
+
+
+class _Shown:
+    """The steps of a VACUUM as bars."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown, self._bars = shown, dict[str, TaskID]()
+
+    def __call__(self, step: str, done: int, of: int) -> None:
+        if step not in self._bars:
+            self._bars[step] = self._shown.add_task(step, total=of)
+        self._shown.update(self._bars[step], completed=done, total=of)
+
+
+def _print_vacuumed(done: Vacuumed) -> None:
+    rows = [{"file": file.name, "bytes": file.size} for file in done.files[:_SHOWN_FILES]]
+    _print_table(("file", "bytes"), rows)
+    if len(done.files) > _SHOWN_FILES:
+        _print_text(f"… and {len(done.files) - _SHOWN_FILES} more")
+    would = "would be removed" if done.dry_run else "removed"
+    _print_text(f"{len(done.files)} files, {done.bytes} bytes {would}; {len(done.spared)} running jobs spared")
+    for name, reason in done.failed.items():
+        _console.print(f"✗ {name}: {reason}", style="red", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_matrix(found: Matrix) -> None:

@@ -5,49 +5,40 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
+from anabranch.builders import DeltaTableBuilder, IdentityGenerator
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
+from anabranch.commands.clone import Clone
 from anabranch.commands.convert import Convert, parquet_path
-from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.drop_feature import DropFeature
-from anabranch.commands.insert import NewTable
+from anabranch.commands.generate import Generate
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read
+from anabranch.commands.restore import RESULT, Restore
 from anabranch.commands.update import Update
-from anabranch.conditions import check_rules, understood, understood_values
+from anabranch.commands.vacuum import Vacuum
+from anabranch.conditions import understood, understood_values
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
-from anabranch.protocol.clustering import Path, paths_of
-from anabranch.protocol.identity import identity_metadata
+from anabranch.optimizing import DeltaOptimizeBuilder
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.rules import GENERATION
 from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.types import declared, parse_columns, parse_type, schema_of
+from anabranch.spark.session import checks_retention
+from anabranch.spark.types import parse_columns, schema_of
 
-__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
-
-_LATER = {
-    "vacuum": "VACUUM",
-    "generate": "GENERATE",
-    "optimize": "OPTIMIZE",
-    "restoreToVersion": "RESTORE",
-    "restoreToTimestamp": "RESTORE",
-    "clone": "CLONE",
-    "cloneAtVersion": "CLONE",
-    "cloneAtTimestamp": "CLONE",
-}
-"""Methods of ``delta.tables.DeltaTable`` that this version refuses."""
+__all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -89,22 +80,22 @@ class DeltaTable:
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that creates a table, and fails where there is one."""
-        return DeltaTableBuilder(_session(sparkSession))
+        return DeltaTableBuilder(_session(sparkSession), cls.forPath)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that creates a table where there is none."""
-        return DeltaTableBuilder(_session(sparkSession), if_not_exists=True)
+        return DeltaTableBuilder(_session(sparkSession), cls.forPath, if_not_exists=True)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
-        return DeltaTableBuilder(_session(sparkSession), replaces=True)
+        return DeltaTableBuilder(_session(sparkSession), cls.forPath, replaces=True)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that puts an empty table in the place of the one that there is, or creates it."""
-        return DeltaTableBuilder(_session(sparkSession), if_not_exists=True, replaces=True)
+        return DeltaTableBuilder(_session(sparkSession), cls.forPath, if_not_exists=True, replaces=True)
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
@@ -127,15 +118,6 @@ class DeltaTable:
             Convert(path, _partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in _LATER:
-            raise AttributeError(f"'DeltaTable' object has no attribute {name!r}")
-
-        def refuse(*args: Any, **kwargs: Any) -> Any:
-            raise NotBuilt(what=_LATER[name], instead="See the page on limits in the documentation.")
-
-        return refuse
-
     def __repr__(self) -> str:
         return f"DeltaTable({str(self._path)!r})"
 
@@ -153,6 +135,15 @@ class DeltaTable:
         if not isinstance(aliasName, str) or not aliasName:
             raise InvalidOption(option="aliasName", value=aliasName, reason="it takes a name.")
         return DeltaTable(self._spark, self._path, aliasName)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """A builder that lays out the table's files anew, in fewer files or in an order that lets more be skipped.
+
+        Example:
+            >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()
+            >>> table.optimize().executeZOrderBy("carrier", "dep_time")
+        """
+        return DeltaOptimizeBuilder(self._spark, self._path)
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is TRUE, or every row.
@@ -217,6 +208,21 @@ class DeltaTable:
         """
         return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
 
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Remove the files that no version needs which was the newest within the last ``retentionHours``, by default
+        the table's ``delta.deletedFileRetentionDuration``. Gives an empty DataFrame, as delta-spark does.
+
+        Raises:
+            RetentionTooShort: that is less than the table says, and the session's setting
+            ``spark.databricks.delta.retentionDurationCheck.enabled`` is not false.
+        """
+        if retentionHours is not None and (
+            isinstance(retentionHours, bool) or not isinstance(retentionHours, int | float)
+        ):
+            raise InvalidOption(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
+        Vacuum(self._path, retentionHours, check_retention=checks_retention(self._spark)).run()
+        return self._spark.createDataFrame([], StructType([]))
+
     def detail(self) -> DataFrame:
         """One row about the table, with Delta's columns."""
         return self._engine.rows(as_table([detail(self._path)], DETAIL))
@@ -261,9 +267,133 @@ class DeltaTable:
             raise InvalidOption(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
         DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
 
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another path that is as this one is now.
+
+        Args:
+            target: path or URL of the clone.
+            isShallow: name this table's files instead of copying them; a VACUUM here may take them away.
+            replace: put it in the place of a table that is there; only what has changed since is copied.
+            properties: set in the clone, whatever this table says.
+
+        Returns:
+            the clone.
+
+        Raises:
+            TableAlreadyExists: there is a table, and this is not ``replace``.
+            CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+            DeltaConcurrentModificationException: the target was written meanwhile.
+
+        Example:
+            >>> table.clone("/data/copy", isShallow=True).delete("carrier = 'UA'")
+        """
+        return self._cloned(target, isShallow, replace, properties, {})
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of an older version.
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidOption(option="version", value=version, reason="it takes a whole number.")
+        return self._cloned(target, isShallow, replace, properties, {"version": version})
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of the version of a moment; without a zone, it is one of the session's.
+
+        Raises:
+            InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
+        return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
+
+    def _cloned(
+        self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
+    ) -> DeltaTable:
+        for option, value, kind in (("target", target, str), ("isShallow", shallow, bool), ("replace", replaces, bool)):
+            if not isinstance(value, kind):
+                raise InvalidOption(option=option, value=value, reason=f"it takes a {kind.__name__}.")
+        said = {} if properties is None else properties
+        if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
+            raise InvalidOption(option="properties", value=properties, reason="it takes a dict of text to text.")
+        Clone(
+            self._path, target, shallow, zone=self._engine.zone(), replace=replaces, properties=dict(said), **at
+        ).run()
+        return DeltaTable.forPath(self._spark, target)
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table again what it was at a version; one row of Delta's metrics.
+
+        With ``spark.sql.files.ignoreMissingFiles`` it does without the files of that version that are gone.
+
+        Raises:
+            VersionNotFound: there is no such version, or not any more. RestoreFilesMissing: a file of it is gone.
+            InvalidOption: it is no version, or the newest.
+            DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs.
+
+        Example:
+            >>> table.restoreToVersion(7).collect()
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidOption(option="version", value=version, reason="it takes a whole number from 0.")
+        return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table again what it was at a moment, in the session's time zone; one row of Delta's metrics.
+
+        Raises:
+            InvalidTimestamp: it is none. TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is
+            meant; and as `restoreToVersion`.
+
+        Example:
+            >>> table.restoreToTimestamp("2024-01-31")
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+        ignores = self._ignores_missing()
+        return self._restored(Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=zone))
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.
+
+        Raises:
+            InvalidOption: there is no such mode.
+            ManifestRefused: files have deletion vectors, or columns other names in files.
+        """
+        Generate(self._path, mode).run()
+
     def check(self, deep: bool = False) -> Report:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
+
+    def _restored(self, command: Restore) -> DataFrame:
+        return self._engine.rows(pa.Table.from_pylist([command.run().row], schema=RESULT))
+
+    def _ignores_missing(self) -> bool:
+        return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
 
     def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
         return EVERY_ROW if given is None else understood(given, snapshot, self._engine, queries=True)
@@ -276,127 +406,6 @@ def _session(spark: SparkSession | None) -> SparkSession:
     return found
 
 
-@dataclass(frozen=True)
-class IdentityGenerator:
-    """Numbers from ``start`` on in steps of ``step``, for an identity column.
-
-    Example:
-        >>> builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=10))
-    """
-
-    start: int = 1
-    step: int = 1
-
-
-@dataclass(frozen=True)
-class DeltaTableBuilder:
-    """Builds a table step by step; each step gives a builder with that much more.
-
-    Example:
-        >>> DeltaTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("day",
-        "DATE").partitionedBy("day").execute()
-    """
-
-    spark: SparkSession
-    if_not_exists: bool = False
-    replaces: bool = False
-    path: str | None = None
-    columns: tuple[StructField, ...] = ()
-    partitions: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    description: str | None = None
-    clusters: tuple[Path, ...] = ()
-
-    def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """Refused: tables with names come later."""
-        raise NotBuilt(what=f"the table name {identifier}", instead="Use location().")
-
-    def location(self, location: str) -> DeltaTableBuilder:
-        """Where the table will lie."""
-        return replace(self, path=location)
-
-    def comment(self, comment: str) -> DeltaTableBuilder:
-        """The table's description."""
-        return replace(self, description=comment)
-
-    def addColumn(
-        self,
-        colName: str,
-        dataType: str | DataType,
-        nullable: bool = True,
-        generatedAlwaysAs: Any = None,
-        generatedByDefaultAs: Any = None,
-        comment: str | None = None,
-    ) -> DeltaTableBuilder:
-        """One more column; ``dataType`` is a Spark type or its SQL name.
-
-        Args:
-            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row; or an
-                `IdentityGenerator`, which gives each row a number of its own.
-            generatedByDefaultAs: an `IdentityGenerator` for rows that bring no number themselves.
-
-        Raises:
-            InvalidOption: it cannot be generated so.
-            InvalidSchema: the numbers of an identity column cannot be counted.
-        """
-        type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
-        generated = _generated(colName, type_, generatedAlwaysAs, generatedByDefaultAs)
-        metadata = generated if comment is None else {"comment": comment, **generated}
-        return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
-
-    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
-        """More columns."""
-        return replace(self, columns=(*self.columns, *cols))
-
-    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """The partition columns."""
-        return replace(self, partitions=_flat(cols))
-
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """The columns by which files are laid out, so that queries of them read few; at most four."""
-        return replace(self, clusters=paths_of(_flat(cols)))
-
-    def property(self, key: str, value: str) -> DeltaTableBuilder:
-        """A table property."""
-        return replace(self, properties={**self.properties, key: value})
-
-    def execute(self) -> DeltaTable:
-        """Create the table, or put it in the place of the one that there is.
-
-        Raises:
-            TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
-            InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
-            ProtocolChangedException: another writer created it meanwhile.
-            DeltaConcurrentModificationException: another one wrote what is to be replaced.
-        """
-        if self.path is None:
-            raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
-        schema = declared(StructType(list(self.columns)))
-        check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
-        new = NewTable(schema, self.partitions, self.properties, None, self.description, self.clusters)
-        if self.replaces:
-            Replace(self.path, new, or_create=self.if_not_exists).run()
-        else:
-            Create(self.path, new, if_not_exists=self.if_not_exists).run()
-        return DeltaTable.forPath(self.spark, self.path)
-
-
-def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
-    """What the metadata of a column says of how its values come."""
-    if always is None and by_default is None:
-        return {}
-    if isinstance(always, str) and by_default is None:
-        return {GENERATION: always}
-    given = by_default if always is None else always
-    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator):
-        reason = f"the column {column} takes SQL text or an IdentityGenerator, or by default an IdentityGenerator."
-        raise InvalidOption(option="generatedAlwaysAs", value=given, reason=reason)
-    if type_ != LongType():
-        reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
-        raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
-    return identity_metadata(given.start, given.step, explicit=always is None)
-
-
 def _partition_columns(given: Any) -> Struct:
     if given is None:
         return Struct()
@@ -405,9 +414,3 @@ def _partition_columns(given: Any) -> Struct:
     if not isinstance(given, StructType):
         raise InvalidOption(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
     return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))
-
-
-def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        return tuple(columns[0])
-    return columns

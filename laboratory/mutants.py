@@ -22,8 +22,10 @@ from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol import moves
 from anabranch.protocol.skipping import FileFacts
 from anabranch.transaction import commit, conflicts, net, place, rebase
+from anabranch.transaction import relocation as relocating
 from anabranch.transaction.footprint import Transaction
 
 Patches = Sequence[tuple[Any, str, Any]]
@@ -118,6 +120,26 @@ def _still_reading(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
     return mine
 
 
+def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> BitMap64:
+    """Rows keep the distance from the first one of their file, though deleted ones were left out."""
+    return _one_after_the_other(group, rows, {path: BitMap64() for path in dead})
+
+
+def _where_they_were(mine: Transaction, relocation: relocating.Relocation, loaders: Any) -> Transaction:
+    """Rows that were moved are thought to need no marks any more."""
+    kept = {path: rows for path, rows in mine.marks.items() if path not in relocation.left}
+    sources = {path: source for path, source in mine.sources.items() if path not in relocation.left}
+    version = relocation.winner.version
+    return replace(mine, marks=kept, removes=mine.removes - relocation.left, sources=sources, settled=version)
+
+
+def _all_alive(mine: Transaction) -> list[Any]:
+    return []
+
+
+_one_after_the_other = moves._one_after_the_other
+
+
 def _changed_rows_only(hands: MergeHands, files: pa.Table) -> Any:
     _matches(hands, files)
     assert hands._looked is not None
@@ -192,6 +214,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the oldest winner is skipped", ((commit.Attempt, "look", _all_but_the_first(commit.Attempt.look)),)),
     Mutant("own commit not known again", ((commit, "Attempt", _AnotherName), (commit, "_is_mine", lambda *a: False))),
     Mutant("lost reply reported as failure", ((commit, "_decided", _lost_is_failed),)),
+    Mutant("moved rows are looked for as if none were dead", ((moves, "_one_after_the_other", _as_if_none_were_dead),)),
+    Mutant("marks of moved rows are dropped", ((commit, "followed", _where_they_were),)),
+    Mutant("what was deleted meanwhile is moved alive", ((place, "_buried", _all_alive),)),
+    Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
+    Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
     Mutant(

@@ -133,7 +133,7 @@ class SetProperties:
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
         rest = without_requests(self.properties)
-        _refuse_constraints(rest)
+        refuse_constraints(rest)
         validate(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
         metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
@@ -169,7 +169,7 @@ class UnsetProperties:
 
     def _on(self, base: Snapshot) -> Alteration:
         known = base.metadata.configuration
-        _refuse_constraints(dict.fromkeys(self.keys, ""))
+        refuse_constraints(dict.fromkeys(self.keys, ""))
         for key in self.keys:
             if key.startswith(PREFIX):
                 raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
@@ -386,7 +386,12 @@ def _only_written(before: Snapshot, after: Snapshot) -> bool:
     return (before.metadata, before.protocol) == (after.metadata, after.protocol)
 
 
-def _refuse_constraints(properties: Mapping[str, str]) -> None:
+def refuse_constraints(properties: Mapping[str, str]) -> None:
+    """Hold that properties name no constraint.
+
+    Raises:
+        InvalidProperty: one does.
+    """
     for key, value in properties.items():
         if key.lower().startswith(_CONSTRAINT):
             reason = "constraints are added and dropped by commands of their own, which look at the rows."

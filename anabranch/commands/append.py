@@ -21,7 +21,7 @@ from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.staging import describe_file, remove
-from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch
+from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.clustering import Path
@@ -37,6 +37,8 @@ from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
 _ROWS_FOR_THREADS = 100_000
+_TIMES_STAGED = 10
+"""So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _CAST = "Cast it first."
 
 
@@ -74,9 +76,17 @@ class Append:
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        chance = chance or Chance()
+        chance, table = chance or Chance(), as_arrow(rows)
+        for _ in range(_TIMES_STAGED - 1):
+            try:
+                return self._once(table, texts, patience, chance)
+            except StagedFilesVacuumed:  # the rows are still at hand
+                continue
+        return self._once(table, texts, patience, chance)
+
+    def _once(self, table: pa.Table, texts: Texts, patience: Patience | None, chance: Chance) -> Committed:
         log = open_log(self.table, self.storage_options)
-        table, files = as_arrow(rows), _SmallFiles(log, chance)
+        files = _SmallFiles(log, chance)
         insert = Insert(
             log=log,
             mode="append",

@@ -24,12 +24,12 @@ from anabranch.commands.opening import file_set, only
 from anabranch.commands.sources import base_of
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, MissingDataFile
+from anabranch.log.files import located_file
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.filesets import FileSet, Marks, count_of
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
 from anabranch.protocol.stats import num_records, with_num_records
@@ -309,13 +309,13 @@ def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
 
 
 def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
-    name = store_name(snapshot.table, row["path"])
-    entry = None if name is None else snapshot.store.head(name)
     if num_records(row["stats"]) is not None:
         return row
+    store, name = located_file(snapshot.store, row["path"])
+    entry = store.head(name)
     if entry is None:
         raise MissingDataFile(table=snapshot.table, file=row["path"], reason="is not there")
-    return {**row, "stats": with_num_records(row["stats"], read_footer(snapshot.store, entry).num_rows)}
+    return {**row, "stats": with_num_records(row["stats"], read_footer(store, entry).num_rows)}
 
 
 def emptied(chosen: FileSet, marks: Marks) -> set[str]:

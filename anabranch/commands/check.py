@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
+from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty, StoreError
 from anabranch.log.checksum import Checksum
+from anabranch.log.files import located_file
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
@@ -35,7 +36,6 @@ from anabranch.protocol.features import active, reader_features, writer_features
 from anabranch.protocol.in_commit import boundary
 from anabranch.protocol.known_features import DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.mapping import is_mapped, renaming
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
@@ -213,13 +213,14 @@ def _no_path_twice(files: list[FileRow]) -> Iterator[Finding]:
 def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]:
     """All that can be wrong with one live file; the later looks need the earlier ones to be well."""
     try:
-        name = store_name(snapshot.table, file["path"])
+        store, name = located_file(snapshot.store, file["path"])
+        entry = store.head(name)
     except ValueError as error:
         yield Finding("each path stays in the table", file["path"], str(error))
         return
-    if name is None:
-        return  # a clone's file, outside the folder
-    entry = snapshot.store.head(name)
+    except StoreError as error:  # of a clone's file, in a place that cannot be reached from here
+        yield Finding("each live file exists", file["path"], f"it cannot be looked for: {error.message}")
+        return
     if entry is None:
         yield Finding("each live file exists", file["path"], "there is no such file")
     elif entry.size != file["size"]:
@@ -227,12 +228,10 @@ def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]
             "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
         )
     else:
-        yield from _readable(snapshot, file, name, lambda: read_footer(snapshot.store, entry), deep=deep)
+        yield from _readable(snapshot, file, lambda: read_footer(store, entry), deep=deep)
 
 
-def _readable(
-    snapshot: Snapshot, file: FileRow, name: str, footer_of: Callable[[], Any], *, deep: bool
-) -> Iterator[Finding]:
+def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:
     try:
         footer = footer_of()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -249,7 +248,7 @@ def _readable(
     if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
         yield from _stats(snapshot, file, _bounds_of_footer(footer), names)
     if deep and not wrong:
-        yield from _rows(snapshot, file, name, names)
+        yield from _rows(snapshot, file, names)
 
 
 def _names(snapshot: Snapshot, file: FileRow, footer: Any) -> Mapping[str, str]:
@@ -286,25 +285,30 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
         )
 
 
-def _rows(snapshot: Snapshot, file: FileRow, name: str, names: Mapping[str, str]) -> Iterator[Finding]:
+def _rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str]) -> Iterator[Finding]:
     try:
-        rows = _live_rows(snapshot, file, name)
+        rows = _live_rows(snapshot, file)
     except (pa.ArrowException, OSError) as error:
         yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
         return
     yield from _stats(snapshot, file, _bounds_of_rows(rows), names)
 
 
-def _live_rows(snapshot: Snapshot, file: FileRow, name: str) -> pa.Table:
+def _live_rows(snapshot: Snapshot, file: FileRow) -> pa.Table:
     """The live rows of the columns that have an order here, in types that Arrow can filter and order.
 
     Another engine's file brings its own Arrow types along (delta-rs: views, pandas: dictionaries).
     """
-    rows = pq.read_table(io.BytesIO(snapshot.store.get(name)))
+    rows = pq.read_table(_bytes_of(snapshot, file))
     rows = pa.table({name: column for name in rows.column_names if (column := _ordered(rows.column(name))) is not None})
     live = np.ones(len(rows), bool)
     live[np.fromiter(vector_of(snapshot.store, {**file, "stats": None}), np.int64)] = False
     return rows.filter(pa.array(live))
+
+
+def _bytes_of(snapshot: Snapshot, file: FileRow) -> io.BytesIO:
+    store, name = located_file(snapshot.store, file["path"])
+    return io.BytesIO(store.get(name))
 
 
 def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -435,10 +439,7 @@ def _kept_row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]
         return
     seen, mark = np.empty(0, np.int64), _mark(snapshot)
     for file in files:
-        name = store_name(snapshot.table, file["path"])
-        if name is None:
-            continue
-        ids = _live_ids(snapshot, file, pq.ParquetFile(io.BytesIO(snapshot.store.get(name))), names.row_id)
+        ids = _live_ids(snapshot, file, pq.ParquetFile(_bytes_of(snapshot, file)), names.row_id)
         shared = np.intersect1d(ids, seen)
         if len(shared) or len(np.unique(ids)) < len(ids):
             told = f"the id {shared[0]} is another row's too" if len(shared) else "it holds an id twice"

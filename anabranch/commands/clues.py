@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
+from anabranch.log.files import located_file
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.mapping import renaming
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.partitions import read_value
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.schema import INTEGERS, DataType, Field, decimal_of
 from anabranch.storage.contract import Store
@@ -57,21 +57,21 @@ def may_show(snapshot: Snapshot) -> bool:
 def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: frozenset[str]) -> list[Mapping[str, Any]]:
     """The values of these rows of a file: those of some columns first, of the others as far as they fit.
 
-    Long values are cut short. Nothing where values may not be shown, or where the file is not in the table's folder.
+    Long values are cut short. Nothing where values may not be shown, or where the file is not there.
     """
-    name = store_name(snapshot.table, file["path"])
-    if name is None or not rows or not may_show(snapshot):
+    if not rows or not may_show(snapshot):
         return []
-    entry = snapshot.store.head(name)
+    store, name = located_file(snapshot.store, file["path"])
+    entry = store.head(name)
     if entry is None:
         return []
-    footer, partition = read_footer(snapshot.store, entry), _partition(snapshot, file)
+    footer, partition = read_footer(store, entry), _partition(snapshot, file)
     group, local = _row_group(footer, rows)
     there = footer.schema.to_arrow_schema()
     naming = renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"]))
     own = {each: own for each, own in naming.names().items() if each not in partition}
     affordable = _affordable(footer, group, [own[each] for each in _in_order(snapshot, first) if each in own])
-    opened = pq.ParquetFile(_Ranged(snapshot.store, name, entry.size), metadata=footer)
+    opened = pq.ParquetFile(_Ranged(store, name, entry.size), metadata=footer)
     read = opened.read_row_group(group, columns=affordable, use_threads=False).take(local)
     found = map(renaming(read.schema, naming.schema).row, read.to_pylist())
     names = [each for each in _in_order(snapshot, first) if each in partition or own.get(each) in affordable]

@@ -12,18 +12,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from anabranch.commands.footers import read_footer
 from anabranch.errors import CorruptLog, MissingDataFile
+from anabranch.log.files import located_file
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.mapping import BY_ID, has_ids, located, mode_of
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.schema import Struct
 from anabranch.storage.contract import Store
-from anabranch.storage.open import open_store
 
 _READERS = 8
 _REMEMBERED = 100_000
@@ -85,11 +83,8 @@ def schema_of(store: Store, path: str) -> pa.Schema:
 
 
 def _read(store: Store, path: str) -> pa.Schema:
-    name = store_name(store.url, path)
-    if name is None:  # an absolute path, of a clone
-        folder, _, base = unquote(path).rpartition("/")
-        store, name = open_store(folder), base
-    entry = store.head(name)
+    where, name = located_file(store, path)
+    entry = where.head(name)
     if entry is None:
         raise MissingDataFile(table=store.url, file=path, reason="is not there")
-    return read_footer(store, entry).schema.to_arrow_schema()
+    return read_footer(where, entry).schema.to_arrow_schema()

@@ -172,6 +172,7 @@ class MergeHands(RowHands):
         """
         self.check_settings()
         self._looked = self._join(files)
+        self._staging.check_alive()  # the source's kept rows were all there
         return union_of([self._looked.matched, self._looked.marks])
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:

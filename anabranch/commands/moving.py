@@ -116,7 +116,7 @@ class MoveHands(RowHands):
             adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
             data_change=False,
             groups=groups,
-            metrics={"numCopiedRows": live, "executionTimeMs": chance.now_ms() - began},
+            metrics={**_sizes(files), **_counts(live, chosen), "executionTimeMs": chance.now_ms() - began},
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
@@ -189,6 +189,19 @@ class MoveHands(RowHands):
 
 _MOVES = "_moves"
 """The hidden folder, in that of the job, of what says where rows came from."""
+
+
+def _counts(live: int, chosen: Sequence[FileSet]) -> dict[str, int]:
+    """Delta's metrics of the rows: those that were moved, and those that were left out."""
+    return {"numCopiedRows": live, "numDeletionVectorRowsRemoved": sum(count_of(each.vectors) for each in chosen)}
+
+
+def _sizes(files: Sequence[FileRow]) -> dict[str, int]:
+    """Delta's metrics of the sizes of what was written."""
+    sizes = sorted(row["size"] for row in files)
+    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
+    places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
+    return {name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}
 
 
 def _mapped(

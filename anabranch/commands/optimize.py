@@ -89,7 +89,7 @@ class Optimize:
         check_changeable(base, "OPTIMIZE", changes_rows=False)
         columns = self._checked(base)
         reach("read")
-        files = self._selected(base)
+        files = selected(base, self.where)
         batches = self._batches(base, files, columns, chance)
         provider = PROVIDER if base.clustering_columns else None
         move = Move(
@@ -113,21 +113,6 @@ class Optimize:
         check_zorder(columns := respelled(self.zorder_by, base.schema), base.metadata)
         return clustered or columns
 
-    def _selected(self, base: Snapshot) -> pa.Table:
-        """The files of the partitions asked for."""
-        if self.where is EVERY_ROW:
-            return base.files
-        if self.where.columns is None or self.where.columns - set(base.partition_columns):
-            reason = (
-                f"only the partition columns ({', '.join(base.partition_columns) or 'there is none'}) may be named."
-            )
-            raise InvalidCondition(expression=self.where.text, table=base.table, reason=reason)
-        could, must = base.facts.could_match(self.where.predicate), base.facts.must_match(self.where.predicate)
-        if could != must:
-            reason = "it cannot be told from the partition values alone which partitions it selects."
-            raise InvalidCondition(expression=self.where.text, table=base.table, reason=reason)
-        return only(base.files, could)
-
     def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], chance: Chance) -> list[Batch]:
         target = packing.target_bytes(base.properties, base.files)
         if not columns:
@@ -148,11 +133,31 @@ class Optimize:
         }
 
 
+def selected(base: Snapshot, where: Condition) -> pa.Table:
+    """The live files of the partitions that a condition over partition columns selects.
+
+    Raises:
+        InvalidCondition: it names others, or cannot be understood.
+    """
+    if where is EVERY_ROW:
+        return base.files
+    if where.columns is None or where.columns - set(base.partition_columns):
+        reason = f"only partition columns ({', '.join(base.partition_columns) or 'there are none'}) may be named."
+        raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
+    could, must = base.facts.could_match(where.predicate), base.facts.must_match(where.predicate)
+    if could != must:
+        reason = "it cannot be told from the partition values alone which partitions it selects."
+        raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
+    return only(base.files, could)
+
+
 def outcome_of(mine: Transaction, committed: Committed | None, batches: Sequence[Batch], considered: int) -> Optimized:
     """What was done, in numbers."""
     if committed is None:
         return Optimized(None, {}, considered)
     removed = tuple(sorted(source.row["size"] for source in mine.sources.values()))
     added = tuple(sorted(mine.adds["size"].to_pylist()))
+    vectors = sum(source.row["deletionVector"] is not None for source in mine.sources.values())
+    metrics = {**committed.metrics, "numRemovedFiles": len(removed), "numDeletionVectorsRemoved": vectors}
     partitions = len({tuple(each.files["partitionValues"][0].as_py()) for each in batches})
-    return Optimized(committed, committed.metrics, considered, len(batches), partitions, removed, added)
+    return Optimized(committed, metrics, considered, len(batches), partitions, removed, added)

@@ -2,8 +2,10 @@
 
 Knows folders, Parquet footers and markers. A bulk write goes to a folder of its own under the table, so that no
 rename is needed, failed attempts are never adopted, and two writers never share a temporary folder. While it runs, a
-marker ``_started_<id>`` stands there; ``_committed_<id>`` takes its place. Guarantee: what `collect` returns is
-durable; what was staged is removed only when it is known that no commit names it.
+marker ``_started_<id>`` stands there, and a heartbeat, ``_beating_<id>``; ``_committed_<id>`` takes their place. The
+first is put once and never again, and a VACUUM that takes the job for dead removes it before anything else of the job:
+so it is the witness that all is there. Guarantee: what `collect` returns is durable, and is all that was written; what
+was staged is removed only when it is known that no commit names it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.commands.footers import read_footer
+from anabranch.commands.heartbeat import EVERY_SECONDS, Heartbeat
 from anabranch.commands.layouts import is_by_id
-from anabranch.errors import ExecutionFailed, NotNullViolated, StoreError, UnsupportedFeature
+from anabranch.errors import (
+    ExecutionFailed,
+    NotFound,
+    NotNullViolated,
+    StagedFilesVacuumed,
+    StoreError,
+    UnsupportedFeature,
+)
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.features import required_by_types
 from anabranch.protocol.footers import footer_stats
@@ -41,10 +51,15 @@ _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder of one transaction's new files; ``txn_id`` names it."""
+    """The folder of one transaction's new files; ``txn_id`` names it.
+
+    While it is in use its heart beats every ``beat_seconds``.
+    """
 
     store: Store
     txn_id: str
+    beat_seconds: float = EVERY_SECONDS
+    _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def folder(self) -> str:
@@ -52,8 +67,18 @@ class Staging:
         return f"job-{self.txn_id}"
 
     def start(self) -> None:
-        """Leave the marker that says: a transaction is writing here."""
-        self.store.put(f"{self.folder}/_started_{self.txn_id}", b"")
+        """Leave the marker that says: a transaction is writing here; and show from now on that it still does."""
+        self.store.put(self._marker("started"), b"")
+        self._heart.append(Heartbeat(self.store, self._marker("beating"), every_seconds=self.beat_seconds))
+
+    def check_alive(self) -> None:
+        """Hold that no VACUUM has taken this job for dead: then nothing of what it had written by now was removed.
+
+        Raises:
+            StagedFilesVacuumed: one has; run the command again.
+        """
+        if self._heart and self.store.head(self._marker("started")) is None:
+            raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
 
     def collect(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
         """The files written since, made durable, as a `FILES` table with statistics from their footers.
@@ -65,8 +90,17 @@ class Staging:
             NotNullViolated: a NOT NULL column holds a NULL.
             UnsupportedFeature: Spark shredded a variant, although it was told not to.
             InvalidPartitionValue: a partition value is one that nobody could read back, as the year 10000.
+            StagedFilesVacuumed: a VACUUM took this job for dead.
         """
-        known = set(already)
+        try:
+            files = self._collect(metadata, set(already))
+        except NotFound:
+            self.check_alive()
+            raise
+        self.check_alive()
+        return files
+
+    def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
         inside = len(self.folder) + 1
         found = self.store.list_all(self.folder + "/")
         entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
@@ -112,8 +146,11 @@ class Staging:
     def finish(self) -> None:
         """Say that the folder's files are committed. They are, whatever happens to the markers."""
         try:
-            self.store.put(f"{self.folder}/_committed_{self.txn_id}", b"")
-            self.store.delete(f"{self.folder}/_started_{self.txn_id}")
+            beaten = self._stop()
+            self.store.put(self._marker("committed"), b"")
+            self.store.delete(self._marker("started"))
+            if beaten:
+                self.store.delete(self._marker("beating"))
         except StoreError as error:
             _logger.warning(
                 "the markers in %s of %s could not be brought up to date: %s", self.folder, self.store.url, error
@@ -124,10 +161,20 @@ class Staging:
 
         What cannot be removed is left to VACUUM, so that the reason for giving up is what the user sees.
         """
+        self._stop()
         try:
             remove(self.store, [entry.name for entry in self.store.list_all(self.folder + "/")])
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
+
+    def _marker(self, says: str) -> str:
+        return f"{self.folder}/_{says}_{self.txn_id}"
+
+    def _stop(self) -> int:
+        """End the heartbeat; how often it has beaten."""
+        for heart in self._heart:
+            heart.stop()
+        return sum(heart.beats for heart in self._heart)
 
 
 def remove(store: Store, names: Iterable[str]) -> None:
@@ -217,23 +264,23 @@ def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None]
     Raises:
         NotNullViolated: a NOT NULL column holds a NULL.
     """
-    for field in metadata.schema.fields:
-        count = 0 if field.nullable else _nulls(field, metadata, values, footer)
+    for column in metadata.schema.fields:
+        count = 0 if column.nullable else _nulls(column, metadata, values, footer)
         if count:
             row = f"it is NULL in {count} of them"
-            raise NotNullViolated(table=table, column=field.name, count=count, row=row)
+            raise NotNullViolated(table=table, column=column.name, count=count, row=row)
 
 
-def _nulls(field: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
-    if field.name in metadata.partition_columns:
-        return int(footer.num_rows) if values.get(field.physical_name) is None else 0
-    if not isinstance(field.type, str):
+def _nulls(column: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
+    if column.name in metadata.partition_columns:
+        return int(footer.num_rows) if values.get(column.physical_name) is None else 0
+    if not isinstance(column.type, str):
         return 0
     chunks = [
         group.column(i).statistics
         for group in (footer.row_group(g) for g in range(footer.num_row_groups))
         for i in range(group.num_columns)
-        if group.column(i).path_in_schema == field.physical_name
+        if group.column(i).path_in_schema == column.physical_name
     ]
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all

@@ -20,6 +20,7 @@
     │   ├── CorruptVector
     │   ├── InvalidPartitionValue
     │   ├── MissingDataFile
+    │   │   └── RestoreFilesMissing
     │   └── UnsupportedFeature
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
@@ -41,6 +42,7 @@
     │   ├── SchemaMergeFailed
     │   ├── UnexpectedPartition
     │   ├── ConversionRefused
+    │   ├── CloneRefused
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   ├── ReplaceWhereMismatch
@@ -49,6 +51,9 @@
     │   ├── ConstraintNotMet
     │   ├── AmbiguousMerge
     │   ├── FeatureNotDropped
+    │   ├── RetentionTooShort
+    │   ├── LiteVacuumImpossible
+    │   ├── ManifestRefused
     │   ├── SqlSyntaxError              (also a pyspark ParseException)
     │   ├── UnknownTable
     │   ├── TransactionStatement
@@ -65,6 +70,7 @@
         ├── ProtocolChangedException
         ├── ConcurrentTransactionException
         └── ConcurrentWriteException
+            └── StagedFilesVacuumed
 
 This room knows only words: one file for each family, all of them imported from here. Text is constant (a class's
 ``template``); what differs from case to case are *facts*, kept as attributes and in ``.facts``. ``retryable`` is true
@@ -83,10 +89,12 @@ from anabranch.errors.conflicts import ConcurrentWriteException as ConcurrentWri
 from anabranch.errors.conflicts import DeltaConcurrentModificationException as DeltaConcurrentModificationException
 from anabranch.errors.conflicts import MetadataChangedException as MetadataChangedException
 from anabranch.errors.conflicts import ProtocolChangedException as ProtocolChangedException
+from anabranch.errors.conflicts import StagedFilesVacuumed as StagedFilesVacuumed
 from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
 from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
 from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
 from anabranch.errors.inputs import CheckConstraintViolated as CheckConstraintViolated
+from anabranch.errors.inputs import CloneRefused as CloneRefused
 from anabranch.errors.inputs import ColumnInUse as ColumnInUse
 from anabranch.errors.inputs import ConstraintNotMet as ConstraintNotMet
 from anabranch.errors.inputs import ConversionRefused as ConversionRefused
@@ -100,9 +108,12 @@ from anabranch.errors.inputs import InvalidProperty as InvalidProperty
 from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LengthExceeded as LengthExceeded
+from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
+from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import NotNullViolated as NotNullViolated
 from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
+from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RowViolation as RowViolation
 from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
@@ -132,6 +143,7 @@ from anabranch.errors.tables import CorruptVector as CorruptVector
 from anabranch.errors.tables import InvalidPartitionValue as InvalidPartitionValue
 from anabranch.errors.tables import MissingDataFile as MissingDataFile
 from anabranch.errors.tables import NotATable as NotATable
+from anabranch.errors.tables import RestoreFilesMissing as RestoreFilesMissing
 from anabranch.errors.tables import TableError as TableError
 from anabranch.errors.tables import TimestampAfterLatestCommit as TimestampAfterLatestCommit
 from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBeforeEarliestCommit

@@ -90,3 +90,16 @@ class ConcurrentWriteException(DeltaConcurrentModificationException, twin("Concu
 
     condition = "DELTA_CONCURRENT_WRITE"
     template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT
+
+
+class StagedFilesVacuumed(ConcurrentWriteException):
+    """A VACUUM removed what this transaction had staged and not yet committed.
+
+    The transaction was asleep for long, or the VACUUM retained next to nothing. Facts: ``table``, ``file``.
+    """
+
+    condition = "STAGED_FILES_VACUUMED"
+    template = (
+        "A VACUUM of the table at {table} removed {file}, which this transaction had staged and not yet committed. "
+        "Nothing was committed. {suggestion}"
+    )

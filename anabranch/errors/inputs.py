@@ -188,6 +188,14 @@ class ConversionRefused(InputError):
     template = "The folder {table} cannot be converted: {reason} Nothing was written."
 
 
+class CloneRefused(InputError):
+    """A table cannot be cloned to where it was to be, or not so."""
+
+    condition = "CLONE_REFUSED"
+    sql_state = "0A000"
+    template = "The table at {source} cannot be cloned to {table}: {reason} Nothing was committed."
+
+
 class AppendOnlyTable(InputError):
     """The table has ``delta.appendOnly`` set and the command would remove or change rows."""
 
@@ -201,7 +209,7 @@ class TableAlreadyExists(InputError):
 
     condition = "DELTA_TABLE_ALREADY_EXISTS"
     sql_state = "42P07"
-    template = "There is a Delta table at {table} already. Use mode append or overwrite, or another path."
+    template = "There is a Delta table at {table} already. Append to it, overwrite or replace it, or take another path."
 
 
 class ReplaceWhereMismatch(InputError):
@@ -260,6 +268,38 @@ class FeatureNotDropped(InputError):
     condition = "DELTA_FEATURE_NOT_DROPPED"
     sql_state = "22KD0"
     template = "{feature} was not dropped from the protocol of the table at {table}: {reason}"
+
+
+class RetentionTooShort(InputError):
+    """VACUUM is to retain files for less time than the table says: versions that are in use may lose theirs."""
+
+    condition = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    sql_state = "22003"
+    template = (
+        "VACUUM of the table at {table} is to retain {hours} hours, and the table {retained} "
+        "(delta.deletedFileRetentionDuration): readers of older versions would lose their files, as would writers of "
+        "other engines. Nothing was removed. If nobody uses those versions, switch the check off: "
+        "check_retention=False, or spark.databricks.delta.retentionDurationCheck.enabled = false."
+    )
+
+
+class LiteVacuumImpossible(InputError):
+    """VACUUM LITE goes by the log, and the part of it that it would need was cleaned up."""
+
+    condition = "DELTA_CANNOT_VACUUM_LITE"
+    sql_state = "55000"
+    template = (
+        "VACUUM LITE of the table at {table} needs the commits from version {needed} on, and they begin at {earliest}. "
+        "Nothing was removed. Run VACUUM without LITE once."
+    )
+
+
+class ManifestRefused(InputError):
+    """No manifest can say what the table holds; its condition says why."""
+
+    condition = "DELTA_UNSUPPORTED_GENERATE"
+    sql_state = "0A000"
+    template = "No manifest of the table at {table} can be generated: {reason} Nothing was written."
 
 
 class NotBuilt(InputError):

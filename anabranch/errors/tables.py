@@ -93,6 +93,20 @@ class MissingDataFile(TableError):
     template = "The table at {table} needs the data file {file}, which {reason}."
 
 
+class RestoreFilesMissing(MissingDataFile):
+    """Files of the version that a RESTORE would bring back are not there any more.
+
+    ``files`` names the first hundred of them, ``count`` says how many they are.
+    """
+
+    condition = "DELTA_RESTORE_FILES_MISSING"
+    template = (
+        "The table at {table} cannot go back to version {version}: {count} files of it are not there any more, among "
+        "them {file}. Nothing was written. Take a newer version, or do without their rows (ignore_missing, or "
+        "spark.sql.files.ignoreMissingFiles = true)."
+    )
+
+
 class UnsupportedFeature(TableError):
     """The table uses a feature of the Delta protocol that this version does not know."""
 

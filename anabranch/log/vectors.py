@@ -10,18 +10,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import CorruptVector, NotFound, UnknownStore
+from anabranch.log.files import located_file
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.stats import num_records
 from anabranch.protocol.vectors import Descriptor, inline, unframe
-from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
@@ -94,7 +92,7 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
     try:
         if descriptor.storage_type == "i":
             return inline(descriptor)
-        where, name = _place(store, descriptor)
+        where, name = place_of(store, descriptor)
         return unframe(where.read_range(name, *descriptor.span), descriptor)
     except NotFound:
         raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
@@ -104,17 +102,18 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
         raise CorruptVector(table=store.url, file=path, reason=f"{error}.") from None
 
 
-def _place(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
-    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read."""
+def place_of(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
+    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read.
+
+    Raises:
+        ValueError: the descriptor names no file, or one that would leave the table's folder.
+        UnknownStore: the location names no store.
+    """
     if descriptor.storage_type == "u":
         return store, descriptor.name
     if descriptor.storage_type != "p":
         raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
-    name = store_name(store.url, descriptor.path_or_inline)
-    if name is not None:
-        return store, name
-    folder, _, name = unquote(descriptor.path_or_inline).rpartition("/")
-    return open_store(folder or "/"), name
+    return located_file(store, descriptor.path_or_inline)
 
 
 def as_mapping(files: pa.Table) -> Mapping[str, dict[str, Any]]:

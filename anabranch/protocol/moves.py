@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,11 @@ class Group:
     def paths(self) -> frozenset[str]:
         """The paths of the sources."""
         return frozenset(each.path for each in self.sources)
+
+    def renamed(self, names: Mapping[str, str]) -> Group:
+        """With other paths for some outputs."""
+        outputs = (replace(each, path=names.get(each.path, each.path)) for each in self.outputs)
+        return replace(self, outputs=tuple(outputs))
 
 
 class Misplaced(ValueError):

@@ -140,15 +140,18 @@ def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
     return from_payload(data, cardinality=descriptor.cardinality)
 
 
-def pack(vectors: Mapping[str, BitMap64], file_id: uuid.UUID) -> tuple[str, bytes, dict[str, Descriptor]]:
+def pack(
+    vectors: Mapping[str, BitMap64], file_id: uuid.UUID, folder: str = ""
+) -> tuple[str, bytes, dict[str, Descriptor]]:
     """One file that holds these vectors: its store name, its bytes, and a descriptor for each key.
 
-    The file lies in the table's root (``u`` with no prefix), where every engine looks for it.
+    The file lies in a folder (the prefix of a ``u``), or in the table's root, where every engine looks for it.
     """
-    encoded, parts, offset, descriptors = z85_encode(file_id.bytes), [_FORMAT_VERSION], 1, {}
+    encoded, parts, offset, descriptors = folder + z85_encode(file_id.bytes), [_FORMAT_VERSION], 1, {}
     for key, vector in vectors.items():
         data = payload(vector)
         descriptors[key] = Descriptor("u", encoded, len(data), len(vector), offset)
         parts.append(struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data)))
         offset += len(data) + 8
-    return f"deletion_vector_{file_id}.bin", b"".join(parts), descriptors
+    name = f"deletion_vector_{file_id}.bin"
+    return f"{folder}/{name}" if folder else name, b"".join(parts), descriptors

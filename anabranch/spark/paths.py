@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -23,12 +22,10 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
-from anabranch.protocol.paths import decode, is_absolute
+from anabranch.protocol.paths import is_absolute, java_quoted, store_name
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")
-_JAVA_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
-_JAVA_QUOTED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc"})
 _UNREACHABLE = {
     "memory": "it lives in this Python process, where Spark cannot see it.",
     "az": "Spark needs the account too: abfss://container@account.dfs.core.windows.net/path.",
@@ -52,8 +49,8 @@ def spark_root(spark: SparkSession, root: str) -> str:
     Raises:
         UnknownStore: a store that Spark cannot reach.
     """
-    scheme, separator, rest = root.partition(":")
-    if not separator:
+    scheme, _, rest = root.partition(":")
+    if root.startswith("/"):
         return f"file://{root}"
     if scheme in _UNREACHABLE:
         raise UnknownStore(location=root, reason=_UNREACHABLE[scheme])
@@ -107,7 +104,7 @@ def shown(reader: str) -> str:
     """
     scheme, authority, path = _parts(reader)
     host = f"//{authority}" if authority else ""
-    return f"{scheme}:{host}{_java_quoted(re.sub('/+', '/', path))}"
+    return f"{scheme}:{host}{java_quoted(re.sub('/+', '/', path))}"
 
 
 def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:
@@ -120,10 +117,9 @@ def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:
 
 
 def _reader_path(spark: SparkSession, root: str, base: str, path: str) -> str:
-    if is_absolute(path):
-        return spark_root(spark, unquote(path))
     try:
-        return f"{base}/{decode(path)}"
+        name = store_name(root, path)
+        return spark_root(spark, unquote(path)) if is_absolute(path) else f"{base}/{name}"
     except ValueError as error:
         raise CorruptLog(table=root, file=path, reason=f"{error}.") from error
 
@@ -136,14 +132,3 @@ def _parts(url: str) -> tuple[str, str, str]:
     match = _URL.fullmatch(url)
     assert match is not None, f"{url} is no URL"
     return match[1], match[2] or "", match[3]
-
-
-def _java_quoted(path: str) -> str:
-    """As ``java.net.URI`` quotes a path; what is not ASCII stays, unless it is a space or a control character."""
-    return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
-
-
-def _java_quoted_char(char: str) -> str:
-    if char in _JAVA_LEGAL or (ord(char) > 0x7F and unicodedata.category(char) not in _JAVA_QUOTED_CATEGORIES):
-        return char
-    return "".join(f"%{byte:02X}" for byte in char.encode())

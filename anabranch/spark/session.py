@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from anabranch.errors import MissingJava
 
 OLDEST_JAVA = 17
+CHECKS_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
 MERGES_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
@@ -127,3 +128,8 @@ def _advice() -> str:
 def merges_schema(spark: SparkSession) -> bool:
     """Whether the session lets writes add columns, as delta-spark's setting of this name says."""
     return (spark.conf.get(MERGES_SCHEMA, None) or "").strip().lower() == "true"
+
+
+def checks_retention(spark: SparkSession) -> bool:
+    """Whether VACUUM refuses to retain less than the table says, as delta-spark's setting of this name says."""
+    return (spark.conf.get(CHECKS_RETENTION, None) or "true").strip().lower() != "false"

@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
-from anabranch.statements import rows, showing, tables
+from anabranch.statements import rows, showing, tables, upkeep
 from anabranch.statements.failing import placed_in
 from anabranch.statements.resolving import Paths, Resolver
 from anabranch.statements.running import Running
@@ -82,7 +82,13 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
     v.CreateTable: tables.create,
     v.ConvertTable: tables.convert,
     v.CreateTempView: tables.view,
-    v.ReorgTable: tables.reorg,
+    v.OptimizeTable: upkeep.optimize,
+    v.ReorgTable: upkeep.reorg,
+    v.VacuumTable: upkeep.vacuum,
+    v.RestoreTable: upkeep.restore,
+    v.CloneTable: upkeep.clone,
+    v.GenerateManifest: upkeep.generate,
+    v.RepairTable: upkeep.repair,
     **dict.fromkeys(
         (
             v.SetTableProperties,
@@ -105,18 +111,7 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
     v.ShowProperties: showing.show_properties,
     v.ShowCreateTable: showing.show_create,
 }
-_LATER: dict[type, str] = {
-    v.OptimizeTable: "OPTIMIZE",
-    v.VacuumTable: "VACUUM",
-    v.RestoreTable: "RESTORE",
-    v.GenerateManifest: "GENERATE",
-    v.RepairTable: "FSCK REPAIR TABLE",
-    v.CloneTable: "CLONE",
-}
 
 
 def _run(statement: v.Statement, run: Running) -> DataFrame:
-    found = _RUNS.get(type(statement))
-    if found is None:
-        raise NotBuilt(what=_LATER[type(statement)], instead="See the page on limits in the documentation.")
-    return found(statement, run)
+    return _RUNS[type(statement)](statement, run)

@@ -55,9 +55,12 @@ class Running:
 
     def pinned(self, table: Table) -> Pinned:
         """A table's place and the version that it is named with, None for the newest."""
+        return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
+
+    def asked(self, table: Table) -> tuple[str | None, Any]:
+        """The version and the moment behind AS OF, as far as they are said."""
         version = None if table.version is None else table.version.strip("'\"")
-        moment = None if table.timestamp is None else self._moment(table.timestamp)
-        return AsOf(table.location, version, moment, self.engine.zone()).pinned()
+        return version, None if table.timestamp is None else self._moment(table.timestamp)
 
     def _moment(self, text: str) -> Any:
         """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""

@@ -15,10 +15,9 @@ from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.opening import open_log
-from anabranch.commands.upgrade_uniform import UpgradeUniform
 from anabranch.commands.write import Write
 from anabranch.conditions import check_rules, context_of
-from anabranch.errors import InvalidOption, NotBuilt, UnknownColumn
+from anabranch.errors import NotBuilt, UnknownColumn
 from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.values import CreateTable, CreateTempView, Query, Table
@@ -129,16 +128,6 @@ def view(statement: CreateTempView, run: Running) -> DataFrame:
             rows.createGlobalTempView(statement.name)
         case _:
             rows.createTempView(statement.name)
-    return run.nothing()
-
-
-def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
-    """REORG TABLE … APPLY (UPGRADE UNIFORM (…)); gives no rows."""
-    if statement.iceberg_version is None:
-        raise NotBuilt(what="REORG … APPLY (PURGE)", instead="See the page on limits in the documentation.")
-    if statement.where is not None:
-        raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
-    UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)
     return run.nothing()
 
 

@@ -102,6 +102,15 @@ class Store(Protocol):
             PutOutcomeUnknown: the store did not answer, or the bytes are there and may not be durable.
         """
 
+    def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
+        """As ``put``, of bytes that come one chunk after the other, few of which are held at a time.
+
+        Where the chunks end in an exception, that is raised, and what stood under the name stands there still.
+
+        Raises:
+            PutOutcomeUnknown: as ``put``.
+        """
+
     def put_hint(self, name: str, data: bytes) -> None:
         """Create a name, if nobody has, in the cheapest way: atomically, but perhaps not durably.
 

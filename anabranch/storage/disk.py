@@ -31,8 +31,8 @@ def is_aside(name: str) -> bool:
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
 
 
-def write_aside(path: str, data: bytes, *, durably: bool = True) -> str:
-    """Write the bytes, durably unless told otherwise, beside ``path``, under a hidden name; on failure nothing is left.
+def write_aside(path: str, chunks: Iterable[bytes], *, durably: bool = True) -> str:
+    """Write the chunks, durably unless told otherwise, beside ``path``, hidden; on failure nothing is left.
 
     Returns:
         the hidden path.
@@ -44,7 +44,7 @@ def write_aside(path: str, data: bytes, *, durably: bool = True) -> str:
     aside = os.path.join(folder, f".{name[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp")
     try:
         with open(aside, "xb") as file:
-            file.write(data)
+            file.writelines(chunks)
             file.flush()
             if durably:
                 os.fsync(file.fileno())

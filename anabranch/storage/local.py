@@ -30,6 +30,7 @@ _Found = list[tuple[str, "os.DirEntry[str]"]]
 # A folder is no name, nor is anything below a file; a link in a circle names nothing.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_TIMES_MADE = 5
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -76,7 +77,7 @@ class LocalStore:
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
         path = self._path_to_write(name)
-        won = not os.path.lexists(path) and self._placed(disk.claim, name, path, data)
+        won = not os.path.lexists(path) and self._placed(disk.claim, name, path, (data,))
         # The loser waits for the winner's name to be durable, too: it builds on it, or finds that it is its own.
         self._settle(name, path)
         if not won:
@@ -84,14 +85,18 @@ class LocalStore:
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
+        self.put_stream(name, (data,))
+
+    def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
+        """See ``Store.put_stream``."""
         path = self._path_to_write(name)
-        self._placed(os.replace, name, path, data)
+        self._placed(os.replace, name, path, chunks)
         self._settle(name, path)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
         path = self._path_to_write(name)
-        if os.path.lexists(path) or not self._placed(disk.claim, name, path, data, durably=False):
+        if os.path.lexists(path) or not self._placed(disk.claim, name, path, (data,), durably=False):
             raise AlreadyExists(name=name, root=self.url)
 
     def list_from(self, start: str) -> list[Entry]:
@@ -136,11 +141,8 @@ class LocalStore:
         return path
 
     def _path_to_write(self, name: str) -> str:
-        """The path of a name whose folder exists, is durable, and is not somewhere else by way of a link."""
-        path = self._inside(name, self._path(name))
-        with self._writing(name):
-            disk.make_folder(os.path.dirname(path))
-        return path
+        """The path of a name whose folder is not somewhere else by way of a link; it need not exist yet."""
+        return self._inside(name, self._path(name))
 
     def _inside(self, name: str, path: str) -> str:
         folder, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(self.root)
@@ -181,11 +183,17 @@ class LocalStore:
     # -- writing and what can go wrong ---------------------------------------------------------------------------------
 
     def _placed(
-        self, place: Callable[[str, str], _Placed], name: str, path: str, data: bytes, *, durably: bool = True
+        self,
+        place: Callable[[str, str], _Placed],
+        name: str,
+        path: str,
+        chunks: Iterable[bytes],
+        *,
+        durably: bool = True,
     ) -> _Placed:
-        """Write the bytes aside, then ``place(aside, path)``; what that call left undecided is told as such."""
+        """Write the chunks aside, then ``place(aside, path)``; what that call left undecided is told as such."""
         with self._writing(name):
-            aside = disk.write_aside(path, data, durably=durably)
+            aside = _written_aside(path, chunks, durably=durably)
         try:
             return place(aside, path)
         except OSError as error:
@@ -221,6 +229,17 @@ class LocalStore:
 
     def _unknown(self, name: str, error: OSError) -> PutOutcomeUnknown:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
+
+
+def _written_aside(path: str, chunks: Iterable[bytes], *, durably: bool) -> str:
+    """See ``disk.write_aside``; the folder is made first, and again where it was removed meanwhile, being empty. (Then
+    no chunk was asked for yet.)
+    """
+    for _ in range(_TIMES_MADE):
+        with contextlib.suppress(FileNotFoundError):
+            disk.make_folder(os.path.dirname(path))
+            return disk.write_aside(path, chunks, durably=durably)
+    return disk.write_aside(path, chunks, durably=durably)
 
 
 def _reason(error: OSError) -> str:

@@ -20,6 +20,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import obstore
@@ -45,6 +46,7 @@ _FAILURES = (BaseError, FileNotFoundError, ValueError, RuntimeError)
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
 _ASK_AGAIN = {408, 409, 425, 429}
 _LISTED_AT_ONCE = 1000
+_PART_BYTES = 8 << 20  # at least 5 MiB on S3, and at most 10,000 parts
 
 _first_user: dict[str, int] = {}
 
@@ -107,6 +109,38 @@ class ObjectStore:
         except _FAILURES as error:
             raise self._failed_put(name, error) from error
 
+    def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
+        """See ``Store.put_stream``: an upload in several parts, of which one or few are under way."""
+        rest = iter(chunks)
+        begins = list(islice(rest, 2))
+        if len(begins) < 2:  # a service may refuse an upload without a part
+            self.put(name, b"".join(begins))
+            return
+        watched = _Chunks(chain(begins, rest))
+        try:
+            obstore.put(self.bucket, self._key(name), watched, chunk_size=_PART_BYTES, max_concurrency=2)
+        except _FAILURES as error:
+            if watched.failed is not None:
+                raise watched.failed from None
+            raise self._failed_put(name, error) from error
+
+    def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
+        """Let the service copy a name of a store of the same bucket; False where it cannot, and nothing happened.
+
+        Raises:
+            NotFound: there is no such source.
+        """
+        if other.bucket is not self.bucket:
+            return False
+        try:
+            with self._typed(source):
+                obstore.copy(self.bucket, other._key(source), self._key(name))
+        except NotFound:
+            raise
+        except StoreError:  # too large for one request, perhaps
+            return False
+        return True
+
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
         self.put_if_absent(name, data)
@@ -123,6 +157,13 @@ class ObjectStore:
         folder = checked_folder(prefix, self.url)
         with self._typed(prefix):
             return sorted(self._listed(folder, None))
+
+    def top_folders(self) -> list[str]:
+        """The folders at the root that hold a key, sorted: what a listing may be divided by."""
+        inside = len(self.prefix) + 1 if self.prefix else 0
+        with self._typed(""):
+            found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
+            return sorted(prefix[inside:].strip("/") for prefix in found)
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
@@ -211,6 +252,21 @@ class ObjectStore:
             if self.head(name) is not None:
                 return AlreadyExists(name=name, root=self.url)
         return PutOutcomeUnknown(name=name, root=self.url, reason="the store reports a conflict, but shows no winner.")
+
+
+class _Chunks:
+    """Chunks on their way to obstore, which hides the exception in which they end."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self.failed: BaseException | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._chunks
+        except BaseException as error:
+            self.failed = error
+            raise
 
 
 def _refuse_after_fork(name: str, root: str) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -99,6 +100,23 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
     return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, storage_options or {})
+
+
+def open_beside(store: Store, location: str) -> Store:
+    """The store of another location; by the same credentials where that is in the same bucket.
+
+    Raises:
+        UnknownStore: as `open_store`.
+    """
+    match = _SCHEME.match(location)
+    canonical = _CANONICAL.get(match[1].lower()) if match is not None else None
+    if match is None or canonical is None or location in _mounts or not isinstance(store, ObjectStore):
+        return open_store(location)
+    bucket = store.url.removesuffix(f"/{store.prefix}") if store.prefix else store.url
+    authority, path = _authority_and_path(location, location[match.end() :])
+    if f"{canonical}://{authority}" != bucket:
+        return open_store(location)
+    return replace(store, url=_join(bucket, path), prefix=path)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from pyroaring import BitMap64
 from anabranch.commands.append import fitted_to_rules, parquet_bytes, partitioned, stored
 from anabranch.commands.rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
+from anabranch.log.files import located_file
 from anabranch.parsing import exact_literal, exact_predicate
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import Members
@@ -31,7 +32,6 @@ from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
 from anabranch.protocol.partitions import hive_segment, read_value
-from anabranch.protocol.paths import decode
 from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.rules import NONE, Rules
@@ -201,7 +201,7 @@ class ArrowEngine:
             dead = files.vectors.get(path, ())
             layout = files.layouts.get(path, files.schema)
             layout = layout if tracked is None else tracked.beside(layout)
-            rows = _whole(logical_rows(store, decode(path), layout), files.schema)
+            rows = _whole(logical_rows(*located_file(store, path), layout), files.schema)
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
             if tracked is not None:
                 whole = [(i, {**row, **_ids(tracked, file, i, rows[i])}) for i, row in whole]

@@ -27,6 +27,7 @@ from anabranch.testing.statements import (
     Merge,
     Missing,
     Not,
+    Optimize,
     Overwrite,
     Plus,
     Put,
@@ -152,6 +153,10 @@ class Maker:
         """Replaces the groups of new rows."""
         return Dynamic(tuple(self.row() for _ in range(self.dice.choice((1, 2)))), self.partitioned)
 
+    def optimize(self) -> Optimize:
+        """The same rows in other files."""
+        return self.dice.choice((Optimize(), Optimize(), Optimize(("x",)), Optimize(("k", "x")), Optimize(purges=True)))
+
     def copy(self) -> Copy:
         """A self-reading insert, by another engine in one step or by the product."""
         if self._often(0.4):
@@ -243,13 +248,14 @@ _CLAUSES: tuple[Callable[[Maker], tuple[When, ...]], ...] = (
     lambda maker: (When("not matched by source", maker.where(), (Plus("x"),)),),
 )
 _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
-    (0.26, Maker.append),
-    (0.50, Maker.update),
-    (0.64, Maker.delete),
-    (0.79, Maker.merge),
-    (0.82, Maker.replace),
-    (0.84, Maker.dynamic),
-    (0.87, Maker.overwrite),
+    (0.22, Maker.append),
+    (0.43, Maker.update),
+    (0.56, Maker.delete),
+    (0.70, Maker.merge),
+    (0.80, Maker.optimize),
+    (0.83, Maker.replace),
+    (0.85, Maker.dynamic),
+    (0.88, Maker.overwrite),
     (0.94, Maker.copy),
     (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
     (0.99, lambda maker: Configure()),
@@ -359,6 +365,22 @@ def _metadata(maker: Maker) -> Sequence[Statement]:
     return (*changes, *maker.perhaps(maker.delete))
 
 
+def _moved(maker: Maker) -> Sequence[Statement]:
+    """Rows are moved under the feet of those who change them, perhaps twice."""
+    maker.layout = (
+        (((1, 1, 0), (2, 1, 2), (3, 1, None)), ((4, 1, 0), (5, 0, 1)), ((6, 0, 2), (7, 1, 1))),
+        maker.dice.choice(((), (Delete(Test("k", "=", 2)),))),
+    )
+    changes = (maker.update, maker.delete, maker.merge, maker.overwrite, maker.replace, maker.append, maker.copy)
+    return (
+        maker.dice.choice(changes)(),
+        maker.optimize(),
+        maker.dice.choice((*changes, maker.optimize))(),
+        *maker.perhaps(lambda: maker.dice.choice((*changes, maker.optimize))()),
+        *maker.perhaps(lambda: Restore(maker.dice.choice((1, 1, 2)))),
+    )
+
+
 def _overwritten(maker: Maker) -> Sequence[Statement]:
     """Overwrites among appends."""
     return (
@@ -383,5 +405,7 @@ SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _computed,
     _metadata,
     _overwritten,
+    _moved,
+    _moved,
 )
 """The corpus; docs/concepts/isolation.md tells the stories of the first four."""

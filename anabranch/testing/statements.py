@@ -417,8 +417,37 @@ class Upgrade:
         return rows, None
 
 
+@dataclass(frozen=True)
+class Optimize:
+    """OPTIMIZE, with ZORDER BY some columns, or REORG … APPLY (PURGE): the same rows in other files."""
+
+    by: tuple[str, ...] = ()
+    purges: bool = False
+
+    def __str__(self) -> str:
+        if self.purges:
+            return "REORG APPLY (PURGE)"
+        return f"OPTIMIZE ZORDER BY {', '.join(self.by)}" if self.by else "OPTIMIZE"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, 0
+
+
 Statement = (
-    Append | Overwrite | Dynamic | Replace | Delete | Update | Merge | Select | Copy | Restore | Configure | Upgrade
+    Append
+    | Overwrite
+    | Dynamic
+    | Replace
+    | Delete
+    | Update
+    | Merge
+    | Optimize
+    | Select
+    | Copy
+    | Restore
+    | Configure
+    | Upgrade
 )
 
 

@@ -82,6 +82,10 @@ class DictStore:
         with self._lock:
             self._keep(checked(name, self.url), data)
 
+    def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Create or replace a name."""
+        self.put(name, b"".join(chunks))
+
     def put_hint(self, name: str, data: bytes) -> None:
         """Create a name, if nobody has."""
         self.put_if_absent(name, data)
@@ -120,7 +124,7 @@ class DictStore:
         return [self._kept[name].entry for name in sorted(names)]
 
 
-PUTS = ("put_if_absent", "put")
+PUTS = ("put_if_absent", "put", "put_stream")
 CALLS = (*PUTS, "put_hint", "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
 
 
@@ -134,7 +138,7 @@ class Call:
 
     @property
     def is_put(self) -> bool:
-        """Whether it is one of the two puts."""
+        """Whether it is one of the puts."""
         return self.method in PUTS
 
     @property
@@ -187,6 +191,10 @@ class Watched:
     def put(self, name: str, data: bytes) -> None:
         """As the contract says."""
         self._run("put", name, data)
+
+    def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
+        """As the contract says."""
+        self._run("put_stream", name, chunks)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """As the contract says."""

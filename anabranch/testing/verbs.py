@@ -19,6 +19,8 @@ from anabranch.commands.change import Outcome
 from anabranch.commands.delete import Delete as DeleteCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.merge import Merge as MergeCommand
+from anabranch.commands.optimize import Optimize as OptimizeCommand
+from anabranch.commands.reorg import Purge
 from anabranch.commands.update import Update as UpdateCommand
 from anabranch.commands.write import Write as WriteCommand
 from anabranch.parsing import Context, condition
@@ -37,6 +39,7 @@ from anabranch.testing.statements import (
     Delete,
     Dynamic,
     Merge,
+    Optimize,
     Overwrite,
     Replace,
     Restore,
@@ -169,6 +172,13 @@ def _merge(statement: Merge, session: Session) -> Done:
     return Done(merged.committed.version if merged.committed else None, merged.rows, statement)
 
 
+def _optimize(statement: Optimize, session: Session) -> Done:
+    by = tuple((column,) for column in statement.by)
+    command = Purge(session.location) if statement.purges else OptimizeCommand(session.location, zorder_by=by)
+    done = command.run(session.engine, patience=session.patience, chance=session.chance)
+    return Done(done.committed.version if done.committed else None, None, statement)
+
+
 def _copy(statement: Copy, session: Session) -> Done:
     read = Reader(session.store).versions()[-1].rows
     new, _ = statement.apply(read)
@@ -202,6 +212,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Merge: _merge,
     Dynamic: _dynamic,
     Select: _select,
+    Optimize: _optimize,
     Copy: _copy,
     Restore: _restore,
     Configure: _configure,

@@ -15,10 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch.errors import DeltaConcurrentModificationException, UnsupportedFeature
+from anabranch.errors import (
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+    UnsupportedFeature,
+)
 from anabranch.testing.oracle import Landed, first_unexplained, serial_order
 from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Rows, Statement, Upgrade, bag
+from anabranch.testing.statements import Optimize, Rows, Statement, Upgrade, bag
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ def violations(history: History) -> list[Violation]:
         *_unexpected_errors(history),
         *_outcomes(history, commits),
         *_idle(history),
+        *_in_the_way(history),
         *_unread_heads(history, commits),
         *_order(history, commits),
     ]
@@ -104,6 +110,20 @@ def _idle(history: History) -> Iterator[Violation]:
         window = history.versions[act.first_version : act.last_version + 1]
         if not any(act.statement.apply(version.rows)[1] == 0 for version in window):
             yield Violation("idle", f"writer {act.who} found nothing to change, and there always was something")
+
+
+def _in_the_way(history: History) -> Iterator[Violation]:
+    """Moving rows is in nobody's way, and nobody's rows are in its way; but for what fails every writer."""
+    by_version = {each.version: each.statement for each in landed(history)}
+    for act in history.acts:
+        if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
+            continue
+        winner = by_version.get(act.error.facts.get("winner_version", -1))
+        head = isinstance(act.error, MetadataChangedException | ProtocolChangedException)
+        if isinstance(act.statement, Optimize) and not head:
+            yield Violation("maintenance", f"writer {act.who} only moves rows, and was refused: {act.error}")
+        if isinstance(winner, Optimize) and history.plan.setup.vectors:
+            yield Violation("maintenance", f"writer {act.who} was refused because rows were moved: {act.error}")
 
 
 def _unread_heads(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:

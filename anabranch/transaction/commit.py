@@ -29,7 +29,8 @@ from anabranch.log.origins import origins_of
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
-from anabranch.transaction.conflicts import Hands, Verdict, judge
+from anabranch.transaction.conflicts import Guarded, Hands, Verdict, judge
+from anabranch.transaction.fence import Fence, StagedFileGone
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import APPEND_ATTEMPTS_AT_LEAST, Chance, Patience
 from anabranch.transaction.phases import reach
@@ -96,7 +97,9 @@ class Attempt:
     def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
         self.mine, self.placed, self.log, self.chance = mine, mine, log, chance
         self.hands = Bounded(hands, lambda: _bounds(mine), chance.seconds)
+        self._guard = hands if isinstance(hands, Guarded) else None
         self.vectors = VectorFile(None, {})
+        self.fence = Fence(log.store, chance)
         self._winners: list[Commit] = []
         self._placed_before = False
 
@@ -127,6 +130,16 @@ class Attempt:
             self.vectors = write_vectors(placed, self.log.store, self.chance)
         self.mine, self.placed, self._placed_before = mine, placed, True
 
+    def guard(self) -> None:
+        """Let a command that names files which others may delete look whether they are there.
+
+        Raises:
+            AnabranchError: mine may not be put now.
+        """
+        conflict = self._guard.before_put(self._winners) if self._guard is not None else None
+        if conflict is not None:
+            raise self.error(conflict)
+
     def commit_file(self, version: int) -> bytes:
         """The commit file of mine, placed as it is, at this version and at this moment."""
         now, base = self.chance.now_ms(), self.mine.base
@@ -156,14 +169,21 @@ class Attempt:
                 verdict = self._judged(mine, window)
             if not checked:
                 reach("checked")
-            checked = True
             if isinstance(verdict.outcome, Conflict):
                 raise self.error(verdict.outcome)
+            mine, checked = mine if checked else self._fenced(), True
             mine = carried_over(mine, verdict, self.hands, self._loaders)
             if verdict.then is None:
                 return mine, self._past(mine, window)
             mine = self._followed(mine, verdict.then)
             window = [winner for winner in window if winner.version > mine.settled]
+
+    def _fenced(self) -> Transaction:
+        """Mine with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen."""
+        try:
+            return self.fence.passed(self.mine, self._winners)
+        except StagedFileGone as gone:
+            raise self.error(gone.conflict) from None
 
     def _past(self, mine: Transaction, window: Sequence[Commit]) -> Transaction:
         """Mine as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
@@ -197,6 +217,7 @@ class Attempt:
     def discard(self) -> None:
         """Remove what was staged, now that it is known that no commit names it."""
         self._drop_vectors()
+        self.fence.discard()
         try:
             self.hands.discard()
         except AnabranchError as error:
@@ -221,6 +242,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
                 landed.version, attempt.mine.carried, number, attempt.mine.metrics
             )  # our reply was lost, not our commit
         attempt.place(window)
+        attempt.guard()
         mine = attempt.mine
         version = window[-1].version + 1 if window else mine.settled + 1
         placed, data = attempt.placed, attempt.commit_file(version)

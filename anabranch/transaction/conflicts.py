@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +64,26 @@ class Hands(Clues, Protocol):
 
     def discard(self) -> None:
         """Remove what was staged; called only when it is known that no commit names it."""
+        ...
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """Hands that look once more at what their transaction names, at every attempt, between looking and putting.
+
+    Commands that bring old files back, or take missing ones away, have such hands: what they saw when they staged may
+    be another way by now.
+    """
+
+    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
+        """Why mine may not be put now; None where it may.
+
+        Args:
+            winners: all commits since its base, oldest first; the last one is the version before.
+
+        Raises:
+            AnabranchError: what it needs is not there any more; nothing is committed.
+        """
         ...
 
 
@@ -185,11 +205,13 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
 
 
 def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, or only
-    moved rows, has not.
+    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, only
+    moved rows, or says nothing but that it was there, as VACUUM does, has not.
     """
-    reserved = winner.head.metadata is not None and len(winner.adds) == 0 and len(winner.removes) == 0
-    return not reserved and not is_blind_append(winner) and relocation_of(winner) is None
+    no_files = len(winner.adds) == 0 and len(winner.removes) == 0
+    reserved = no_files and winner.head.metadata is not None
+    silent = no_files and winner.head.kinds <= {"commitInfo"}
+    return not (reserved or silent or is_blind_append(winner) or relocation_of(winner) is not None)
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:

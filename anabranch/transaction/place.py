@@ -160,12 +160,14 @@ def _tags(mine: Transaction) -> dict[str, str]:
     if mine.reads is not None:
         tags["anabranch.reads"] = mine.reads.condition.text
         tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()
-    return tags
+    return {**tags, **mine.tags}
 
 
 def _metrics(mine: Transaction, vectors: VectorFile) -> dict[str, int]:
-    """The command's own metrics with those that depend on where mine stands, in Delta's names."""
-    if not mine.touched:
+    """The command's own metrics with those that depend on where mine stands, in Delta's names; a command that is judged
+    by whole files alone has counted them itself.
+    """
+    if not mine.touched or "numRemovedFiles" in mine.metrics:
         return dict(mine.metrics)
     with_old = [path for path in mine.touched if mine.sources[path].row.get("deletionVector") is not None]
     kept = set(vectors.descriptors)

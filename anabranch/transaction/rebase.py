@@ -55,10 +55,15 @@ def joined(mine: Transaction, extra: Transaction) -> Transaction:
         marks={**mine.marks, **extra.marks},
         removes=mine.removes | extra.removes,
         sources={**mine.sources, **extra.sources},
-        adds=pa.concat_tables([_kept(mine.adds, extra.withdraws), extra.adds]),
+        adds=pa.concat_tables([_kept(mine.adds, _now(mine, extra.withdraws)), extra.adds]),
         reads=_both(mine.reads, extra.reads),
     )
     return together.with_counts(**extra.metrics)
+
+
+def _now(mine: Transaction, paths: frozenset[str]) -> frozenset[str]:
+    """What these files of mine are called by now: a redo knows them by the names under which it staged them."""
+    return frozenset(mine.restaged.get(path, path) for path in paths)
 
 
 def _kept(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:

@@ -88,7 +88,7 @@ def row_ids(mine: Transaction, winners: Sequence[Commit], version: int) -> RowId
         return RowIds(mine.adds, tags=tags)
     before = _mark(base, winners)
     try:
-        files, mark = numbered(files_table(again), before, version)
+        files, mark = numbered(files_table(again), max(before, mine.row_mark), version)
         adds, mark = numbered(mine.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=mine.table, file=commit_name(version - 1), reason=f"{error}.") from None

@@ -162,6 +162,8 @@ _SUGGESTIONS = {
     "WHOLE_TABLE_REPLACE": "Run the command again: all rows of the table are new.",
     "METADATA_CHANGE": "Run the command again: it will see the newest metadata and rows.",
     "PROTOCOL_CHANGE": "Run the command again: it will see the newest protocol and rows.",
+    "VACUUM_UNDER_WAY": "Run the command again when that VACUUM has ended. Where its process died, read the version "
+    "that is wanted and overwrite the table with its rows: that brings no old file back.",
     "ALLOTTED_TIME_EXCEEDED": "Run the command again when fewer others write, or raise the bound that was reached.",
 }
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -95,11 +96,23 @@ def test_rows_are_not_counted_where_the_log_does_not_say_them(tmp_path: Path) ->
     assert report(world).is_clean
 
 
-def test_a_file_elsewhere_is_left_to_its_own_table(tmp_path: Path) -> None:
-    """As a shallow clone's."""
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}", "file://localhost{}"])
+def test_a_file_elsewhere_is_looked_at_where_it_lies(tmp_path: Path, spelling: str) -> None:
+    """As a shallow clone's, which may be another table's to remove."""
+    world, elsewhere = World(str(tmp_path / "t")), tmp_path / "an origin é"
+    action = put_rows(elsewhere, "a b.parquet", [{"id": 1, "x": 1}])
+    path = spelling.format(quote(str(elsewhere / "a b.parquet")))
+    put_commit(world.path, 0, PROTOCOL, metadata(), {"add": {**action["add"], "path": path}})
+    assert check(world.log.snapshot(), deep=True).is_clean
+    (elsewhere / "a b.parquet").unlink()
+    assert rules(world) == [("each live file exists", path)]
+
+
+def test_a_file_that_cannot_be_looked_for_is_found(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t"))
-    put_commit(world.path, 0, PROTOCOL, metadata(), add("s3://other/a.parquet"))
-    assert report(world).is_clean
+    put_commit(world.path, 0, PROTOCOL, metadata(), add("ftp://other/a.parquet"))
+    assert rules(world) == [("each live file exists", "ftp://other/a.parquet")]
+    assert "names no store" in str(report(world))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.paths import decode, encode, is_absolute, store_name
+from anabranch.protocol.paths import absolute, decode, encode, is_absolute, lies_in, outside, store_name
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=6).filter(
     lambda part: part not in (".", "..")
@@ -40,8 +40,17 @@ def test_an_absolute_uri_below_the_root_is_its_name(root: str, name: str) -> Non
     assert store_name(root, f"{scheme}://{encode(rest)}/{encode(name)}") == name
 
 
-@pytest.mark.parametrize("path", ["/t/a b.parquet", "file:/t/a%20b.parquet", "file:///t/a%20b.parquet"])
-def test_the_three_spellings_of_a_local_file_are_one(path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/t/a b.parquet",
+        "//t//a b.parquet",
+        "file:/t/a%20b.parquet",
+        "file:///t/a%20b.parquet",
+        "FILE://localhost/t/a%20b.parquet",
+    ],
+)
+def test_the_spellings_of_a_local_file_are_one(path: str) -> None:
     assert store_name("file:///t", path) == "a b.parquet"
 
 
@@ -102,3 +111,33 @@ def test_a_path_that_is_no_name_below_the_table_is_refused(path: str) -> None:
 )
 def test_uris_are_told_from_relative_paths(path: str, absolute: bool) -> None:
     assert is_absolute(path) is absolute
+
+
+@given(roots, names)
+def test_a_name_as_an_absolute_uri_is_found_again_below_its_root_and_outside_others(root: str, name: str) -> None:
+    uri = absolute(root, encode(name))
+    assert is_absolute(uri)
+    if not is_absolute(encode(name)):
+        assert store_name(root, uri) == name
+        assert "/".join(outside(uri)) == f"{root}/{name}".replace("file://", "file:", 1)
+    assert absolute("s3://elsewhere/t", uri) == uri
+
+
+def test_a_path_that_would_lead_back_into_the_table_is_no_file_outside() -> None:
+    """Taken for one outside, it would be a live file that the table's own VACUUM removes."""
+    with pytest.raises(ValueError, match="goes up and down"):
+        store_name("file:///t", "file:///other/../t/x")
+
+
+@pytest.mark.parametrize(
+    ("url", "folder", "inside"),
+    [
+        ("file:///t", "/t/", True),
+        ("file:///t/a", "file:/t", True),
+        ("file:///tt", "file:///t", False),
+        ("s3a://b/t/x", "s3://b/t", True),
+        ("s3://b2/t", "s3://b", False),
+    ],
+)
+def test_a_location_lies_in_a_folder_by_whole_names(url: str, folder: str, inside: bool) -> None:
+    assert lies_in(url, folder) is inside

@@ -7,7 +7,7 @@ separate writers would open them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pytest
@@ -45,10 +45,11 @@ calls_by_name = pytest.mark.parametrize(
         lambda store, name: store.head(name),
         lambda store, name: store.put_if_absent(name, b"x"),
         lambda store, name: store.put(name, b"x"),
+        lambda store, name: store.put_stream(name, [b"x"]),
         lambda store, name: store.put_hint(name, b"x"),
         lambda store, name: store.delete(name),
     ],
-    ids=["get", "read_range", "head", "put_if_absent", "put", "put_hint", "delete"],
+    ids=["get", "read_range", "head", "put_if_absent", "put", "put_stream", "put_hint", "delete"],
 )
 
 # Leaves and folders never share a name, since a disk cannot hold both.
@@ -123,6 +124,26 @@ class StoreContract:
                 store.put_hint("folder/hint", data)
         assert store.get("folder/hint") == b"first"
         assert [entry.name for entry in store.list_all("folder")] == ["folder/hint"]
+
+    @pytest.mark.parametrize("sizes", [[], [0], [3], [3, 0, 4], [8 << 20, 8 << 20, 5]], ids=str)
+    def test_a_stream_of_chunks_is_put_as_a_whole_and_replaces(self, store: Store, sizes: list[int]) -> None:
+        chunks = [bytes([number]) * size for number, size in enumerate(sizes)]
+        store.put("folder/name", b"before")
+        store.put_stream("folder/name", iter(chunks))
+        assert store.get("folder/name") == b"".join(chunks)
+        assert [entry.name for entry in store.list_all("folder")] == ["folder/name"]
+
+    @pytest.mark.parametrize("whole", [1, 3])
+    def test_a_stream_that_breaks_off_changes_nothing(self, store: Store, whole: int) -> None:
+        def broken() -> Iterator[bytes]:
+            yield from [bytes(8 << 20)] * whole
+            raise StoreError(name="source", root="elsewhere", reason="it broke off.")
+
+        store.put("folder/name", b"before")
+        with pytest.raises(StoreError, match="it broke off"):
+            store.put_stream("folder/name", broken())
+        assert store.get("folder/name") == b"before"
+        assert [entry.name for entry in store.list_all("folder")] == ["folder/name"]
 
     def test_a_deleted_name_can_be_won_again(self, store: Store) -> None:
         store.put_if_absent("name", b"first")

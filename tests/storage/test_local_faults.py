@@ -325,7 +325,7 @@ def test_a_killed_writer_leaves_all_or_nothing_to_be_seen(
 
 def test_a_write_under_way_is_neither_listed_nor_a_name(store: LocalStore) -> None:
     store.put("folder/name", b"x")
-    aside = os.path.relpath(disk.write_aside(f"{store.root}/folder/{'long name ' * 20}", b"half"), store.root)
+    aside = os.path.relpath(disk.write_aside(f"{store.root}/folder/{'long name ' * 20}", [b"half"]), store.root)
     assert [entry.name for entry in store.list_all()] == ["folder/name"]
     assert store.list_from("folder/.") == store.list_all()
     puts = (partial(store.put, data=b""), partial(store.put_if_absent, data=b""))

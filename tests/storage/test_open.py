@@ -10,6 +10,7 @@ import pytest
 from anabranch.errors import UnknownStore
 from anabranch.storage import open_store
 from anabranch.storage.local import LocalStore
+from anabranch.storage.open import open_beside
 from tests.storage.fake_s3 import serving
 
 
@@ -137,3 +138,27 @@ def test_a_changed_environment_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
                 monkeypatch.setenv(f"AWS_{key}".upper(), value)
             open_store("s3://bucket/t").put("name", b"x")
             assert s3.puts() == 1
+
+
+# -- locations beside a store ------------------------------------------------------------------------------------------
+
+
+def test_a_location_in_the_same_bucket_is_opened_by_the_same_credentials() -> None:
+    """Which stand nowhere but in the options of the first: a shallow clone's files lie in the bucket of its origin."""
+    clone = open_store("s3://lake/clones/t", {"region": "eu-west-1", "access_key_id": "me", "secret_access_key": "x"})
+    origin = open_beside(clone, "s3a://lake/origin/day=1")
+    assert origin.url == "s3://lake/origin/day=1"
+    assert getattr(origin, "bucket") is getattr(clone, "bucket")  # noqa: B009
+    assert open_beside(origin, "s3://lake").url == "s3://lake"
+    assert open_beside(open_beside(origin, "s3://lake"), "s3://lake/a").url == "s3://lake/a"
+
+
+@pytest.mark.parametrize("other", ["s3://lake2/origin", "memory://lake/origin", "file:///origin", "/origin"])
+def test_a_location_elsewhere_is_opened_as_any_other(other: str) -> None:
+    clone = open_store("s3://lake/clones/t", {"region": "eu-west-1", "access_key_id": "me", "secret_access_key": "x"})
+    assert open_beside(clone, other) == open_store(other)
+
+
+def test_a_location_of_the_same_memory_is_opened() -> None:
+    open_store("memory://beside/origin").put("a", b"1")
+    assert open_beside(open_store("memory://beside/clone"), "memory://beside/origin").get("a") == b"1"

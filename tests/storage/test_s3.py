@@ -7,15 +7,19 @@ import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from moto.s3.responses import S3Response
 
+import anabranch
+from anabranch.commands.clone import Clone
 from anabranch.errors import AlreadyExists, StoreError
 from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.clouds
 
@@ -79,3 +83,35 @@ def test_moto_alone_gives_one_name_to_two_writers(monkeypatch: pytest.MonkeyPatc
     with moto_s3.serving(turn=contextlib.nullcontext()) as environment, ThreadPoolExecutor(2) as pool:
         store = open_store("s3://bucket/moto alone", environment)
         assert list(pool.map(lambda data: wins(store, "name", data), [b"one", b"two"])) == [True, True]
+
+
+# -- clones ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
+def test_a_table_in_a_bucket_is_cloned_by_the_credentials_of_its_options(s3: dict[str, str], shallow: bool) -> None:
+    """No environment names the server: what lies outside the clone's folder is found through the clone's own store."""
+    options = {key.removeprefix("AWS_").lower(): value for key, value in s3.items()}
+    origin, target = (f"s3a://bucket/clones {next(fresh)}/é 50%/{name}" for name in ("origin", "clone"))
+    anabranch.append(None, origin, [{"id": i} for i in range(5)], storage_options=options)
+    done = anabranch.clone(origin, target, shallow=shallow, storage_options=options)
+    assert done.metrics["numCopiedFiles"] == (0 if shallow else 1)
+    (path,) = anabranch.files(target, storage_options=options)["path"].to_pylist()
+    assert path.startswith("s3a://bucket/") is shallow
+    report = anabranch.check(target, deep=True, storage_options=options)
+    assert (report.is_clean, report.rows) == (True, 5), str(report)
+
+
+def test_a_table_on_disk_is_cloned_into_a_bucket_and_back(environment: None, tmp_path: Path) -> None:
+    origin, away, back = (
+        World(str(tmp_path / "o")),
+        World(f"s3://bucket/away {next(fresh)}"),
+        World(str(tmp_path / "b")),
+    )
+    origin.create([{"id": i, "p": f"a {i % 2}"} for i in range(6)], partition_by=("p",)).delete("id = 3")
+    Clone(origin.path, away.path).run()
+    assert away.rows() == origin.rows()
+    away.delete("id = 0")
+    Clone(away.path, back.path).run()
+    assert back.rows() == away.rows()
+    back.assert_clean()

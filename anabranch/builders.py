@@ -1,0 +1,157 @@
+"""``DeltaTableBuilder``, name for name as in ``delta.tables``.
+
+A door: it collects how a table is to be, and makes one command of it when it is executed. Guarantee: each step leaves
+the builder that it is called on as it is, and before `DeltaTableBuilder.execute` nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from anabranch.commands.create import Create, Replace
+from anabranch.commands.insert import NewTable
+from anabranch.conditions import check_rules
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.protocol.clustering import Path, paths_of
+from anabranch.protocol.identity import identity_metadata
+from anabranch.protocol.rules import GENERATION
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.types import declared, parse_type
+
+if TYPE_CHECKING:
+    from anabranch.tables import DeltaTable
+
+__all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+
+@dataclass(frozen=True)
+class IdentityGenerator:
+    """Numbers from ``start`` on in steps of ``step``, for an identity column.
+
+    Example:
+        >>> builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=10))
+    """
+
+    start: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class DeltaTableBuilder:
+    """Builds a table step by step; each step gives a builder with that much more.
+
+    Example:
+        >>> DeltaTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("day",
+        "DATE").partitionedBy("day").execute()
+    """
+
+    spark: SparkSession
+    opens: Callable[[SparkSession, str], DeltaTable]
+    if_not_exists: bool = False
+    replaces: bool = False
+    path: str | None = None
+    columns: tuple[StructField, ...] = ()
+    partitions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+    clusters: tuple[Path, ...] = ()
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:
+        """Refused: tables with names come later."""
+        raise NotBuilt(what=f"the table name {identifier}", instead="Use location().")
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Where the table will lie."""
+        return replace(self, path=location)
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """The table's description."""
+        return replace(self, description=comment)
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: Any = None,
+        generatedByDefaultAs: Any = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """One more column; ``dataType`` is a Spark type or its SQL name.
+
+        Args:
+            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row; or an
+                `IdentityGenerator`, which gives each row a number of its own.
+            generatedByDefaultAs: an `IdentityGenerator` for rows that bring no number themselves.
+
+        Raises:
+            InvalidOption: it cannot be generated so.
+            InvalidSchema: the numbers of an identity column cannot be counted.
+        """
+        type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
+        generated = _generated(colName, type_, generatedAlwaysAs, generatedByDefaultAs)
+        metadata = generated if comment is None else {"comment": comment, **generated}
+        return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
+
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
+        """More columns."""
+        return replace(self, columns=(*self.columns, *cols))
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """The partition columns."""
+        return replace(self, partitions=_flat(cols))
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """The columns by which files are laid out, so that queries of them read few; at most four."""
+        return replace(self, clusters=paths_of(_flat(cols)))
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """A table property."""
+        return replace(self, properties={**self.properties, key: value})
+
+    def execute(self) -> DeltaTable:
+        """Create the table, or put it in the place of the one that there is.
+
+        Raises:
+            TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
+            InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
+            ProtocolChangedException: another writer created it meanwhile.
+            DeltaConcurrentModificationException: another one wrote what is to be replaced.
+        """
+        if self.path is None:
+            raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
+        schema = declared(StructType(list(self.columns)))
+        check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
+        new = NewTable(schema, self.partitions, self.properties, None, self.description, self.clusters)
+        if self.replaces:
+            Replace(self.path, new, or_create=self.if_not_exists).run()
+        else:
+            Create(self.path, new, if_not_exists=self.if_not_exists).run()
+        return self.opens(self.spark, self.path)
+
+
+def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
+    """What the metadata of a column says of how its values come."""
+    if always is None and by_default is None:
+        return {}
+    if isinstance(always, str) and by_default is None:
+        return {GENERATION: always}
+    given = by_default if always is None else always
+    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator):
+        reason = f"the column {column} takes SQL text or an IdentityGenerator, or by default an IdentityGenerator."
+        raise InvalidOption(option="generatedAlwaysAs", value=given, reason=reason)
+    if type_ != LongType():
+        reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
+        raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
+    return identity_metadata(given.start, given.step, explicit=always is None)
+
+
+def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        return tuple(columns[0])
+    return columns

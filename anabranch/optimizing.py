@@ -1,0 +1,137 @@
+"""``DeltaOptimizeBuilder``, name for name as in ``delta.tables``.
+
+A door: it collects which partitions are meant, makes one command, and shows what that did as Delta does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.optimize import Optimize, Optimized
+from anabranch.conditions import understood
+from anabranch.errors import InvalidOption
+from anabranch.protocol.clustering import Path, paths_of
+from anabranch.spark.engine import SparkEngine
+
+__all__ = ["RESULT", "DeltaOptimizeBuilder", "shown"]
+
+WORKERS = 4
+"""So many batches are written at once; Spark shares its cores between them."""
+
+_SIZES = "min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT"
+_FILES = "num: BIGINT, size: BIGINT"
+RESULT = (
+    "path: STRING, metrics: STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT, "
+    f"filesAdded: STRUCT<{_SIZES}>, filesRemoved: STRUCT<{_SIZES}>, partitionsOptimized: BIGINT, "
+    f"zOrderStats: STRUCT<strategyName: STRING, inputCubeFiles: STRUCT<{_FILES}>, inputOtherFiles: STRUCT<{_FILES}>, "
+    f"inputNumCubes: BIGINT, mergedFiles: STRUCT<{_FILES}>, numOutputCubes: BIGINT, mergedNumCubes: BIGINT>, "
+    "numBatches: BIGINT, totalConsideredFiles: BIGINT, totalFilesSkipped: BIGINT, preserveInsertionOrder: BOOLEAN, "
+    "deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>>"
+)
+"""What OPTIMIZE shows: the metrics of delta-spark that are known here, under its names."""
+
+
+@dataclass(frozen=True)
+class DeltaOptimizeBuilder:
+    """Lays out a table's files anew.
+
+    Example:
+        >>> table.optimize().where("day = '2024-01-31'").executeCompaction().show()
+    """
+
+    spark: SparkSession
+    path: Location
+    partitions: str | None = None
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only the partitions that a condition over partition columns selects."""
+        if not isinstance(partitionFilter, str):
+            raise InvalidOption(option="partitionFilter", value=partitionFilter, reason="it takes SQL text.")
+        return replace(self, partitions=partitionFilter)
+
+    def executeCompaction(self) -> DataFrame:
+        """Write small files, and such with many deleted rows, together into larger ones; a clustered table is laid out
+        by its clustering columns.
+
+        Returns:
+            one row: the table and Delta's metrics.
+
+        Raises:
+            InvalidCondition: the condition names other columns than those that partition the table.
+            MetadataChangedException, ProtocolChangedException: the table was altered meanwhile.
+        """
+        return self._run(())
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Lay rows that are near in these columns into the same files, so that queries of any of them skip the most.
+
+        Returns:
+            as `executeCompaction`.
+
+        Raises:
+            InvalidOption: there is no such column, or nothing could be skipped by it; and as `executeCompaction`.
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        if not names:
+            raise InvalidOption(option="ZORDER BY", value="nothing", reason="it takes the names of columns.")
+        return self._run(paths_of([*map(str, names)]))
+
+    def _run(self, columns: tuple[Path, ...]) -> DataFrame:
+        snapshot, engine = open_log(self.path).snapshot(), SparkEngine(self.spark)
+        command = Optimize(self.path, zorder_by=columns, workers=WORKERS)
+        if self.partitions is not None:
+            command = replace(command, where=understood(self.partitions, snapshot, engine))
+        return self.spark.createDataFrame([shown(command.run(engine, at=snapshot), snapshot.table, columns)], RESULT)
+
+
+def shown(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
+    """What was done, as one row of `RESULT`."""
+    changed = done.committed is not None
+    vectors = {
+        "numDeletionVectorsRemoved": done.metrics.get("numDeletionVectorsRemoved", 0),
+        "numDeletionVectorRowsRemoved": done.metrics.get("numDeletionVectorRowsRemoved", 0),
+    }
+    metrics = {
+        "numFilesAdded": len(done.added),
+        "numFilesRemoved": len(done.removed),
+        "filesAdded": _sizes(done.added),
+        "filesRemoved": _sizes(done.removed),
+        "partitionsOptimized": done.partitions if changed else 0,
+        "zOrderStats": _zorder(done) if columns else None,
+        "numBatches": done.batches if changed else 0,
+        "totalConsideredFiles": done.considered,
+        "totalFilesSkipped": done.considered - len(done.removed),
+        "preserveInsertionOrder": not columns,
+        "deletionVectorStats": vectors,
+    }
+    return {"path": table, "metrics": metrics}
+
+
+def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
+    total = sum(sizes)
+    average = total / len(sizes) if sizes else 0.0
+    return {
+        "min": min(sizes, default=None),
+        "max": max(sizes, default=None),
+        "avg": average,
+        "totalFiles": len(sizes),
+        "totalSize": total,
+    }
+
+
+def _zorder(done: Optimized) -> dict[str, Any]:
+    moved = {"num": len(done.removed), "size": sum(done.removed)}
+    return {
+        "strategyName": "all",
+        "inputCubeFiles": {"num": 0, "size": 0},
+        "inputOtherFiles": moved,
+        "inputNumCubes": 0,
+        "mergedFiles": moved,
+        "numOutputCubes": done.partitions,
+        "mergedNumCubes": None,
+    }

@@ -1,0 +1,160 @@
+"""Cloning: which of a source's files a clone has already, which it still needs, and which it must give up.
+
+Knows rows of the log and spellings of paths. Pure. A shallow clone names the source's own files, by absolute URIs. A
+deep clone has copies, and each says in its tags of which file it is one, so that a second clone finds what it has.
+Guarantee: a file counts as had only where the log shows that it holds the very rows of the source's, deleted ones too,
+whatever was done to the clone since.
+
+PROTOCOL.md, sections "Add File and Remove File" and "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.paths import absolute, encode, store_name
+from anabranch.protocol.vectors import Descriptor
+
+CLONED_FROM = "anabranch.clonedFrom"
+CLONED_VECTOR = "anabranch.clonedVector"
+OWN_VECTOR = "anabranch.ownVector"
+"""Tags of a copied file: the URI of the file that it is a copy of; the vector that this had, and the vector of its own
+that says the same, each by its unique id, or empty.
+"""
+
+_TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, OWN_VECTOR})
+
+
+@dataclass(frozen=True)
+class Shallow:
+    """What makes a table out of another's files.
+
+    Attributes:
+        adds: the files to be named. removes: the paths to give up. other: the paths that are named already, with the
+        same vector, of files which the source says other things of; no commit may take such a file away and add it.
+    """
+
+    adds: list[FileRow]
+    removes: frozenset[str]
+    other: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One file of a deep clone that is still needed.
+
+    Attributes:
+        row: as the source has it, by its absolute URI. had: the path of a copy that the clone has already, of which
+        only the vector differs; None where the file itself has to be copied.
+    """
+
+    row: FileRow
+    had: str | None
+
+
+@dataclass(frozen=True)
+class Deep:
+    """What makes a deep clone: ``copies`` are needed, ``removes`` are the paths of files to give up."""
+
+    copies: list[Copy]
+    removes: frozenset[str]
+
+
+def named(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
+    """A file of the table at ``root`` as another table names it: by absolute URIs, but for what lies at ``target``.
+
+    Raises:
+        ValueError: the path leaves the table's folder.
+    """
+    path, vector = absolute(root, row["path"]), row.get("deletionVector")
+    inside = None if target is None else store_name(target, path)
+    tags = {key: value for key, value in dict(row.get("tags") or {}).items() if key not in _TAGS}
+    return {
+        **row,
+        "path": path if inside is None else encode(inside),
+        "partitionValues": dict(row["partitionValues"] or {}),
+        "deletionVector": None if vector is None else _absolute_vector(vector, root),
+        "tags": tags or None,
+        "defaultRowCommitVersion": None,  # versions of another table
+    }
+
+
+def _absolute_vector(vector: Mapping[str, Any], root: str) -> dict[str, Any]:
+    known = Descriptor.from_row(vector)
+    if known.storage_type == "u":
+        return {**known.to_row(), "storageType": "p", "pathOrInlineDv": absolute(root, encode(known.name))}
+    return known.to_row()
+
+
+def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> Shallow:
+    """What a shallow clone at ``target`` needs, which has the files ``present``, to be as the table at ``root``."""
+    wanted = {row["path"]: row for row in (named(row, root, target) for row in source)}
+    known = {row["path"]: row for row in present}
+    alike = {path for path, row in wanted.items() if path in known and _one_vector(row, known[path])}
+    return Shallow(
+        adds=[row for path, row in wanted.items() if path not in alike],
+        removes=frozenset(known.keys() - alike),
+        other=frozenset(path for path in alike if not _is_copy(wanted[path], known[path])),
+    )
+
+
+def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> Deep:
+    """What a deep clone needs, which has the files ``present``, to be as the table at ``root``."""
+    copies, removes = [], set()
+    known: dict[str, FileRow] = {}
+    for row in present:
+        removes.add(row["path"])
+        known[_tag(row, CLONED_FROM)] = row
+    for row in (named(row, root) for row in source):
+        had = known.get(row["path"])
+        if had is None or not _is_copy(row, had):
+            copies.append(Copy(row, None))
+        elif _has_the_vector(had, row):
+            removes.discard(had["path"])
+        else:
+            copies.append(Copy(row, had["path"]))
+    return Deep(copies, frozenset(removes))
+
+
+def copied(copy: Copy, path: str, vector: Descriptor | None) -> dict[str, Any]:
+    """The row of a copied file, at its own path and with its own vector."""
+    tags = {
+        **(copy.row["tags"] or {}),
+        CLONED_FROM: copy.row["path"],
+        CLONED_VECTOR: _vector_id(copy.row),
+        OWN_VECTOR: "" if vector is None else vector.unique_id,
+    }
+    return {**copy.row, "path": path, "deletionVector": None if vector is None else vector.to_row(), "tags": tags}
+
+
+def _has_the_vector(had: FileRow, row: FileRow) -> bool:
+    """Whether a copy has the vector that the source's file has: none, the same in the log, or a copy of that file's."""
+    if _one_vector(had, row):
+        return True
+    return _vector_id(row) == _tag(had, CLONED_VECTOR) and _vector_id(had) == _tag(had, OWN_VECTOR)
+
+
+def _is_copy(row: FileRow, known: FileRow) -> bool:
+    """Whether what the log says is of one file, and of rows with the same ids, where the source's have some."""
+    same_ids = row["baseRowId"] is None or row["baseRowId"] == known["baseRowId"]
+    return same_ids and _facts(row) == _facts(known)
+
+
+def _facts(row: FileRow) -> tuple[Any, ...]:
+    return row["size"], row["modificationTime"], dict(row["partitionValues"] or {})
+
+
+def _one_vector(row: FileRow, known: FileRow) -> bool:
+    return _vector_id(row) == _vector_id(known)
+
+
+def _vector_id(row: FileRow) -> str:
+    vector = row.get("deletionVector")
+    return "" if vector is None else Descriptor.from_row(vector).unique_id
+
+
+def _tag(row: FileRow, name: str) -> str:
+    return str(dict(row.get("tags") or {}).get(name, ""))

@@ -1,0 +1,139 @@
+"""Everything that lies below a root, files and folders, listed in parallel.
+
+Knows what each kind of store can list at once. Guarantees: no symbolic link is followed, and none is among the files;
+writes under way are not listed; a file that was put before the call began, and is not removed meanwhile, is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from anabranch.errors import StoreError
+from anabranch.storage import disk
+from anabranch.storage.contract import Entry, Store
+from anabranch.storage.local import LocalStore
+from anabranch.storage.objects import ObjectStore
+
+Skip = Callable[[str], bool]
+"""Whether nothing below a folder, by its name, is wanted."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """``files`` below a root, and the ``folders`` that a store of folders has; ``left_out`` are those skipped."""
+
+    files: list[Entry] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, other: Tree) -> None:
+        """Take in what was found elsewhere."""
+        self.files.extend(other.files)
+        self.folders.extend(other.folders)
+        self.left_out.extend(other.left_out)
+
+
+def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
+    """All files and folders, but those below folders that are skipped.
+
+    Raises:
+        StoreError: something could not be listed.
+    """
+    if isinstance(store, LocalStore):
+        return _local(store, skip, threads)
+    if isinstance(store, ObjectStore):
+        return _bucket(store, skip, threads)
+    return _without(store.list_all(), skip)
+
+
+def folders_above(name: str) -> list[str]:
+    """The folders that a name lies in, the outermost first."""
+    parts = name.split("/")[:-1]
+    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def is_link(store: Store, name: str) -> bool:
+    """Whether a name, or a folder that it lies in, is a symbolic link."""
+    if not isinstance(store, LocalStore):
+        return False
+    return any(os.path.islink(os.path.join(store.root, part)) for part in (*folders_above(name), name))
+
+
+def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
+    """Remove those of these folders that hold nothing, the innermost first; a bucket has none. Their names."""
+    if not isinstance(store, LocalStore):
+        return []
+    removed = []
+    for folder in sorted(folders, key=lambda name: name.count("/"), reverse=True):
+        try:
+            os.rmdir(os.path.join(store.root, folder))
+        except OSError:
+            continue  # it is not empty, is a link, or may not be removed: it harms nobody
+        removed.append(folder)
+    return removed
+
+
+def _local(store: LocalStore, skip: Skip, threads: int) -> Tree:
+    found = Tree()
+    with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
+        pending: set[Future[tuple[Tree, list[str]]]] = {pool.submit(_scanned, store, "", skip)}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for each in done:
+                part, below = each.result()
+                found.add(part)
+                pending |= {pool.submit(_scanned, store, folder, skip) for folder in below}
+    return found
+
+
+def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str]]:
+    """One folder, and the folders in it that are still to be listed."""
+    found, below, before = Tree(), list[str](), f"{folder}/" if folder else ""
+    try:
+        with os.scandir(os.path.join(store.root, folder)) as entries:
+            for entry in entries:
+                name = before + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    (found.left_out if skip(name) else below).append(name)
+                elif entry.is_file(follow_symlinks=False) and not disk.is_aside(entry.name):
+                    found.files.extend(_seen(name, entry))
+    except (FileNotFoundError, NotADirectoryError):
+        return found, below  # it was removed meanwhile
+    except OSError as error:
+        raise StoreError(name=folder, root=store.url, reason=f"{error.strerror or error}.") from error
+    found.folders.extend(below)
+    return found, below
+
+
+def _seen(name: str, entry: os.DirEntry[str]) -> list[Entry]:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return []
+    return [Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, None)]
+
+
+def _bucket(store: ObjectStore, skip: Skip, threads: int) -> Tree:
+    """Folder by folder of the root: a listing of keys comes page after page, so several run at once."""
+    top = store.top_folders()
+    found = Tree(store.list_from(""), left_out=[folder for folder in top if skip(folder)])
+    with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
+        for entries in pool.map(store.list_all, [folder for folder in top if not skip(folder)]):
+            found.add(_without(entries, skip))
+    return found
+
+
+def _without(entries: Iterable[Entry], skip: Skip) -> Tree:
+    """What is wanted of a listing at any depth."""
+    found, left_out = Tree(), dict[str, None]()
+    for entry in entries:
+        skipped = next(filter(skip, folders_above(entry.name)), None)
+        if skipped is None:
+            found.files.append(entry)
+        else:
+            left_out[skipped] = None
+    found.left_out.extend(left_out)
+    return found

@@ -1,0 +1,196 @@
+"""The fence between writers and VACUUM: what a commit may still name once it has passed a ``VACUUM START``.
+
+Knows commits, paths and the store; never a row. A VACUUM lists files, commits its START, looks at the table again, and
+then removes some of what it had listed. So what was put *after* a writer has seen the START is safe from that VACUUM,
+and what was put before is safe where the START says so: it names the jobs that it spares, and how old a file must be.
+Everything else that mine is about to commit is put again under new names. To look whether a file is still there would
+prove nothing: it may go between the look and the put. The whole argument is docs/concepts/the-fence.md.
+
+Guarantee: of the files that `Fence.passed` leaves in mine, no VACUUM removes one whose START is among the winners.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from anabranch.errors import NotFound, StagedFilesVacuumed, StoreError
+from anabranch.log.commits import Commit
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.paths import encode, store_name
+from anabranch.storage.contract import Store
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.patience import Chance
+from anabranch.transaction.words import Conflict
+
+START, END = "VACUUM START", "VACUUM END"
+"""The operations by which a VACUUM frames its work, in Delta's words."""
+
+SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
+"""Tags of a START of ours: the jobs that it spares, and the moment before which a file was last written that it may
+remove, by the store's clock."""
+
+EVERY_JOB = "*"
+"""Instead of names of jobs: nothing is removed that no commit has named."""
+
+FOREIGN_HARMLESS_MS = 86_400_000
+"""Another engine's VACUUM that retains files for so long is not looked at: what a writer stages is younger."""
+
+_JOB = re.compile(r"job-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")
+_logger = logging.getLogger(__name__)
+
+
+def job_of(path: str) -> str | None:
+    """The id of the job in whose folder a file lies, by its name or its path in the log; None: in none."""
+    match = _JOB.match(path)
+    return None if match is None else match[1]
+
+
+def start_tags(jobs: Collection[str] | None, cutoff_ms: int) -> Mapping[str, str]:
+    """The tags of a START that spares these jobs (None: every), and files written at ``cutoff_ms`` or later."""
+    return {SPARES: EVERY_JOB if jobs is None else ",".join(sorted(jobs)), CUTOFF: str(cutoff_ms)}
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a ``VACUUM START`` says: ``jobs`` that are spared (None: every one), and its ``cutoff_ms`` if it has one."""
+
+    commit: Commit
+    jobs: frozenset[str] | None
+    cutoff_ms: int | None
+
+    def threatens(self, file: FileRow) -> bool:
+        """Whether the VACUUM may remove this staged file.
+
+        Only files of a job folder have the store's own time in the log, which is the one that VACUUM goes by.
+        """
+        if self.jobs is None:
+            return False
+        job = job_of(file["path"])
+        if job is None:
+            return True
+        is_young = self.cutoff_ms is not None and (file.get("modificationTime") or 0) >= self.cutoff_ms
+        return job not in self.jobs and not is_young
+
+
+def starts_in(winners: Iterable[Commit]) -> list[Start]:
+    """The STARTs among these commits that matter to what is staged."""
+    found = (_start(winner) for winner in winners if winner.head.info.get("operation") == START)
+    return [start for start in found if start is not None]
+
+
+def _start(commit: Commit) -> Start | None:
+    info = commit.head.info
+    tags = info.get("tags") or {}
+    if SPARES not in tags:
+        return None if _retained_ms(info) >= FOREIGN_HARMLESS_MS else Start(commit, frozenset(), None)
+    named = str(tags[SPARES])
+    jobs = None if named == EVERY_JOB else frozenset(named.split(",")) - {""}
+    return Start(commit, jobs, _whole(tags.get(CUTOFF)))
+
+
+def _retained_ms(info: Mapping[str, object]) -> int:
+    """How long another engine's VACUUM retains files, as far as it says; 0 where it does not."""
+    said = info.get("operationParameters")
+    parameters = said if isinstance(said, dict) else {}
+    stated = parameters.get("specifiedRetentionMillis", parameters.get("defaultRetentionMillis"))
+    return _whole(stated) or 0
+
+
+def _whole(said: object) -> int | None:
+    try:
+        return int(str(said))
+    except ValueError:
+        return None
+
+
+class StagedFileGone(Exception):
+    """A VACUUM was faster than the fence: nothing of mine may be committed; ``conflict`` says so."""
+
+    def __init__(self, path: str, winner: Commit) -> None:
+        super().__init__(path)
+        said = "VACUUM removed a file that this transaction had staged"
+        self.conflict = Conflict(StagedFilesVacuumed, "", said, winner, file={"path": path})
+
+
+class Fence:
+    """The fence of one transaction: what it has passed, and the copies that it made for that."""
+
+    def __init__(self, store: Store, chance: Chance) -> None:
+        self._store, self._chance = store, chance
+        self._passed = -1
+        self._copies: list[str] = []
+
+    def passed(self, mine: Transaction, winners: Sequence[Commit]) -> Transaction:
+        """Mine behind these winners, all that were seen since its base: what a START among them threatens is put again.
+
+        Wherever there is a new START, another object comes back, so that the vectors' file is put again as well.
+
+        Raises:
+            StagedFileGone: a file of mine was removed already.
+            StoreError: it could not be put again; nothing was committed.
+        """
+        starts = starts_in(winner for winner in winners if winner.version > self._passed)
+        self._passed = max(self._passed, winners[-1].version if winners else -1)
+        if not starts:
+            return mine
+        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(mine.adds, starts)}
+        present = {path: renamed.get(now, now) for path, now in mine.restaged.items()}
+        return replace(
+            mine,
+            adds=_renamed(mine.adds, renamed),
+            restaged={**present, **renamed},
+            groups=None if mine.groups is None else tuple(each.renamed(renamed) for each in mine.groups),
+            buried={renamed.get(path, path): rows for path, rows in mine.buried.items()},
+        )
+
+    def discard(self) -> None:
+        """Remove the copies, now that it is known that no commit names them."""
+        for name in self._copies:
+            try:
+                self._store.delete(name)
+            except StoreError as error:
+                _logger.warning("%s, which nothing names, was left in %s: %s", name, self._store.url, error)
+
+    def _again(self, file: FileRow, start: Start) -> str:
+        """The path of a copy of a staged file."""
+        path = file["path"]
+        name = store_name(self._store.url, path)
+        if name is None:
+            return str(path)  # it lies outside the table, where this VACUUM does not come
+        if file.get("deletionVector") is not None:
+            raise StagedFileGone(path, start.commit)  # an older version's file: its vector may go too
+        try:
+            data = self._store.get(name)
+        except NotFound:
+            raise StagedFileGone(path, start.commit) from None
+        if len(data) != file["size"]:
+            raise StagedFileGone(path, start.commit)
+        copy = f"{_folder(name)}part-{self._chance.new_id()}.parquet"
+        self._copies.append(copy)
+        self._store.put(copy, data)
+        return encode(copy)
+
+
+def _folder(name: str) -> str:
+    """The folder of a copy: that of the partition, outside of any job's, which is read and removed as a whole."""
+    folder, slash, _ = _JOB.sub("", name, count=1).rpartition("/")
+    return folder + slash
+
+
+def _threatened(adds: pa.Table, starts: Sequence[Start]) -> list[tuple[FileRow, Start]]:
+    """The files that one of these VACUUMs may remove, each with the first of them."""
+    rows = adds.select(["path", "size", "modificationTime", "deletionVector"]).to_pylist()
+    found = ((row, next((start for start in starts if start.threatens(row)), None)) for row in rows)
+    return [(row, start) for row, start in found if start is not None]
+
+
+def _renamed(adds: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    if not names:
+        return adds
+    paths = pa.array([names.get(path, path) for path in adds["path"].to_pylist()], pa.string())
+    return adds.set_column(adds.schema.get_field_index("path"), adds.schema.field("path"), paths)
