@@ -8,15 +8,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from anabranch.errors import AnabranchError, InputError, RowViolation, SqlAnalysisError, SqlSyntaxError, TableError
+from anabranch.errors import (
+    AnabranchError,
+    InputError,
+    InvalidCondition,
+    RowViolation,
+    SqlAnalysisError,
+    SqlSyntaxError,
+    TableError,
+    UnknownColumn,
+)
 from anabranch.parsing.statements import excerpt
 from anabranch.parsing.statements.dialect import tokenized
 from anabranch.parsing.statements.values import Query
 from anabranch.spark.failures import reason_of
 
+_UNRESOLVED = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _PRIVATE = re.compile(r"`?(?:_pyspark_|__anabranch_)[0-9a-f]{16,}`?\.?")
 _NEAR = re.compile(r"at or near ('[^']*'|end of input)")
@@ -57,7 +68,19 @@ def placed_in(text: str) -> Iterator[None]:
         found = _place(text, error)
         if found is None or error.facts.get("excerpt") or isinstance(error, RowViolation):
             raise
-        raise error.pointing(excerpt(text, *found)) from None
+        raise _as_sql_says(error).pointing(excerpt(text, *found)) from None
+
+
+def _as_sql_says(error: InputError | TableError) -> InputError | TableError:
+    """The same error under the condition by which Spark names it in SQL, and with the nearest columns first."""
+    if isinstance(error, UnknownColumn):
+        wanted, columns = str(error.facts["column"]).lower(), str(error.facts["columns"]).split(", ")
+        nearest = sorted(columns, key=lambda each: -SequenceMatcher(None, wanted, each.lower()).ratio())
+        return UnknownColumn(**{**error.facts, "columns": ", ".join(nearest), "delta_condition": _UNRESOLVED})
+    named = _CONDITION.match(str(error.facts.get("reason", "")))
+    if isinstance(error, InvalidCondition) and named is not None:
+        return InvalidCondition(**{**error.facts, "delta_condition": named[0].strip("[] ")})
+    return error
 
 
 def _place(text: str, error: AnabranchError) -> tuple[int, int] | None:

@@ -32,6 +32,7 @@ from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
+from anabranch.spark.failures import reported
 from anabranch.spark.positional import by_position
 from anabranch.spark.types import quoted
 from anabranch.statements.running import Running
@@ -166,12 +167,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
     snapshot = run.snapshot(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
-    fields, rows = _rows(statement, run, snapshot)
-    adds = evolves and statement.columns is None and not statement.partition
-    if not statement.by_name:
-        rows = by_position(rows, Struct(tuple(fields)), snapshot.table, adds=adds)
-    elif not adds:
-        rows = _by_name(rows, snapshot)
+    rows = _fitting(statement, run, snapshot, adds=evolves)
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
@@ -180,8 +176,19 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
             dynamic=_is_dynamic(statement, run),
             schema_change="merge" if evolves else None,
         )
-        write.run(run.engine, rows, at=snapshot)
+        # Spark evaluates rows that are constants as soon as it is asked where they come from.
+        with reported("INSERT", snapshot.table):
+            write.run(run.engine, rows, at=snapshot)
     return run.nothing()
+
+
+def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, adds: bool) -> DataFrame:
+    """The rows under the table's names and types; where columns may come, further ones under their own names."""
+    fields, rows = _rows(statement, run, snapshot)
+    adds = adds and statement.columns is None and not statement.partition
+    if statement.by_name:
+        return rows if adds else _by_name(rows, snapshot)
+    return by_position(rows, Struct(tuple(fields)), snapshot.table, adds=adds)
 
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:

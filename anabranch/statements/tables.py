@@ -12,7 +12,7 @@ from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.drop_feature import DropFeature
-from anabranch.commands.insert import NewTable
+from anabranch.commands.insert import NewTable, check_columns
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.opening import open_log
 from anabranch.commands.write import Write
@@ -39,6 +39,7 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
     location = statement.table.location
     schema = new.schema
     assert isinstance(schema, Struct)
+    check_columns(schema, new.partition_columns or ())
     check_rules(schema, new.properties, location, run.engine)
     create_command(statement, new).run()
     return run.nothing()
