@@ -42,9 +42,13 @@ _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
 }
 _DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
 _TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
-_MARKS = ("delta", "anabranch", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
-_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "EXPLAIN", "INSERT", "CACHE", "CREATE", "MAP"})
+_MARKS = ("delta", "anabranch", "table_changes", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
+_SPARKS = frozenset(
+    """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
+    MERGE""".split()  # noqa: SIM905
+)
 """With what a statement of Spark's may begin that reads Delta tables, and writes none."""
+_FEEDS = ("table_changes", "table_changes_by_path")
 
 
 def may_matter(text: str) -> bool:
@@ -81,6 +85,7 @@ def statement(text: str, args: Any, locate: Locate) -> Statement | None:
     if not tokens:
         return None
     _refuse_transactions(r)
+    _refuse_feeds(r)
     _check_single(r)
     try:
         found = _by_grammar(r)
@@ -130,7 +135,7 @@ def _handed_on(r: Reader) -> Query:
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
     if first == "CREATE" and "VIEW" in {_word(r, i) for i in range(1, 6)}:
         raise NotBuilt(what="a lasting view of a Delta table", instead="Create a temporary view.")
-    if first not in _QUERIES:
+    if first not in _SPARKS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()
 
@@ -167,6 +172,13 @@ def _refuse_transactions(r: Reader) -> None:
     begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"))
     if alone or begins:
         raise TransactionStatement(statement=" ".join(each for each in said if each), excerpt=_excerpt(r, 0))
+
+
+def _refuse_feeds(r: Reader) -> None:
+    """Hold that no change data feed is read."""
+    for i, token in enumerate(r.tokens[:-1]):
+        if word(token).lower() in _FEEDS and r.tokens[i + 1].token_type == TokenType.L_PAREN:
+            raise NotBuilt(what=token.text, instead="Compare two versions of the table.")
 
 
 def _excerpt(r: Reader, i: int) -> str:

@@ -39,7 +39,8 @@ def references(text: str, args: Any = None) -> list[Any]:
         ("SELECT * FROM @T t LATERAL VIEW explode(array(1)) v AS x, @S", ["/t", "/s"]),
         ("SELECT * FROM @T TABLESAMPLE (10 PERCENT) s", ["/t"]),
         ("SELECT a IS DISTINCT FROM b, trim(BOTH FROM c) FROM @T", ["/t"]),
-        ("CACHE TABLE x AS SELECT * FROM @T", ["/t"]),
+        ("DESCRIBE QUERY SELECT * FROM @T", ["/t"]),
+        ("DELETE FROM other WHERE id IN (SELECT id FROM @T)", ["/t"]),
     ],
 )
 def test_tables_are_found_where_tables_stand(text: str, locations: list[str]) -> None:
