@@ -15,6 +15,7 @@ from anabranch.api import append, check, clone, explain, files, fsck, generate, 
 if TYPE_CHECKING:
     from anabranch.datasource import install
     from anabranch.sessions import read, session
+    from anabranch.statements import sql
     from anabranch.tables import DeltaTable
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "read",
     "restore",
     "session",
+    "sql",
     "vacuum",
 ]
 
@@ -42,6 +44,7 @@ _LAZY = {
     "install": "anabranch.datasource",
     "read": "anabranch.sessions",
     "session": "anabranch.sessions",
+    "sql": "anabranch.statements",
 }
 
 

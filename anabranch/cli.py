@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import json
+import logging
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, TaskID
 from rich.table import Table
+from rich.text import Text
 
 from anabranch import api
 from anabranch.commands.check import check_table
@@ -26,12 +31,16 @@ from anabranch.errors import AnabranchError, InvalidOption
 from anabranch.protocol.clustering import paths_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from anabranch.commands.vacuum import Vacuumed
     from anabranch.testing.matrix import Cell, Matrix
 
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
 _console = Console()
 _SHOWN_FILES = 50
+
+_SPARKS = ("pyspark.errors.exceptions.base.PySparkException", "py4j.protocol.Py4JJavaError")
 
 Path_ = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON value, for machines.")]
@@ -137,6 +146,68 @@ def files(
     rows = api.files(table, where, version).to_pylist()
     rows = [{**row, "partition_values": dict(row["partition_values"])} for row in rows]
     _print_json(rows) if as_json else _print_table(FILE_COLUMNS, rows)
+
+
+@app.command()
+def sql(
+    statement: Annotated[
+        str | None, typer.Argument(help="SQL; several statements are run one after the other.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read them from this file.")] = None,
+    limit: Annotated[int, typer.Option(help="Show at most so many rows of a table.", min=1)] = 1000,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values, with a line of names.")] = False,
+) -> None:
+    """Run SQL on Delta tables: delta.`path`. Without a statement or file it is read from standard input."""
+    from anabranch.parsing.statements import split
+    from anabranch.sessions import session  # needs Spark, which most commands do not
+    from anabranch.statements import sql as run
+
+    if as_json and as_csv:
+        raise InvalidOption(option="--csv", value="true", reason="it goes without --json.")
+    text = _text_of(statement, file)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # else PySpark prints each error as well
+    spark = session("anabranch-sql")
+    for each in split(text):
+        found = run(spark, each)
+        if found.columns:
+            _print_rows(found, limit, as_json=as_json, as_csv=as_csv)
+
+
+def _text_of(statement: str | None, file: Path | None) -> str:
+    if statement is not None and file is not None:
+        raise InvalidOption(option="--file", value=str(file), reason="it goes without a statement beside it.")
+    if statement is not None and statement != "-":
+        return statement
+    if file is None:
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidOption(option="--file", value=str(file), reason=f"it cannot be read ({error}).") from None
+
+
+def _print_rows(found: DataFrame, limit: int, *, as_json: bool, as_csv: bool) -> None:
+    """Every row as a machine reads it, or the first ones for people."""
+    names = found.columns
+    if as_json or as_csv:
+        rows = [_plain_row(row) for row in found.collect()]
+        if as_json:
+            _print_json([dict(zip(names, row, strict=True)) for row in rows])
+        else:
+            csv.writer(sys.stdout, lineterminator="\n").writerows([names, *rows])
+        return
+    rows = [_plain_row(row) for row in found.take(limit + 1)]
+    table = Table(*map(escape, names), box=SIMPLE)
+    for row in rows[:limit]:
+        table.add_row(*(Text("NULL", style="dim") if each is None else Text(str(each)) for each in row))
+    _console.print(table)
+    if len(rows) > limit:
+        _print_text(f"and more; --limit shows more than {limit} rows")
+
+
+def _plain_row(row: Any) -> list[Any]:
+    return [each.asDict(recursive=True) if hasattr(each, "asDict") else _plain(each) for each in row]
 
 
 @app.command()
@@ -275,10 +346,29 @@ def main() -> None:
     try:
         app()
     except AnabranchError as error:
-        Console(stderr=True).print(
-            f"anabranch: {error.message}", style="red", highlight=False, markup=False, soft_wrap=True
-        )
+        _print_error(error.message)
         raise SystemExit(2) from None
+    except Exception as error:
+        if not _is_sparks(error):
+            raise
+        _print_error(_message_of(error))
+        raise SystemExit(2) from None
+
+
+def _print_error(message: str) -> None:
+    Console(stderr=True).print(f"anabranch: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def _is_sparks(error: Exception) -> bool:
+    """Whether an error is one that Spark tells its users, in whose words it is shown."""
+    return any(f"{kind.__module__}.{kind.__name__}" in _SPARKS for kind in type(error).__mro__)
+
+
+def _message_of(error: Exception) -> str:
+    """What Spark says, without the plan and the frames that it adds."""
+    lines = str(error).strip().splitlines()
+    end = next((i for i, line in enumerate(lines) if line.lstrip().startswith(("'", "+-", "at ", "JVM stack"))), None)
+    return "\n".join(lines[:end]).rstrip(" ;\n")
 
 
 def _print_text(text: str) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from anabranch.commands.insert import Insert, NewTable, new_metadata, run_insert
+from anabranch.commands.insert import Insert, NewTable, replaced_metadata, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.write import EveryRow
-from anabranch.protocol.actions import Metadata, empty_files
-from anabranch.protocol.identity import marks_of, with_marks
-from anabranch.protocol.properties import PROTECTED_BEFORE
+from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
 
@@ -85,19 +83,10 @@ class Replace:
                 takes=EveryRow,
                 parameters=self._parameters(),
                 at=at,
-                evolve=lambda metadata: self._replaced(metadata, chance),
+                evolve=lambda metadata: replaced_metadata(self.new, metadata, chance),
                 lays_out=True,
             )
         )
-
-    def _replaced(self, metadata: Metadata, chance: Chance) -> Metadata:
-        """Nothing of the old metadata but who the table is, which identity values it has given, and what guards its
-        history.
-        """
-        new = new_metadata(self.new, chance, metadata)  # its own time: it is never the same metadata
-        guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
-        new = replace(new, id=metadata.id, configuration={**new.configuration, **guard})
-        return with_marks(new, marks_of(metadata.schema))
 
     def _parameters(self) -> dict[str, str]:
         properties = json.dumps(dict(self.new.properties), ensure_ascii=False)

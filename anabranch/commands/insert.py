@@ -27,9 +27,10 @@ from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
+from anabranch.protocol.identity import marks_of, with_marks
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
-from anabranch.protocol.properties import Properties, validate
+from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, validate
 from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, without_requests
 from anabranch.protocol.row_tracking import check_columns as check_hidden
 from anabranch.protocol.row_tracking import with_columns
@@ -289,6 +290,16 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, 
     )
     metadata = metadata.with_schema(schema, chance.new_id, named=named) if is_mapped(vectors) else metadata
     return with_columns(metadata, chance.new_id, old=before)
+
+
+def replaced_metadata(new: NewTable, metadata: Metadata, chance: Chance) -> Metadata:
+    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
+    it has given, and what guards its history.
+    """
+    made = new_metadata(new, chance, metadata)  # its own time: it is never the same metadata
+    guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
+    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
+    return with_marks(made, marks_of(metadata.schema))
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:

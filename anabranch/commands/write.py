@@ -20,7 +20,7 @@ from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import reserve, to_generate
-from anabranch.commands.insert import MODES, Insert, NewTable, Taking, run_insert
+from anabranch.commands.insert import MODES, Insert, NewTable, Taking, replaced_metadata, run_insert
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
@@ -65,7 +65,8 @@ class Write:
         table from which the rows were computed, for sources that do not show it. schema_change: ``merge`` adds the
         columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
         partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
-        schema is not blind.
+        schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
+        of itself, as REPLACE TABLE does.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -82,6 +83,8 @@ class Write:
     reads_target: int | None = None
     schema_change: SchemaChange | None = None
     cluster_by: tuple[Path, ...] | None = None
+    description: str | None = None
+    replaces: bool = False
 
     def run(
         self,
@@ -113,14 +116,15 @@ class Write:
         def columns() -> Struct:
             return all_nullable(engine.describe(source))
 
+        new = NewTable(columns, self.partition_by, self.properties, None, self.description, self.cluster_by)
         insert = Insert(
             log=log,
             mode=self.mode,
-            new=NewTable(columns, self.partition_by, self.properties, cluster_by=self.cluster_by),
+            new=new,
             stage=lambda metadata: jobs.stage(engine, source, metadata),
             discard=jobs.discard,
             finish=jobs.finish,
-            operation="WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT",
+            operation=self._operation(),
             user_metadata=self.user_metadata,
             takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
             txn=self.txn,
@@ -131,9 +135,18 @@ class Write:
             evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
+        if self.replaces:
+            anew = replace(new, partition_columns=self.partition_by or ())
+            insert = replace(insert, evolve=lambda known: replaced_metadata(anew, known, chance), lays_out=True)
         committed = run_insert(insert, patience=patience, chance=chance)
         compact_after(committed, seen, log, engine, chance)
         return committed
+
+    def _operation(self) -> str:
+        """What the history calls it."""
+        if self.replaces:
+            return "CREATE OR REPLACE TABLE AS SELECT"
+        return "WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT"
 
     def _check(self) -> None:
         if self.mode not in MODES:

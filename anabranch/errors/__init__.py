@@ -54,6 +54,10 @@
     │   ├── RetentionTooShort
     │   ├── LiteVacuumImpossible
     │   ├── ManifestRefused
+    │   ├── SqlSyntaxError              (also a pyspark ParseException)
+    │   ├── UnknownTable
+    │   ├── TransactionStatement
+    │   ├── SqlAnalysisError
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -113,10 +117,14 @@ from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RowViolation as RowViolation
 from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
+from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError
+from anabranch.errors.inputs import SqlSyntaxError as SqlSyntaxError
 from anabranch.errors.inputs import TableAlreadyExists as TableAlreadyExists
+from anabranch.errors.inputs import TransactionStatement as TransactionStatement
 from anabranch.errors.inputs import UnexpectedPartition as UnexpectedPartition
 from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
+from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.root import AnabranchError as AnabranchError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anabranch.errors.root import AnabranchError, InputBase
+from anabranch.errors.root import AnabranchError, InputBase, ParseBase
 
 
 class InputError(AnabranchError, InputBase):
@@ -308,3 +308,41 @@ class NotBuilt(InputError):
     condition = "NOT_BUILT_YET"
     sql_state = "0A000"
     template = "{what} is not built yet in this version of Anabranch. {instead}"
+
+
+class SqlSyntaxError(InputError, ParseBase):
+    """A statement is not put together as SQL is."""
+
+    condition = "PARSE_SYNTAX_ERROR"
+    sql_state = "42601"
+    template = "Syntax error at or near {near}: {reason}"
+
+
+class UnknownTable(InputError):
+    """A statement names a table that is none of Delta's, and asks for what only a Delta table has."""
+
+    condition = "TABLE_OR_VIEW_NOT_FOUND"
+    sql_state = "42P01"
+    template = "The table {name} cannot be found. A Delta table is named by its path: delta.`/path/to/table`."
+
+
+class TransactionStatement(InputError):
+    """A statement begins or ends a transaction of several statements, of which there are none."""
+
+    condition = "UNSUPPORTED_TRANSACTION_STATEMENT"
+    sql_state = "0A000"
+    template = (
+        "{statement} is refused: every statement is a transaction of its own, over one table, and several tables are "
+        "never committed together. MERGE combines inserts, updates and deletes of one table in one commit."
+    )
+
+
+class SqlAnalysisError(InputError):
+    """Spark cannot make sense of a statement; the condition and the sentence are Spark's own."""
+
+    condition = "SQL_ANALYSIS_FAILED"
+    template = "{reason}"
+
+    def getSqlState(self) -> str:
+        """Spark's SQLSTATE for it."""
+        return str(self.facts.get("state") or self.sql_state)

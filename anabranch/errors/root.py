@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["AnabranchError", "InputBase", "twin"]
+__all__ = ["AnabranchError", "InputBase", "ParseBase", "twin"]
 
 try:
     from pyspark.errors import AnalysisException as InputBase
+    from pyspark.errors import ParseException as ParseBase
     from pyspark.errors import PySparkException as _Base
 except ImportError:  # log tools work without PySpark
     _Base = Exception  # type: ignore[assignment, misc]
     InputBase = Exception  # type: ignore[assignment, misc]
+    ParseBase = Exception  # type: ignore[assignment, misc]
 
 try:
     import delta.exceptions as _delta
@@ -29,6 +31,9 @@ def twin(name: str) -> type:
     return getattr(_delta, name, None) or type("_NoBase", (), {})
 
 
+_Error = TypeVar("_Error", bound="AnabranchError")
+
+
 class _Facts(dict[str, Any]):
     """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
 
@@ -38,6 +43,8 @@ class _Facts(dict[str, Any]):
 
 class AnabranchError(_Base):
     """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
+
+    Where it comes from an SQL statement, the fact ``excerpt`` shows the line, and the word below which carets stand.
 
     Example:
         >>> try:
@@ -53,7 +60,8 @@ class AnabranchError(_Base):
 
     def __init__(self, **facts: Any) -> None:
         self.facts: Mapping[str, Any] = dict(facts)
-        self.message = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
+        said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
+        self.message = f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said
         super().__init__(self.message)
 
     def __getattr__(self, name: str) -> Any:
@@ -80,6 +88,10 @@ class AnabranchError(_Base):
     def getSqlState(self) -> str:
         """The SQLSTATE of this condition."""
         return self.sql_state
+
+    def pointing(self: _Error, excerpt: str) -> _Error:
+        """The same error with the place of a statement at which it arose; one that has a place keeps it."""
+        return self if self.facts.get("excerpt") else type(self)(**{**self.facts, "excerpt": excerpt})
 
     def getMessageParameters(self) -> dict[str, str]:
         """The facts as text."""

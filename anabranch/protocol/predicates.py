@@ -102,7 +102,8 @@ class Condition:
     ``text`` is for people, ``expression`` for the engine and opaque to everybody else (SQL text, or a Column).
     ``predicate`` is what is known of it, `Unknown` where nothing is. ``row_local``: its value for a row depends on that
     row alone, and is the same each time. ``columns`` are the top-level columns that it reads; None: any. ``asks``: it
-    holds a subquery, so its value depends on rows of other tables, or of the same one.
+    holds a subquery, so its value depends on rows of other tables, or of the same one. ``alias``: the name under which
+    the expression may speak of the table's columns; None where it has none.
     """
 
     text: str
@@ -111,6 +112,7 @@ class Condition:
     expression: Any
     columns: frozenset[str] | None = None
     asks: bool = False
+    alias: str | None = None
 
 
 def names_of(predicate: Predicate) -> frozenset[Name]:

@@ -119,8 +119,9 @@ class SparkEngine:
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; the condition is asked of no row."""
         with reported(condition.text, root):
-            asked = self.spark.createDataFrame([], types.spark_schema(schema)).filter(as_column(condition.expression))
-            return origins.version_read(asked, root, table_id)
+            nothing = self.spark.createDataFrame([], types.spark_schema(schema))
+            named = nothing if condition.alias is None else nothing.alias(condition.alias)
+            return origins.version_read(named.filter(as_column(condition.expression)), root, table_id)
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""

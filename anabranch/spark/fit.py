@@ -17,7 +17,7 @@ from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal
 from anabranch.spark.failures import reported
 from anabranch.spark.lengths import limited
 from anabranch.spark.shapes import shaped
-from anabranch.spark.types import column, delta_type, is_void, spark_type
+from anabranch.spark.types import column, delta_type, filled, is_void, spark_type
 
 _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -79,7 +79,9 @@ def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial
     target = spark_type(field.type)
     if is_void(found):
         return value.cast(target)
-    source = delta_type(found, field.name)
+    whole = filled(found, field.type)
+    value = value if whole == found else value.cast(whole)
+    source = delta_type(whole, field.name)
     why = misfit(source, field.type, field.name, whole=not partial)
     if why is None:
         return shaped(value, source, field.type)

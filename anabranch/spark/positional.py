@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from anabranch.errors import SchemaMismatch
 from anabranch.protocol.schema import Array, DataType, Map, Struct
 from anabranch.spark.fit import assigned
-from anabranch.spark.types import column, spark_type
+from anabranch.spark.types import column, is_void, spark_type
 
 
 def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = False) -> DataFrame:
@@ -35,7 +35,9 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
 
 
 def _named_as(found: T.DataType, wanted: DataType) -> T.DataType:
-    """A type with the names of another's members, one for one as far as both go."""
+    """A type with the names of another's members, one for one as far as both go; a bare NULL has the other's type."""
+    if is_void(found):
+        return spark_type(wanted)
     if isinstance(found, T.StructType) and isinstance(wanted, Struct):
         names = [*wanted.names, *found.names[len(wanted.names) :]]
         types = [_named_as(f.dataType, w.type) for f, w in zip(found, wanted, strict=False)]

@@ -211,6 +211,27 @@ def is_void(spark: T.DataType) -> bool:
     return isinstance(spark, T.NullType)
 
 
+def filled(found: T.DataType, wanted: DataType) -> T.DataType:
+    """A type in which every bare NULL, however deep inside, has the type of what stands there in another: members of
+    structs go by name.
+    """
+    if is_void(found):
+        return spark_type(wanted)
+    if isinstance(found, T.StructType) and isinstance(wanted, Struct):
+        return T.StructType([_filled_field(each, wanted.find(each.name)) for each in found])
+    if isinstance(found, T.ArrayType) and isinstance(wanted, Array):
+        return T.ArrayType(filled(found.elementType, wanted.element), found.containsNull)
+    if isinstance(found, T.MapType) and isinstance(wanted, Map):
+        key, value = filled(found.keyType, wanted.key), filled(found.valueType, wanted.value)
+        return T.MapType(key, value, found.valueContainsNull)
+    return found
+
+
+def _filled_field(found: T.StructField, wanted: Field | None) -> T.StructField:
+    type_ = found.dataType if wanted is None else filled(found.dataType, wanted.type)
+    return T.StructField(found.name, type_, found.nullable)
+
+
 def _struct(schema: T.StructType, prefix: str) -> Struct:
     fields = tuple(_delta_field(each, prefix) for each in schema)
     seen: set[str] = set()

@@ -1,0 +1,202 @@
+"""Statements: SQL text as a value that says what is asked, or as none of Delta's business.
+
+Knows the grammar of every statement that touches Delta tables, over the tokens of sqlglot's dialect for Databricks; no
+tree is built, so that what Spark has to read reaches it as it was written. Knows nothing of rows, sessions or logs:
+which names are Delta tables is asked of the caller. Guarantee: a statement that names no Delta table is None, whatever
+it is; of the others each is a value, or refused with the place where it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
+from anabranch.parsing.statements import alters, rows, tables, upkeep, values
+from anabranch.parsing.statements.dialect import TokenType, tokenized, word
+from anabranch.parsing.statements.parameters import literal
+from anabranch.parsing.statements.pointing import excerpt
+from anabranch.parsing.statements.reader import Locate, Reader
+from anabranch.parsing.statements.values import Query, Statement
+
+__all__ = ["Locate", "excerpt", "literal", "may_matter", "split", "statement", "values"]
+
+_GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
+    "DELETE": rows.delete,
+    "UPDATE": rows.update,
+    "MERGE": rows.merge,
+    "INSERT": rows.insert,
+    "CREATE": tables.create,
+    "REPLACE": tables.replace,
+    "ALTER": alters.alter,
+    "DESCRIBE": upkeep.describe,
+    "DESC": upkeep.describe,
+    "SHOW": upkeep.show,
+    "CONVERT": tables.convert,
+    "OPTIMIZE": upkeep.optimize,
+    "REORG": upkeep.reorg,
+    "VACUUM": upkeep.vacuum,
+    "RESTORE": upkeep.restore,
+    "GENERATE": upkeep.generate,
+    "FSCK": upkeep.repair,
+}
+_DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
+_TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
+_MARKS = ("delta", "anabranch", "table_changes", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
+_SPARKS = frozenset(
+    """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
+    MERGE""".split()  # noqa: SIM905
+)
+"""With what a statement of Spark's may begin that reads Delta tables, and writes none."""
+_FEEDS = ("table_changes", "table_changes_by_path")
+
+
+def may_matter(text: str) -> bool:
+    """Whether a statement could be any of Delta's, by a look that costs next to nothing.
+
+    It may be wrong only in saying yes: what names a table by its path says ``delta`` or ``anabranch``, and what only
+    Delta has begins with a word of its own.
+    """
+    lowered = text.lower()
+    return any(mark in lowered for mark in _MARKS)
+
+
+def statement(text: str, args: Any, locate: Locate) -> Statement | None:
+    """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
+
+    Args:
+        text: one statement; a semicolon may end it.
+        args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
+        locate: where the Delta table of a name lies.
+
+    Raises:
+        SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        NotBuilt, InvalidOption: it asks for something that is refused.
+
+    Example:
+        >>> statement("DELETE FROM delta.`/t` WHERE id = :id", {"id": 3}, locate).where.text
+        'id = 3'
+    """
+    tokens = tokenized(text)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    r = Reader(text, tokens, args, locate)
+    if not tokens:
+        return None
+    _refuse_transactions(r)
+    _refuse_feeds(r)
+    _check_single(r)
+    try:
+        found = _by_grammar(r)
+    except SqlSyntaxError:
+        if r.names_delta() or word(tokens[0]) in _DELTA_ONLY:
+            raise
+        return None
+    if found is not None:
+        return found
+    r.i = 0
+    if not r.reads_delta():
+        return None
+    return _handed_on(r)
+
+
+def _by_grammar(r: Reader) -> Statement | None:
+    if r.at("WITH"):
+        return _behind_with(r)
+    grammar = _GRAMMAR.get(r.ahead())
+    if grammar is None:
+        return None
+    r.i = 1
+    return grammar(r)
+
+
+def _behind_with(r: Reader) -> Statement | None:
+    """``WITH … INSERT INTO``: the names that it defines belong to the query."""
+    depth = 0
+    for i, token in enumerate(r.tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.R_PAREN and _word(r, i + 1) == "INSERT":
+            r.i = i + 2
+            return rows.insert(r, (0, i + 1))
+    return None
+
+
+def _word(r: Reader, i: int) -> str:
+    return word(r.tokens[i]) if i < len(r.tokens) else ""
+
+
+def _handed_on(r: Reader) -> Query:
+    """What Spark runs itself, with the Delta tables that it reads put into its place.
+
+    Raises:
+        NotBuilt: Spark would write or keep something that it cannot.
+    """
+    first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
+    if first == "CREATE" and "VIEW" in {_word(r, i) for i in range(1, 6)}:
+        raise NotBuilt(what="a lasting view of a Delta table", instead="Create a temporary view.")
+    if first not in _SPARKS:
+        raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
+    return r.everything()
+
+
+# -- one statement, and no transaction ---------------------------------------------------------------------------------
+
+
+def _check_single(r: Reader) -> None:
+    """Hold that there is one statement only.
+
+    Raises:
+        SqlSyntaxError: there are several, and they touch a Delta table. TransactionStatement: a script of them.
+    """
+    end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
+    if end is None:
+        return
+    if not r.names_delta() and r.ahead() not in _DELTA_ONLY:
+        return
+    if r.at("BEGIN"):
+        raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))
+    raise SqlSyntaxError(
+        near="';'", reason="there are several statements; run them one after the other.", excerpt=_excerpt(r, end)
+    )
+
+
+def _refuse_transactions(r: Reader) -> None:
+    """Hold that the statement neither begins nor ends a transaction.
+
+    Raises:
+        TransactionStatement: it does.
+    """
+    said = tuple(word(token) for token in r.tokens[:3])
+    alone = said[:1] in (("COMMIT",), ("ROLLBACK",)) and said[1:2] in ((), ("WORK",), ("TRANSACTION",))
+    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"))
+    if alone or begins:
+        raise TransactionStatement(statement=" ".join(each for each in said if each), excerpt=_excerpt(r, 0))
+
+
+def _refuse_feeds(r: Reader) -> None:
+    """Hold that no change data feed is read."""
+    for i, token in enumerate(r.tokens[:-1]):
+        if word(token).lower() in _FEEDS and r.tokens[i + 1].token_type == TokenType.L_PAREN:
+            raise NotBuilt(what=token.text, instead="Compare two versions of the table.")
+
+
+def _excerpt(r: Reader, i: int) -> str:
+    token = r.tokens[i]
+    return excerpt(r.text, token.start, token.end + 1)
+
+
+def split(text: str) -> list[str]:
+    """The statements of a script, one after the other, as they were written; a semicolon in a text ends none.
+
+    Raises:
+        SqlSyntaxError: a text or a comment does not end.
+    """
+    found, start, last = [], 0, 0
+    for token in tokenized(text):
+        if token.token_type == TokenType.SEMICOLON:
+            found.append((text[start : token.start], last > start))
+            start = token.end + 1
+        last = token.end + 1
+    found.append((text[start:], last > start))
+    return [each.strip() for each, has_words in found if has_words]

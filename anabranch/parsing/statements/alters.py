@@ -1,0 +1,241 @@
+"""ALTER TABLE: every change of what a table says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.parsing.statements.columns import data_type, declared
+from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.reader import Reader
+from anabranch.parsing.statements.tables import clustering, properties, property_key
+from anabranch.parsing.statements.values import (
+    AddedColumn,
+    AddTableColumns,
+    AddTableConstraint,
+    ChangeTableColumn,
+    ClusterTableBy,
+    DropTableColumns,
+    DropTableConstraint,
+    DropTableFeature,
+    Path,
+    RenameTableColumn,
+    SetTableProperties,
+    Statement,
+    Table,
+    UnsetTableProperties,
+)
+from anabranch.protocol.rules import DEFAULT
+from anabranch.protocol.schema import Field
+
+
+def alter(r: Reader) -> Statement | None:
+    """What stands behind ALTER: ``TABLE t`` and one change."""
+    if not r.take("TABLE"):
+        return None
+    table = r.table()
+    if table is None:
+        return None
+    for words, change in _CHANGES:
+        if r.take(*words):
+            statement = change(r, table)
+            r.finish()
+            return statement
+    r.fail("this is no change that ALTER TABLE knows.")
+
+
+# -- properties --------------------------------------------------------------------------------------------------------
+
+
+def _set_properties(r: Reader, table: Table) -> Statement:
+    return SetTableProperties(table, properties(r))
+
+
+def _unset_properties(r: Reader, table: Table) -> Statement:
+    if_exists = r.take("IF", "EXISTS")
+    return UnsetTableProperties(table, r.wrapped(lambda: property_key(r)), if_exists)
+
+
+def _set_location(r: Reader, table: Table) -> Statement:
+    value = r.string("a path")
+    reason = (
+        "what is named here is the table at its place, and not an entry that could point elsewhere; "
+        "its files are moved with its folder."
+    )
+    raise InvalidOption(option="LOCATION", value=value, reason=reason)
+
+
+def _rename(r: Reader, table: Table) -> Statement:
+    name = ".".join(r.path("the new name"))
+    raise InvalidOption(option="RENAME TO", value=name, reason="a table that is named by its path has no other name.")
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _add_columns(r: Reader, table: Table) -> Statement:
+    if r.is_type(TokenType.L_PAREN):
+        return AddTableColumns(table, r.wrapped(lambda: _added(r)))
+    found = [_added(r)]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        found.append(_added(r))
+    return AddTableColumns(table, tuple(found))
+
+
+def _added(r: Reader) -> AddedColumn:
+    path = r.path("the name of a column")
+    column = declared(r, path[-1])
+    return AddedColumn(path, column.field, column.first, column.after)
+
+
+def _drop_columns(r: Reader, table: Table) -> Statement:
+    if_exists = r.take("IF", "EXISTS")
+    if r.is_type(TokenType.L_PAREN):
+        return DropTableColumns(table, r.wrapped(lambda: r.path("the name of a column")), if_exists)
+    paths = [r.path("the name of a column")]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        paths.append(r.path("the name of a column"))
+    return DropTableColumns(table, tuple(paths), if_exists)
+
+
+def _rename_column(r: Reader, table: Table) -> Statement:
+    path = r.path("the name of a column")
+    r.expect("TO")
+    return RenameTableColumn(table, path, r.name("the new name"))
+
+
+def _alter_column(r: Reader, table: Table) -> Statement:
+    r.take("COLUMN")
+    path = r.path("the name of a column")
+    for words, change in _OF_COLUMN:
+        if r.take(*words):
+            changed = change(r, table, path)
+            if r.is_type(TokenType.COMMA):
+                raise NotBuilt(what="changing several columns in one statement", instead="Change one after the other.")
+            return changed
+    return _redeclared(r, table, path)
+
+
+def _redeclared(r: Reader, table: Table, path: Path) -> Statement:
+    """``CHANGE COLUMN old new type …``, where both names must be the same."""
+    at = r.i
+    name = r.name("TYPE, COMMENT, SET, DROP, FIRST or AFTER")
+    if r.done:
+        r.fail("TYPE, COMMENT, SET, DROP, FIRST or AFTER is expected here.", at)
+    if name.lower() != path[-1].lower():
+        r.fail("a column is given another name by RENAME COLUMN … TO.", at)
+    found = declared(r, path[-1])
+    facts = found.field.metadata
+    return ChangeTableColumn(
+        table,
+        path,
+        Field(path[-1], found.field.type),
+        comment=facts.get("comment"),
+        nullable=None if found.field.nullable else False,
+        default=facts.get(DEFAULT),
+        first=found.first,
+        after=found.after,
+    )
+
+
+def _type(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, Field(path[-1], data_type(r).type))
+
+
+def _comment(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, comment=r.string("a comment"))
+
+
+def _not_null(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, nullable=False)
+
+
+def _null(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, nullable=True)
+
+
+def _default(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, default=r.expression(what="a value").text)
+
+
+def _no_default(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, default="")
+
+
+def _first(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, first=True)
+
+
+def _after(r: Reader, table: Table, path: Path) -> Statement:
+    return ChangeTableColumn(table, path, after=r.name("the name of a column"))
+
+
+def _sync_identity(r: Reader, table: Table, path: Path) -> Statement:
+    raise NotBuilt(what="SYNC IDENTITY", instead="Insert without values for the column, and the table counts on.")
+
+
+_OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], Statement]], ...] = (
+    (("TYPE",), _type),
+    (("COMMENT",), _comment),
+    (("SET", "NOT", "NULL"), _not_null),
+    (("DROP", "NOT", "NULL"), _null),
+    (("SET", "DEFAULT"), _default),
+    (("DROP", "DEFAULT"), _no_default),
+    (("FIRST",), _first),
+    (("AFTER",), _after),
+    (("SYNC", "IDENTITY"), _sync_identity),
+)
+
+
+# -- constraints, features, clustering ---------------------------------------------------------------------------------
+
+
+def _add_constraint(r: Reader, table: Table) -> Statement:
+    name = r.name("the name of a constraint")
+    if not r.at("CHECK"):
+        raise NotBuilt(what=f"the constraint {name}, which is no CHECK", instead="Leave it out.")
+    r.i += 1
+    r.punctuation(TokenType.L_PAREN, "(")
+    check = r.expression(what="a condition")
+    r.punctuation(TokenType.R_PAREN, ")")
+    return AddTableConstraint(table, name, check)
+
+
+def _drop_constraint(r: Reader, table: Table) -> Statement:
+    if_exists = r.take("IF", "EXISTS")
+    return DropTableConstraint(table, r.name("the name of a constraint"), if_exists)
+
+
+def _drop_feature(r: Reader, table: Table) -> Statement:
+    feature = r.string() if r.is_text() else r.name("the name of a feature")
+    return DropTableFeature(table, feature, r.take("TRUNCATE", "HISTORY"))
+
+
+def _cluster_by(r: Reader, table: Table) -> Statement:
+    return ClusterTableBy(table, clustering(r))
+
+
+def _replace_columns(r: Reader, table: Table) -> Statement:
+    raise NotBuilt(what="REPLACE COLUMNS", instead="Add, drop and rename columns one by one.")
+
+
+_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, Table], Statement]], ...] = (
+    (("SET", "TBLPROPERTIES"), _set_properties),
+    (("UNSET", "TBLPROPERTIES"), _unset_properties),
+    (("SET", "LOCATION"), _set_location),
+    (("RENAME", "TO"), _rename),
+    (("ADD", "CONSTRAINT"), _add_constraint),
+    (("DROP", "CONSTRAINT"), _drop_constraint),
+    (("DROP", "FEATURE"), _drop_feature),
+    (("ADD", "COLUMNS"), _add_columns),
+    (("ADD", "COLUMN"), _add_columns),
+    (("DROP", "COLUMNS"), _drop_columns),
+    (("DROP", "COLUMN"), _drop_columns),
+    (("RENAME", "COLUMN"), _rename_column),
+    (("REPLACE", "COLUMNS"), _replace_columns),
+    (("ALTER",), _alter_column),
+    (("CHANGE",), _alter_column),
+    (("CLUSTER", "BY"), _cluster_by),
+)

@@ -1,0 +1,249 @@
+"""A reader of one statement: the cursor, and the parts that it cuts out of the text.
+
+Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from anabranch.errors import InvalidOption
+from anabranch.parsing.statements.cursor import Cursor
+from anabranch.parsing.statements.dialect import Token, TokenType
+from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
+from anabranch.parsing.statements.tables_read import Found, alias_at, tables_read
+from anabranch.parsing.statements.values import Arguments, Expression, Location, Query, Reference, Table
+
+Locate = Callable[[tuple[str, ...]], "Location | None"]
+"""Where the Delta table of a name lies; None where the name means something else, or nothing."""
+
+_SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
+_END = 1 << 62
+
+
+class Reader(Cursor):
+    """A statement that is being read."""
+
+    def __init__(self, text: str, tokens: Sequence[Token], args: Any, locate: Locate) -> None:
+        super().__init__(text, tokens)
+        self._args, self._locate = args, locate
+        self._markers = markers(tokens, args)
+        self._references: list[Reference] | None = None
+
+    # -- tables
+
+    def table(self, *, alias: bool = False) -> Table | None:
+        """Take the name of a Delta table, with AS OF and perhaps an alias; None where it is none of Delta's, and then
+        nothing is taken.
+        """
+        at, start = self.i, self.start
+        if not self.is_name():
+            self.fail("the name of a table is expected here.")
+        name = self.path("the name of a table")
+        location = self._locate(name)
+        if location is None:
+            self.i = at
+            return None
+        return self._completed(location, name, start, alias=alias)
+
+    def _completed(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
+        location = self._at_version(location)
+        stop = self.stop
+        version, timestamp = self.as_of()
+        called: str | None = None
+        if alias:
+            called, self.i = alias_at(self.tokens, self.i)
+        return Table(location, name, version, timestamp, called, (start, stop))
+
+    def _at_version(self, location: Location) -> Location:
+        """A path with the ``@v3`` that stands right behind its name."""
+        touches = self.is_type(TokenType.PARAMETER) and self.start == self.stop
+        if not touches:
+            return location
+        self.i += 2
+        return f"{os.fspath(location)}@{self.tokens[self.i - 1].text}"
+
+    def as_of(self) -> tuple[str | None, str | None]:
+        """Take VERSION AS OF or TIMESTAMP AS OF: the texts of a version and of a moment."""
+        at = self.i
+        self.take("FOR")
+        for words, is_version in (
+            (("VERSION",), True),
+            (("SYSTEM_VERSION",), True),
+            (("TIMESTAMP",), False),
+            (("SYSTEM_TIME",), False),
+        ):
+            if self.take(*words, "AS", "OF"):
+                found = self._moment()
+                return (found, None) if is_version else (None, found)
+        self.i = at
+        return None, None
+
+    def _moment(self) -> str:
+        """Take a value: operands with signs between them."""
+        first = self.i
+        self._operand()
+        while self.token is not None and self.token.token_type in _SIGNS:
+            self.i += 1
+            self._operand()
+        return self._bound(self.tokens[first].start, self.stop)[0]
+
+    def _operand(self) -> None:
+        if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
+            self.i += 1
+        if self.is_type(TokenType.L_PAREN):
+            self._parenthesis()
+            return
+        if self.done:
+            self.fail("a version or a moment is expected here.")
+        is_word = not (self.is_text() or self.is_type(TokenType.NUMBER))
+        is_interval = self.at("INTERVAL")
+        self.i += 1
+        if is_interval:
+            self.i += 1
+            if not self.done and self.ahead().rstrip("S") in (
+                "DAY",
+                "HOUR",
+                "MINUTE",
+                "SECOND",
+                "MONTH",
+                "YEAR",
+                "WEEK",
+            ):
+                self.i += 1
+        elif is_word and self.is_type(TokenType.L_PAREN):
+            self._parenthesis()
+        elif is_word and self.is_text():
+            self.i += 1
+
+    def _parenthesis(self) -> None:
+        self.i += 1
+        if not self.is_type(TokenType.R_PAREN):
+            self.skip_to()
+            while self.is_type(TokenType.COMMA):
+                self.i += 1
+                self.skip_to()
+        self.punctuation(TokenType.R_PAREN, ")")
+
+    # -- parts
+
+    def expression(self, *stops: str, comma: bool = False, what: str = "an expression") -> Expression:
+        """Take an expression, up to one of these words (`Cursor.skip_to`), with its parameters as literals."""
+        first = self.i
+        self.skip_to(frozenset(stops), comma=comma, what=what)
+        return self.expression_between(first, self.i)
+
+    def expression_between(self, first: int, after: int) -> Expression:
+        """The text of some tokens, with its parameters as literals."""
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        text, moved = self._bound(start, stop)
+        return Expression(text, self._within(start, stop, moved), (start, stop))
+
+    def query(self, what: str = "a query") -> Query:
+        """Take the rest of the statement as a query for Spark."""
+        if self.done:
+            self.fail(f"{what} is expected here.")
+        first, self.i = self.i, len(self.tokens)
+        return self.query_between(first, self.i)
+
+    def query_between(self, first: int, after: int, before: str = "") -> Query:
+        """The text of some tokens as a query, perhaps with something before it."""
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        used = [marker for marker in self._markers if start <= marker.start < stop]
+        references = self._within(start, stop, lambda place: place - start + len(before))
+        arguments = arguments_for(used, self._args)
+        return Query(before + self.text[start:stop], references, arguments, (start, stop))
+
+    def joined(self, first: Query, second: Query) -> Query:
+        """Two parts of the statement as one query."""
+        shift = len(first.text) + 1
+        moved = (replace(each, start=each.start + shift, stop=each.stop + shift) for each in second.references)
+        if isinstance(first.arguments, dict) and isinstance(second.arguments, dict):
+            arguments: Arguments = {**first.arguments, **second.arguments}
+        else:
+            arguments = None if first.arguments is None else (*first.arguments, *(second.arguments or ()))
+        return Query(f"{first.text} {second.text}", (*first.references, *moved), arguments, second.span)
+
+    def everything(self) -> Query:
+        """The whole statement, byte for byte, as it is handed to Spark."""
+        references = self._within(0, _END, lambda place: place)
+        return Query(self.text, references, self._args, (0, self.end))
+
+    def reads_delta(self) -> bool:
+        """Whether any part of the statement reads a Delta table."""
+        return bool(self._all())
+
+    def names_delta(self) -> bool:
+        """Whether a name anywhere in the statement is that of a Delta table."""
+        i, found = self.i, False
+        self.i = 0
+        while not self.done and not found:
+            if self.is_name():
+                found = self._locate(self.path()) is not None
+            else:
+                self.i += 1
+        self.i = i
+        return found
+
+    def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
+        inside = (each for each in self._all() if start <= each.start and each.stop <= stop)
+        return tuple(replace(each, start=moved(each.start), stop=moved(each.stop)) for each in inside)
+
+    def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
+        """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
+        inside = [(each, literal(each.value)) for each in self._markers if start <= each.start < stop]
+        return self._spliced(start, stop, inside), lambda place: _shifted(place, start, inside)
+
+    def _spliced(self, start: int, stop: int, inside: Sequence[tuple[Marker, str]]) -> str:
+        pieces, end = [], start
+        for marker, text in inside:
+            pieces += [self.text[end : marker.start], text]
+            end = marker.stop
+        return "".join([*pieces, self.text[end:stop]])
+
+    # -- what is read
+
+    def _all(self) -> list[Reference]:
+        if self._references is None:
+            found = (self._reference(each) for each in tables_read(self.tokens))
+            self._references = [each for each in found if each is not None]
+        return self._references
+
+    def _reference(self, found: Found) -> Reference | None:
+        location = self._locate(found.parts)
+        if location is None:
+            return None
+        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side.i = found.after
+        start = self.tokens[found.first].start
+        table = side._completed(location, found.parts, start, alias=False)
+        stop, sampled = side.stop, side.at("TABLESAMPLE")
+        alias, side.i = alias_at(side.tokens, side.i)
+        renamed = alias is not None and side.is_type(TokenType.L_PAREN)
+        takes = found.takes_alias and alias is None and not sampled
+        reference = Reference(replace(table, alias=alias), start, stop, takes)
+        block = found.block
+        if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
+            return reference
+        return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+
+    def _analysed(self, first: int, after: int) -> str | None:
+        """A condition for file skipping, with what parameters can be literals; None where there is nothing."""
+        if first >= after:
+            return None
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        known = []
+        for marker in self._markers:
+            try:
+                known += [(marker, literal(marker.value))] if start <= marker.start < stop else []
+            except InvalidOption:  # a value that only Spark can make a literal of
+                continue
+        return self._spliced(start, stop, known)
+
+
+def _shifted(place: int, start: int, inside: Sequence[tuple[Marker, str]]) -> int:
+    grown = sum(len(text) - (marker.stop - marker.start) for marker, text in inside if marker.stop <= place)
+    return place - start + grown

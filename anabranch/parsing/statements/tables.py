@@ -1,0 +1,229 @@
+"""Statements that make tables: CREATE, REPLACE, CLONE, CONVERT, and temporary views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.parsing.statements.columns import Typed, column, data_type
+from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.reader import Reader
+from anabranch.parsing.statements.values import (
+    CloneTable,
+    ConvertTable,
+    CreateTable,
+    CreateTempView,
+    Path,
+    Query,
+    Statement,
+    Table,
+)
+from anabranch.protocol.schema import Field
+
+_FORMATS = ("DELTA", "ANABRANCH")
+
+
+@dataclass
+class _Clauses:
+    """What stands between the columns of a table and its query."""
+
+    partitions: tuple[str, ...] | None = None
+    added: tuple[Field, ...] = ()
+    clusters: tuple[Path, ...] | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    location: str | None = None
+    seen: set[str] = field(default_factory=set)
+
+
+def create(r: Reader) -> Statement | None:
+    """``CREATE [OR REPLACE] TABLE …``, and ``CREATE TEMPORARY VIEW … AS`` a query that reads a Delta table."""
+    replaces = r.take("OR", "REPLACE")
+    is_global = r.take("GLOBAL")
+    if r.take("TEMPORARY") or r.take("TEMP"):
+        return _view(r, replaces, is_global) if r.take("VIEW") else None
+    return table(r, creates=True, replaces=replaces) if r.take("TABLE") else None
+
+
+def replace(r: Reader) -> Statement | None:
+    """``REPLACE TABLE …``."""
+    return table(r, creates=False, replaces=True) if r.take("TABLE") else None
+
+
+def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
+    """What stands behind CREATE TABLE."""
+    if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
+    target = r.table()
+    if target is None:
+        return None
+    if r.take("LIKE"):
+        return _like(r, target, if_not_exists)
+    if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
+        return _clone(r, target, replaces, if_not_exists)
+    columns = r.wrapped(lambda: _declared(r)) if r.is_type(TokenType.L_PAREN) else ()
+    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
+        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
+    said = _clauses(r, target)
+    query = _as_query(r)
+    if query is not None and columns:
+        r.fail("a table that is made AS a query has that query's columns.", r.i - 1)
+    return CreateTable(
+        target,
+        (*columns, *said.added),
+        if_not_exists=if_not_exists,
+        replaces=replaces,
+        creates=creates,
+        partitions=said.partitions,
+        clusters=said.clusters,
+        properties=said.properties,
+        comment=said.comment,
+        query=query,
+    )
+
+
+def _as_query(r: Reader) -> Query | None:
+    if r.done:
+        return None
+    r.take("AS")
+    return r.query()
+
+
+def _declared(r: Reader) -> Field:
+    if r.at("CONSTRAINT") or r.at("PRIMARY", "KEY") or r.at("FOREIGN", "KEY") or r.at("CHECK"):
+        _later("a constraint in CREATE TABLE", "Add it by ALTER TABLE … ADD CONSTRAINT.")
+    return column(r)
+
+
+def _later(what: str, instead: str) -> NoReturn:
+    raise NotBuilt(what=what, instead=instead)
+
+
+# -- clauses -----------------------------------------------------------------------------------------------------------
+
+
+def _clauses(r: Reader, target: Table) -> _Clauses:
+    """Take the clauses of a table, in any order, each once."""
+    said = _Clauses()
+    while not r.done and not r.at("AS") and r.ahead() not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+        at, clause = r.i, r.ahead()
+        if clause in said.seen:
+            r.fail(f"{clause} is said twice.")
+        said.seen.add(clause)
+        if not _clause(r, said):
+            r.fail("this is no clause of CREATE TABLE.", at)
+    if said.location is not None and said.location.rstrip("/") != str(target.location).rstrip("/"):
+        reason = f"the table is at {target.location} by its name."
+        raise InvalidOption(option="LOCATION", value=said.location, reason=reason)
+    return said
+
+
+def _clause(r: Reader, said: _Clauses) -> bool:
+    """Take one; False where none comes next."""
+    if r.take("PARTITIONED", "BY"):
+        pairs = r.wrapped(lambda: _partition(r))
+        said.partitions = tuple(name for name, _ in pairs)
+        said.added = tuple(Field(name, typed.type) for name, typed in pairs if typed is not None)
+    elif r.take("CLUSTER", "BY"):
+        said.clusters = clustering(r)
+    elif r.take("TBLPROPERTIES"):
+        said.properties = properties(r)
+    elif r.take("COMMENT"):
+        said.comment = r.string("a comment")
+    elif r.take("LOCATION"):
+        said.location = r.string("a path")
+    elif r.take("OPTIONS"):
+        r.fail("a Delta table takes no options; TBLPROPERTIES says what it is.", r.i - 1)
+    else:
+        return False
+    return True
+
+
+def _partition(r: Reader) -> tuple[str, Typed | None]:
+    name = r.name("the name of a column")
+    if r.is_type(TokenType.L_PAREN):
+        r.fail("a table is partitioned by columns; generate one, and partition by that.", r.i - 1)
+    return name, data_type(r) if r.is_name() else None
+
+
+def clustering(r: Reader) -> tuple[Path, ...]:
+    """Take the columns behind CLUSTER BY; none for NONE."""
+    if r.take("NONE"):
+        return ()
+    if r.at("AUTO"):
+        _later("CLUSTER BY AUTO", "Name the columns.")
+    return r.wrapped(lambda: r.path("the name of a column"))
+
+
+def properties(r: Reader) -> dict[str, str]:
+    """Take ``('a' = 'b', c.d = 1)``: names and values as texts."""
+    return dict(r.wrapped(lambda: _property(r)))
+
+
+def property_key(r: Reader) -> str:
+    """Take the name of a property, in quotes or as words with dots."""
+    return r.string() if r.is_text() else ".".join(r.path("the name of a property"))
+
+
+def _property(r: Reader) -> tuple[str, str]:
+    key = property_key(r)
+    if r.is_type(TokenType.EQ):
+        r.i += 1
+    if r.is_text():
+        return key, r.string()
+    if r.at("TRUE") or r.at("FALSE"):
+        return key, r.name().lower()
+    return key, r.number("a value of the property")
+
+
+# -- LIKE, CLONE, CONVERT, views ---------------------------------------------------------------------------------------
+
+
+def _like(r: Reader, target: Table, if_not_exists: bool) -> CreateTable:
+    first = r.i
+    like: Table | Query | None = r.table()
+    if like is None:
+        r.path("the name of a table")
+        like = r.query_between(first, r.i, "SELECT * FROM ")
+    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
+        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
+    said = _clauses(r, target)
+    r.finish()
+    return CreateTable(target, if_not_exists=if_not_exists, properties=said.properties, comment=said.comment, like=like)
+
+
+def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> CloneTable:
+    shallow = r.take("SHALLOW")
+    if not shallow:
+        r.take("DEEP")
+    r.expect("CLONE")
+    source = r.table()
+    if source is None:
+        r.fail("a Delta table is expected here.")
+    said = _clauses(r, target)
+    r.finish()
+    return CloneTable(target, source, shallow, if_not_exists, replaces, said.properties)
+
+
+def convert(r: Reader) -> ConvertTable:
+    """``CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (…)]``."""
+    r.expect("TO", "DELTA")
+    parts = r.path("the name of a table")
+    if len(parts) != 2:
+        _later(f"converting the table {'.'.join(parts)}", "Name its folder: parquet.`path`.")
+    statistics = not r.take("NO", "STATISTICS")
+    partitions = r.wrapped(lambda: column(r)) if r.take("PARTITIONED", "BY") else None
+    r.finish()
+    path = parts[1].replace("`", "``")
+    return ConvertTable(f"{parts[0]}.`{path}`", partitions, statistics)
+
+
+def _view(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
+    if r.at("IF") or not r.reads_delta():
+        return None
+    name = r.name("the name of a view")
+    columns = r.wrapped(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else None
+    if r.take("COMMENT"):
+        r.string("a comment")
+    r.expect("AS")
+    return CreateTempView(name, r.query(), columns, replaces, is_global)

@@ -1,0 +1,436 @@
+"""What a statement asks, as values: its words taken apart, nothing looked up but whose tables they name.
+
+Pure data. Expressions and queries stay texts, as they were written: Spark reads them, not this room. Guarantee: the
+text of an `Expression` or `Query` differs from the statement's only in parameters that were bound to literals.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from anabranch.protocol.schema import Field
+
+Location = str | os.PathLike[str]
+Path: TypeAlias = tuple[str, ...]
+Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
+Span: TypeAlias = tuple[int, int]
+"""First and last character in the statement, the latter not included."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table as a statement names it.
+
+    Attributes:
+        location: where it lies. name: as it was written, one part after the other. version, timestamp: SQL texts of
+        what stands behind AS OF. alias: the name under which the statement speaks of its columns. span: where it
+        stands in the statement, for messages; tables are equal wherever they stand.
+    """
+
+    location: Location
+    name: Path
+    version: str | None = None
+    timestamp: str | None = None
+    alias: str | None = None
+    span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table that a text reads.
+
+    Attributes:
+        start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
+        where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
+        whether that block reads nothing else, so that a bare name is one of its columns.
+    """
+
+    table: Table
+    start: int
+    stop: int
+    takes_alias: bool = False
+    where: str | None = None
+    sole: bool = False
+
+
+@dataclass(frozen=True)
+class Expression:
+    """SQL text of a value or condition, with the tables that its subqueries read."""
+
+    text: str
+    references: tuple[Reference, ...] = ()
+    span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class Query:
+    """SQL text for Spark, with the tables that it reads and the values of its parameters."""
+
+    text: str
+    references: tuple[Reference, ...] = ()
+    arguments: Arguments = None
+    span: Span = field(default=(0, 0), compare=False)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeleteRows:
+    """DELETE FROM."""
+
+    table: Table
+    where: Expression | None = None
+
+
+@dataclass(frozen=True)
+class UpdateRows:
+    """UPDATE … SET; a value that is None is DEFAULT."""
+
+    table: Table
+    values: tuple[tuple[Path, Expression | None], ...]
+    where: Expression | None = None
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """WHEN …; ``values`` is None for ``*``, and a value None is DEFAULT."""
+
+    when: Literal["matched", "not matched", "not matched by source"]
+    action: Literal["update", "delete", "insert"]
+    condition: Expression | None = None
+    values: tuple[tuple[Path, Expression | None], ...] | None = ()
+
+
+@dataclass(frozen=True)
+class MergeRows:
+    """MERGE INTO; ``source`` selects every column of the source, which the statement calls ``source_alias``."""
+
+    table: Table
+    source: Query
+    source_alias: str | None
+    on: Expression
+    clauses: tuple[MergeClause, ...]
+    evolves: bool = False
+
+
+@dataclass(frozen=True)
+class InsertRows:
+    """INSERT INTO, OVERWRITE, REPLACE WHERE.
+
+    Attributes:
+        columns: the list behind the table's name. by_name: BY NAME. partition: the PARTITION clause, column -> SQL text
+        of a literal, or None where it is dynamic. where: REPLACE WHERE. values: the rows of a VALUES that says DEFAULT,
+        cell by cell, which is None there; then ``query`` is empty.
+    """
+
+    table: Table
+    query: Query
+    overwrites: bool = False
+    columns: tuple[str, ...] | None = None
+    by_name: bool = False
+    partition: tuple[tuple[str, str | None], ...] = ()
+    where: Expression | None = None
+    evolves: bool = False
+    values: tuple[tuple[Expression | None, ...], ...] = ()
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE TABLE and REPLACE TABLE, with columns, or AS a query, or LIKE another table (``like``: a query of it where
+    it is none of Delta's).
+    """
+
+    table: Table
+    columns: tuple[Field, ...] = ()
+    if_not_exists: bool = False
+    replaces: bool = False
+    creates: bool = True
+    partitions: tuple[str, ...] | None = None
+    clusters: tuple[Path, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    query: Query | None = None
+    like: Table | Query | None = None
+
+
+@dataclass(frozen=True)
+class CloneTable:
+    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE."""
+
+    table: Table
+    source: Table
+    shallow: bool = False
+    if_not_exists: bool = False
+    replaces: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ConvertTable:
+    """CONVERT TO DELTA parquet.`path`; ``partitions`` are columns with types."""
+
+    identifier: str
+    partitions: tuple[Field, ...] | None = None
+    collects_statistics: bool = True
+
+
+# -- ALTER TABLE -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetTableProperties:
+    """SET TBLPROPERTIES."""
+
+    table: Table
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnsetTableProperties:
+    """UNSET TBLPROPERTIES [IF EXISTS]."""
+
+    table: Table
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column to be added, at a path, with its place."""
+
+    path: Path
+    field: Field
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class AddTableColumns:
+    """ADD COLUMNS."""
+
+    table: Table
+    columns: tuple[AddedColumn, ...]
+
+
+@dataclass(frozen=True)
+class DropTableColumns:
+    """DROP COLUMNS [IF EXISTS]."""
+
+    table: Table
+    paths: tuple[Path, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameTableColumn:
+    """RENAME COLUMN … TO."""
+
+    table: Table
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class ChangeTableColumn:
+    """ALTER COLUMN and CHANGE COLUMN; what is None stays."""
+
+    table: Table
+    path: Path
+    field: Field | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+    default: str | None = None
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class AddTableConstraint:
+    """ADD CONSTRAINT … CHECK."""
+
+    table: Table
+    name: str
+    check: Expression
+
+
+@dataclass(frozen=True)
+class DropTableConstraint:
+    """DROP CONSTRAINT [IF EXISTS]."""
+
+    table: Table
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropTableFeature:
+    """DROP FEATURE [TRUNCATE HISTORY]."""
+
+    table: Table
+    feature: str
+    truncate_history: bool = False
+
+
+@dataclass(frozen=True)
+class ClusterTableBy:
+    """CLUSTER BY (…) and CLUSTER BY NONE."""
+
+    table: Table
+    columns: tuple[Path, ...]
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DescribeHistory:
+    """DESCRIBE HISTORY [LIMIT n]."""
+
+    table: Table
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class DescribeDetail:
+    """DESCRIBE DETAIL."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class DescribeTable:
+    """DESCRIBE [EXTENDED | FORMATTED] [column]."""
+
+    table: Table
+    extended: bool = False
+    column: Path | None = None
+
+
+@dataclass(frozen=True)
+class ShowColumns:
+    """SHOW COLUMNS IN."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class ShowProperties:
+    """SHOW TBLPROPERTIES [(key)]."""
+
+    table: Table
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE."""
+
+    table: Table
+
+
+# -- upkeep ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OptimizeTable:
+    """OPTIMIZE [FULL] [WHERE …] [ZORDER BY (…)]."""
+
+    table: Table
+    where: Expression | None = None
+    zorder: tuple[Path, ...] = ()
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class ReorgTable:
+    """REORG TABLE … [WHERE …] APPLY (PURGE), and, with a version, APPLY (UPGRADE UNIFORM (…))."""
+
+    table: Table
+    where: Expression | None = None
+    iceberg_version: int | None = None
+
+
+@dataclass(frozen=True)
+class VacuumTable:
+    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]."""
+
+    table: Table
+    hours: float | None = None
+    dry_run: bool = False
+    lite: bool = False
+
+
+@dataclass(frozen=True)
+class RestoreTable:
+    """RESTORE TABLE … TO VERSION | TIMESTAMP AS OF; the table says which."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class GenerateManifest:
+    """GENERATE mode FOR TABLE."""
+
+    table: Table
+    mode: str
+
+
+@dataclass(frozen=True)
+class RepairTable:
+    """FSCK REPAIR TABLE [DRY RUN]."""
+
+    table: Table
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTempView:
+    """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
+
+    name: str
+    query: Query
+    columns: tuple[str, ...] | None = None
+    replaces: bool = False
+    is_global: bool = False
+
+
+Statement: TypeAlias = (
+    Query
+    | DeleteRows
+    | UpdateRows
+    | MergeRows
+    | InsertRows
+    | CreateTable
+    | CloneTable
+    | ConvertTable
+    | SetTableProperties
+    | UnsetTableProperties
+    | AddTableColumns
+    | DropTableColumns
+    | RenameTableColumn
+    | ChangeTableColumn
+    | AddTableConstraint
+    | DropTableConstraint
+    | DropTableFeature
+    | ClusterTableBy
+    | DescribeHistory
+    | DescribeDetail
+    | DescribeTable
+    | ShowColumns
+    | ShowProperties
+    | ShowCreateTable
+    | OptimizeTable
+    | ReorgTable
+    | VacuumTable
+    | RestoreTable
+    | GenerateManifest
+    | RepairTable
+    | CreateTempView
+)

@@ -1,0 +1,117 @@
+"""``anabranch.sql``: SQL text on Delta tables, in a session with nothing patched.
+
+A door: it takes a statement apart (`anabranch.parsing.statements`), runs the command that ``DeltaTable`` would run, and
+gives the DataFrame that delta-spark gives. Guarantee: a statement that touches no Delta table is Spark's, byte for
+byte; parameters are bound as values, and never become part of a text that they could change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.errors import InvalidOption
+from anabranch.parsing import statements as parsing
+from anabranch.parsing.statements import values as v
+from anabranch.statements import rows, showing, tables, upkeep
+from anabranch.statements.failing import placed_in
+from anabranch.statements.resolving import Paths, Resolver
+from anabranch.statements.running import Running
+
+__all__ = ["Resolver", "sql"]
+
+_QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+"""Settings by which Spark reads texts in quotes in another way than is known here."""
+
+
+def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None) -> DataFrame:
+    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``), or any of Spark's.
+
+    A query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
+    as by ``DeltaTable``.
+
+    Args:
+        spark: any session.
+        text: one statement.
+        args: the values of its parameters: a dict for ``:name``, a list for ``?``.
+        names: which names beside paths are Delta tables.
+
+    Returns:
+        a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
+        rows.
+
+    Raises:
+        SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement is none that can be run; the message shows where.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        AnabranchError: as the methods of ``DeltaTable``.
+
+    Example:
+        >>> anabranch.sql(spark, "DELETE FROM delta.`/data/flights` WHERE carrier = :c", {"c": "UA"}).show()
+    """
+    if not isinstance(text, str):
+        raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
+    resolver = names or Paths()
+    if not (parsing.may_matter(text) or resolver.may_matter(text)):
+        return spark.sql(text, args=args)
+    _check_quotes(spark, text)
+    statement = parsing.statement(text, args, resolver.location)
+    if statement is None:
+        return spark.sql(text, args=args)
+    with placed_in(text):
+        return _run(statement, Running(spark))
+
+
+def _check_quotes(spark: SparkSession, text: str) -> None:
+    """Hold that the session cuts the text into words as it is done here."""
+    if not ('"' in text or "\\" in text):
+        return
+    for name in _QUOTES:
+        if (spark.conf.get(name, None) or "false").lower() == "true":
+            reason = "with it the texts in this statement mean something else than is known here."
+            raise InvalidOption(option=name, value="true", reason=reason)
+
+
+_RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
+    v.Query: lambda statement, run: run.query(statement),
+    v.DeleteRows: rows.delete,
+    v.UpdateRows: rows.update,
+    v.MergeRows: rows.merge,
+    v.InsertRows: rows.insert,
+    v.CreateTable: tables.create,
+    v.ConvertTable: tables.convert,
+    v.CreateTempView: tables.view,
+    v.OptimizeTable: upkeep.optimize,
+    v.ReorgTable: upkeep.reorg,
+    v.VacuumTable: upkeep.vacuum,
+    v.RestoreTable: upkeep.restore,
+    v.CloneTable: upkeep.clone,
+    v.GenerateManifest: upkeep.generate,
+    v.RepairTable: upkeep.repair,
+    **dict.fromkeys(
+        (
+            v.SetTableProperties,
+            v.UnsetTableProperties,
+            v.AddTableColumns,
+            v.DropTableColumns,
+            v.RenameTableColumn,
+            v.ChangeTableColumn,
+            v.AddTableConstraint,
+            v.DropTableConstraint,
+            v.DropTableFeature,
+            v.ClusterTableBy,
+        ),
+        tables.altered,
+    ),
+    v.DescribeHistory: showing.describe_history,
+    v.DescribeDetail: showing.describe_detail,
+    v.DescribeTable: showing.describe,
+    v.ShowColumns: showing.show_columns,
+    v.ShowProperties: showing.show_properties,
+    v.ShowCreateTable: showing.show_create,
+}
+
+
+def _run(statement: v.Statement, run: Running) -> DataFrame:
+    return _RUNS[type(statement)](statement, run)

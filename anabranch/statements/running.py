@@ -1,0 +1,144 @@
+"""Running: one statement's session, its snapshots, and queries whose Delta tables are put into place.
+
+Guarantee: all that a statement reads of one table comes from one snapshot; the text around a table's name reaches Spark
+as it was written; nothing is left behind in the session.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.read import kept
+from anabranch.commands.travel import AsOf
+from anabranch.conditions import context_of
+from anabranch.log.snapshot import Snapshot
+from anabranch.parsing.blocks import block_predicate
+from anabranch.parsing.statements.values import Expression, Query, Reference, Table
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.failures import reported
+from anabranch.spark.types import quoted
+from anabranch.statements.failing import of_spark
+
+Pinned = tuple[Location, int | None]
+
+
+class Running:
+    """One statement on its way, in one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark, self.engine = spark, SparkEngine(spark)
+        self._snapshots: dict[tuple[str, int | None], Snapshot] = {}
+
+    # -- versions
+
+    def snapshot(self, table: Table) -> Snapshot:
+        """The version of a table that this statement reads, the same whenever it is asked.
+
+        Raises:
+            NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is none.
+        """
+        path, version = self.pinned(table)
+        key = (os.fspath(path), version)
+        if key not in self._snapshots:
+            self._snapshots[key] = open_log(path).snapshot(version)
+        return self._snapshots[key]
+
+    def pinned(self, table: Table) -> Pinned:
+        """A table's place and the version that it is named with, None for the newest."""
+        return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
+
+    def asked(self, table: Table) -> tuple[str | None, Any]:
+        """The version and the moment behind AS OF, as far as they are said."""
+        version = None if table.version is None else table.version.strip("'\"")
+        return version, None if table.timestamp is None else self._moment(table.timestamp)
+
+    def _moment(self, text: str) -> Any:
+        """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
+        if text.startswith("'") and text.endswith("'") and "'" not in text[1:-1] and "\\" not in text:
+            return text[1:-1]
+        with reported(text, "TIMESTAMP AS OF"):
+            (row,) = self.spark.range(1).select(F.unix_micros(F.expr(text).cast("timestamp"))).collect()
+        if row[0] is None:
+            return text
+        return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=row[0])
+
+    # -- rows
+
+    def query(self, query: Query) -> DataFrame:
+        """What Spark makes of a query, with each Delta table pinned, and without the files that its WHERE rules out.
+
+        Raises:
+            SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of it.
+        """
+        frames = {f"anabranch_{i}": self.frame(each) for i, each in enumerate(query.references)}
+        text, pieces = query.text, []
+        end = 0
+        for name, each in zip(frames, query.references, strict=True):
+            pieces += [_escaped(text[end : each.start]), f"{{{name}}}", _alias(each)]
+            end = each.stop
+        with of_spark(query):
+            return self.spark.sql("".join([*pieces, _escaped(text[end:])]), args=_arguments(query), **frames)
+
+    def frame(self, reference: Reference) -> DataFrame:
+        """The rows of a table that a query may need."""
+        snapshot = self.snapshot(reference.table)
+        predicate = None
+        if reference.where is not None:
+            name, context = reference.table.alias or reference.table.name[-1], context_of(snapshot, self.engine)
+            predicate = block_predicate(reference.where, name, context, sole=reference.sole)
+        return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+
+    @contextmanager
+    def placed(self, expression: Expression) -> Iterator[str]:
+        """An expression whose subqueries read views of these very snapshots, for as long as the block lasts."""
+        views = [f"__anabranch_{uuid.uuid4().hex}" for _ in expression.references]
+        pieces, end = [], 0
+        try:
+            for view, each in zip(views, expression.references, strict=True):
+                self.frame(each).createOrReplaceTempView(view)
+                pieces += [expression.text[end : each.start], view, _alias(each)]
+                end = each.stop
+            yield "".join([*pieces, expression.text[end:]])
+        finally:
+            for view in views:
+                self.spark.catalog.dropTempView(view)
+
+    # -- results
+
+    def nothing(self) -> DataFrame:
+        """What a statement gives that has no rows to show."""
+        return self.spark.range(0).select()
+
+    def counted(self, **counts: int) -> DataFrame:
+        """One row of numbers."""
+        return self.engine.rows(pa.Table.from_pylist([counts]))
+
+    def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
+        """Rows by columns."""
+        return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:
+    if not query.arguments:
+        return None
+    return dict(query.arguments) if isinstance(query.arguments, Mapping) else list(query.arguments)
+
+
+def _escaped(text: str) -> str:
+    """Text that PySpark's way of putting DataFrames into a query leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _alias(reference: Reference) -> str:
+    """The name by which the query may speak of a table that it gives no other."""
+    return f" AS {quoted(reference.table.name[-1])}" if reference.takes_alias else ""

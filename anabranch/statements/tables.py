@@ -1,0 +1,210 @@
+"""Tables: CREATE, REPLACE, LIKE, CONVERT, and every change of ALTER TABLE, as commands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anabranch.commands import alter, columns
+from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.convert import Convert, parquet_path
+from anabranch.commands.create import Create, Replace
+from anabranch.commands.drop_feature import DropFeature
+from anabranch.commands.insert import NewTable, check_columns
+from anabranch.commands.layout import ClusterBy
+from anabranch.commands.opening import open_log
+from anabranch.commands.write import Write
+from anabranch.conditions import check_rules, context_of
+from anabranch.errors import NotBuilt, UnknownColumn
+from anabranch.parsing import condition
+from anabranch.parsing.statements import values as v
+from anabranch.parsing.statements.values import CreateTable, CreateTempView, Query, Table
+from anabranch.protocol.editing import field_at
+from anabranch.protocol.mapping import IN_COLUMNS, without_keys
+from anabranch.protocol.schema import Struct
+from anabranch.spark.types import declared
+from anabranch.statements.running import Running
+
+_OF_THE_TABLE_ALONE = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
+"""Properties that one table has, and no other that is made like it."""
+
+
+def create(statement: CreateTable, run: Running) -> DataFrame:
+    """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; gives no rows."""
+    if statement.query is not None:
+        return _as_query(statement, statement.query, run)
+    new = new_table(statement) if statement.like is None else _like(statement, run)
+    location = statement.table.location
+    schema = new.schema
+    assert isinstance(schema, Struct)
+    check_columns(schema, new.partition_columns or ())
+    check_rules(schema, new.properties, location, run.engine)
+    create_command(statement, new).run()
+    return run.nothing()
+
+
+def new_table(statement: CreateTable) -> NewTable:
+    """The table that is declared."""
+    return NewTable(
+        Struct(statement.columns),
+        statement.partitions or (),
+        statement.properties,
+        None,
+        statement.comment,
+        statement.clusters or (),
+    )
+
+
+def create_command(statement: CreateTable, new: NewTable) -> Create | Replace:
+    """The command, as the builder of ``DeltaTable`` makes it."""
+    if statement.replaces:
+        return Replace(statement.table.location, new, or_create=statement.creates)
+    return Create(statement.table.location, new, if_not_exists=statement.if_not_exists)
+
+
+def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
+    rows = run.query(query)
+    write = Write(
+        statement.table.location,
+        "overwrite" if statement.replaces else "ignore" if statement.if_not_exists else "error",
+        statement.partitions,
+        dict(statement.properties),
+        cluster_by=statement.clusters,
+        description=statement.comment,
+        replaces=statement.replaces,
+    )
+    if statement.replaces and not statement.creates:
+        open_log(statement.table.location).snapshot()
+    write.run(run.engine, rows)
+    return run.nothing()
+
+
+def _like(statement: CreateTable, run: Running) -> NewTable:
+    """A table with another's columns; one of Delta's gives its layout and properties, too."""
+    if isinstance(statement.like, Query):
+        schema = declared(run.query(statement.like).schema)
+        return replace(new_table(statement), schema=schema)
+    assert isinstance(statement.like, Table)
+    snapshot = run.snapshot(statement.like)
+    known = snapshot.metadata.configuration
+    kept = {key: value for key, value in known.items() if not key.startswith(_OF_THE_TABLE_ALONE)}
+    return NewTable(
+        without_keys(snapshot.schema, IN_COLUMNS),
+        snapshot.partition_columns,
+        {**kept, **statement.properties},
+        None,
+        statement.comment if statement.comment is not None else snapshot.metadata.description,
+        snapshot.clustering_columns,
+    )
+
+
+def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
+    """CONVERT TO DELTA; gives no rows."""
+    form, path = parquet_path(statement.identifier)
+    if not statement.collects_statistics:
+        raise NotBuilt(what="NO STATISTICS", instead="Leave it out: only footers are read.")
+    if form == "parquet":
+        Convert(path, partition_columns(statement)).run()
+    return run.nothing()
+
+
+def partition_columns(statement: v.ConvertTable) -> Struct:
+    """The columns that folders stand for."""
+    return Struct(tuple(replace(field, nullable=True) for field in statement.partitions or ()))
+
+
+def view(statement: CreateTempView, run: Running) -> DataFrame:
+    """CREATE TEMPORARY VIEW: the rows as they are now, whatever is committed later; gives no rows."""
+    rows = run.query(statement.query)
+    if statement.columns is not None:
+        rows = rows.toDF(*statement.columns)
+    match statement.replaces, statement.is_global:
+        case True, True:
+            rows.createOrReplaceGlobalTempView(statement.name)
+        case True, False:
+            rows.createOrReplaceTempView(statement.name)
+        case False, True:
+            rows.createGlobalTempView(statement.name)
+        case _:
+            rows.createTempView(statement.name)
+    return run.nothing()
+
+
+# -- ALTER TABLE -------------------------------------------------------------------------------------------------------
+
+
+def altered(statement: Any, run: Running) -> DataFrame:
+    """ALTER TABLE; gives no rows."""
+    if isinstance(statement, v.DropTableColumns) and statement.if_exists:
+        statement = _of_those_there(statement, run)
+    if isinstance(statement, v.AddTableConstraint):
+        snapshot = run.snapshot(statement.table)
+        where = condition(statement.check.text, context_of(snapshot, run.engine))
+        command = alter.AddConstraint(statement.table.location, statement.name, where)
+        command.run(run.engine, alter.Moment(at=snapshot))
+    elif not isinstance(statement, v.DropTableColumns) or statement.paths:
+        _run(alteration(statement), run)
+    return run.nothing()
+
+
+def _run(command: Any, run: Running) -> None:
+    if isinstance(command, ChangeColumn | DropFeature):
+        command.run(run.engine)
+    else:
+        command.run()
+
+
+def alteration(statement: Any) -> Any:
+    """The command of a change that needs no look at the table first."""
+    table = statement.table.location
+    match statement:
+        case v.SetTableProperties():
+            return alter.SetProperties(table, statement.properties)
+        case v.UnsetTableProperties():
+            return alter.UnsetProperties(table, statement.keys, statement.if_exists)
+        case v.AddTableColumns():
+            return alter.AddColumns(table, tuple(_new_column(each) for each in statement.columns))
+        case v.DropTableColumns():
+            return columns.DropColumns(table, statement.paths)
+        case v.RenameTableColumn():
+            return columns.RenameColumn(table, statement.path, statement.name)
+        case v.ChangeTableColumn():
+            return _change(statement)
+        case v.DropTableConstraint():
+            return alter.DropConstraint(table, statement.name, statement.if_exists)
+        case v.DropTableFeature():
+            return DropFeature(table, statement.feature, statement.truncate_history)
+        case v.ClusterTableBy():
+            return ClusterBy(table, statement.columns)
+    raise AssertionError(f"{type(statement).__name__} is no change of a table")
+
+
+def _new_column(added: v.AddedColumn) -> alter.NewColumn:
+    return alter.NewColumn(added.field, added.path[:-1], added.first, added.after)
+
+
+def _change(statement: v.ChangeTableColumn) -> ChangeColumn:
+    return ChangeColumn(
+        statement.table.location,
+        statement.path,
+        type=None if statement.field is None else statement.field.type,
+        comment=statement.comment,
+        nullable=statement.nullable,
+        default=statement.default,
+        first=statement.first,
+        after=statement.after,
+    )
+
+
+def _of_those_there(statement: v.DropTableColumns, run: Running) -> v.DropTableColumns:
+    schema = run.snapshot(statement.table).schema
+    return replace(statement, paths=tuple(path for path in statement.paths if _is_there(schema, path)))
+
+
+def _is_there(schema: Struct, path: tuple[str, ...]) -> bool:
+    try:
+        return field_at(schema, path) is not None
+    except UnknownColumn:
+        return False

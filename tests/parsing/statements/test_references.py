@@ -1,0 +1,136 @@
+"""Which tables a statement reads, and which rows of them can matter."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from anabranch.parsing import statements as parsing
+from anabranch.parsing.blocks import block_predicate, unqualified
+from anabranch.parsing.context import Context
+from anabranch.protocol.predicates import And, Compare, Predicate, Unknown
+from anabranch.protocol.schema import Field, Struct
+from anabranch.statements.resolving import Paths
+
+COLUMNS = Struct((Field("id", "long"), Field("day", "date"), Field("s", Struct((Field("x", "long"),)))))
+
+
+def references(text: str, args: Any = None) -> list[Any]:
+    found = parsing.statement(text.replace("@T", "delta.`/t`").replace("@S", "delta.`/s`"), args, Paths().location)
+    return list(found.references)
+
+
+@pytest.mark.parametrize(
+    ("text", "locations"),
+    [
+        ("SELECT * FROM @T", ["/t"]),
+        ("SELECT * FROM @T, @S", ["/t", "/s"]),
+        ("SELECT * FROM a LEFT JOIN @T ON a.x = 1 JOIN (@S s CROSS JOIN b)", ["/t", "/s"]),
+        ("SELECT (SELECT max(x) FROM @T) FROM b WHERE c IN (SELECT x FROM @S)", ["/t", "/s"]),
+        ("SELECT delta.`/x`, extract(YEAR FROM delta.`/y`) FROM @T WHERE delta.`/z` = 1", ["/t"]),
+        ("SELECT * FROM x UNION ALL SELECT * FROM @T EXCEPT TABLE @S", ["/t", "/s"]),
+        ("WITH a AS (SELECT * FROM @T), b (x) AS (SELECT 1) SELECT * FROM a, b, @S", ["/t", "/s"]),
+        ("FROM @T SELECT id", ["/t"]),
+        ("FROM @T |> WHERE id > 1", ["/t"]),
+        ("INSERT INTO names SELECT * FROM @T", ["/t"]),
+        ("EXPLAIN EXTENDED SELECT * FROM @T", ["/t"]),
+        ("SELECT * FROM @T t LATERAL VIEW explode(array(1)) v AS x, @S", ["/t", "/s"]),
+        ("SELECT * FROM @T TABLESAMPLE (10 PERCENT) s", ["/t"]),
+        ("SELECT a IS DISTINCT FROM b, trim(BOTH FROM c) FROM @T", ["/t"]),
+        ("DESCRIBE QUERY SELECT * FROM @T", ["/t"]),
+        ("DELETE FROM other WHERE id IN (SELECT id FROM @T)", ["/t"]),
+    ],
+)
+def test_tables_are_found_where_tables_stand(text: str, locations: list[str]) -> None:
+    assert [each.table.location for each in references(text)] == locations
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "timestamp", "location"),
+    [
+        ("SELECT * FROM @T VERSION AS OF 3 AS x", "3", None, "/t"),
+        ("SELECT * FROM @T FOR VERSION AS OF '3'", "'3'", None, "/t"),
+        ("SELECT * FROM @T TIMESTAMP AS OF '2020-01-01' x JOIN y", None, "'2020-01-01'", "/t"),
+        (
+            "SELECT * FROM @T TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY WHERE a",
+            None,
+            "current_timestamp() - INTERVAL 1 DAY",
+            "/t",
+        ),
+        ("SELECT * FROM @T VERSION AS OF :v", "7", None, "/t"),
+        ("SELECT * FROM @T@v3 x", None, None, "/t@v3"),
+        ("SELECT * FROM @T@20240131000000000", None, None, "/t@20240131000000000"),
+    ],
+)
+def test_as_of_belongs_to_the_table(text: str, version: str | None, timestamp: str | None, location: str) -> None:
+    (found,) = references(text, {"v": 7})
+    assert (found.table.version, found.table.timestamp, found.table.location) == (version, timestamp, location)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "sole"),
+    [
+        ("SELECT * FROM @T WHERE id > 1 GROUP BY id", "id > 1", True),
+        ("SELECT * FROM @T x, b WHERE x.id > 1", "x.id > 1", False),
+        ("SELECT * FROM (SELECT * FROM @T WHERE id > 1 LIMIT 3) WHERE id < 9", "id > 1", True),
+        ("SELECT * FROM @T x LEFT JOIN b ON x.id = b.id WHERE x.id > 1", "x.id > 1", False),
+        ("SELECT * FROM b LEFT JOIN @T x ON x.id = b.id WHERE x.id IS NULL", None, False),
+        ("SELECT * FROM @T x RIGHT JOIN b ON x.id = b.id WHERE x.id IS NULL", None, False),
+        ("SELECT * FROM @T x FULL OUTER JOIN b ON x.id = b.id WHERE x.id = 1", None, False),
+        ("SELECT * FROM @T x (a, b) WHERE a = 1", None, False),
+        ("SELECT * FROM @T TABLESAMPLE (3 ROWS) WHERE id = 1", None, False),
+        ("SELECT * FROM @T PIVOT (max(id) FOR day IN ('x')) WHERE id = 1", None, False),
+        ("SELECT * FROM @T LATERAL VIEW explode(s) v AS id WHERE id = 1", None, False),
+        ("FROM @T |> AGGREGATE count(*) AS id |> WHERE id = 1", None, False),
+        ("SELECT * FROM @T UNION SELECT * FROM b WHERE id = 1", None, False),
+        ("SELECT * FROM b WHERE EXISTS (SELECT 1 FROM @T WHERE id = b.id)", "id = b.id", True),
+    ],
+)
+def test_a_condition_counts_where_rows_outside_it_cannot_matter(text: str, where: str | None, sole: bool) -> None:
+    (found,) = references(text)
+    assert (found.where, found.sole) == (where, sole)
+
+
+def context() -> Context:
+    return Context("/t", COLUMNS, dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+
+
+@pytest.mark.parametrize(
+    ("where", "sole", "predicate"),
+    [
+        ("x.id > 1 AND b.id < 3", False, And((Compare("id", ">", 1), Unknown()))),
+        ("id > 1", False, Unknown()),
+        ("id > 1", True, Compare("id", ">", 1)),
+        ("X.ID > 1", False, Compare("id", ">", 1)),
+        ("b.id > 1", True, Unknown()),
+        ("x.nope > 1", True, Unknown()),
+        ("x.id IN (SELECT x.id FROM y AS x WHERE x.id > 5)", True, Unknown()),
+    ],
+)
+def test_a_blocks_condition_says_of_a_table_what_names_its_columns(
+    where: str, sole: bool, predicate: Predicate
+) -> None:
+    assert block_predicate(where, "x", context(), sole=sole) == predicate
+
+
+def test_a_table_that_is_called_as_one_of_its_columns_is_not_guessed_at() -> None:
+    assert block_predicate("s.x > 1", "s", context(), sole=False) == Unknown()
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("x.id + X.`id` > b.x.id", "id + `id` > b.x.id"),
+        ("'x.id' = xx.id", "'x.id' = xx.id"),
+        ("x.s.x = 1 -- x.id", "s.x = 1 -- x.id"),
+        ("x = 1", "x = 1"),
+    ],
+)
+def test_a_qualifier_is_taken_away_where_it_is_the_tables(text: str, bare: str) -> None:
+    assert unqualified(text, ("x",), COLUMNS) == bare
+
+
+def test_a_path_qualifies_as_well() -> None:
+    assert unqualified("delta.`/t`.id = `/t`.id", ("delta", "/t"), COLUMNS) == "id = id"

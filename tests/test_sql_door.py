@@ -1,0 +1,229 @@
+"""``anabranch.sql`` on real Spark: what it gives, what it reads, what it refuses; and the command line's ``sql``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.cli import app
+from anabranch.statements.running import Running
+from anabranch.testing import at_phase
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    folder = tmp_path / "table"
+    for first in (0, 10, 20):
+        anabranch.append(None, folder, [{"id": first + i, "s": f"s{first + i}"} for i in range(3)])
+    return str(folder)
+
+
+def ids(found: Any) -> list[int]:
+    return sorted(row[0] for row in found.collect())
+
+
+def test_a_query_is_pinned_to_one_snapshot_however_often_it_names_the_table(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Running.frame
+
+    def with_a_writer_in_between(self: Running, reference: Any) -> Any:
+        found = plain(self, reference)
+        anabranch.append(None, path, [{"id": 99, "s": "late"}])
+        return found
+
+    monkeypatch.setattr(Running, "frame", with_a_writer_in_between)
+    twice = f"SELECT (SELECT count(*) FROM delta.`{path}`) - (SELECT count(*) FROM anabranch.`{path}`)"
+    assert ids(anabranch.sql(spark, twice)) == [0]
+    assert len(anabranch.history(path)) == 5
+
+
+def test_later_commits_do_not_change_what_a_query_gave(spark: SparkSession, path: str) -> None:
+    found = anabranch.sql(spark, f"SELECT id FROM delta.`{path}` WHERE id < 3")
+    anabranch.sql(spark, f"DELETE FROM delta.`{path}`")
+    assert ids(found) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "files"),
+    [
+        ("SELECT id FROM @T WHERE id >= 20", 1),
+        ("SELECT id FROM @T WHERE id = :id", 1),
+        ("SELECT a.id FROM @T a JOIN range(30) b ON a.id = b.id WHERE a.id < 3 AND b.id > 0", 1),
+        ("SELECT id FROM @T WHERE id >= 20 OR length(s) > 0", 3),
+        ("SELECT a.id FROM range(30) b LEFT JOIN @T a ON a.id = b.id WHERE a.id IS NULL", 3),
+        ("SELECT count(*) FROM (SELECT * FROM @T WHERE id IN (1, 11)) WHERE id > 0", 2),
+    ],
+)
+def test_a_query_opens_only_files_that_its_where_cannot_rule_out(
+    spark: SparkSession, path: str, query: str, files: int
+) -> None:
+    text = query.replace("@T", f"delta.`{path}`")
+    found = anabranch.sql(spark, text, {"id": 21})
+    assert len(found.inputFiles()) == files
+    whole = anabranch.read(spark, path)
+    whole.createOrReplaceTempView("whole_table")
+    same = spark.sql(query.replace("@T", "whole_table"), {"id": 21})
+    assert sorted(map(tuple, found.collect())) == sorted(map(tuple, same.collect()))
+
+
+def test_nothing_is_left_behind_in_the_session(spark: SparkSession, path: str) -> None:
+    before = spark.catalog.listTables()
+    anabranch.sql(spark, f"SELECT * FROM delta.`{path}`").collect()
+    anabranch.sql(spark, f"DELETE FROM delta.`{path}` WHERE id IN (SELECT max(id) FROM delta.`{path}`)")
+    with pytest.raises(errors.AnabranchError):
+        anabranch.sql(spark, f"DELETE FROM delta.`{path}` WHERE id IN (SELECT nope FROM delta.`{path}`)")
+    assert spark.catalog.listTables() == before
+
+
+def test_a_subquery_of_a_delete_reads_the_snapshot_of_the_delete(spark: SparkSession, path: str) -> None:
+    text = f"DELETE FROM delta.`{path}` AS t WHERE EXISTS (SELECT 1 FROM delta.`{path}` x WHERE x.id = t.id + 1)"
+    assert anabranch.sql(spark, text).first()[0] == 6
+    assert ids(anabranch.sql(spark, f"SELECT id FROM delta.`{path}`")) == [2, 12, 22]
+
+
+def test_a_delete_that_asks_the_table_conflicts_with_a_winner_that_wrote_it(spark: SparkSession, path: str) -> None:
+    text = f"DELETE FROM delta.`{path}` WHERE id = (SELECT max(id) FROM delta.`{path}`)"
+    with (
+        at_phase("staged", lambda: anabranch.sql(spark, f"UPDATE delta.`{path}` SET s = 'w' WHERE id = 0")),
+        pytest.raises(errors.DeltaConcurrentModificationException),
+    ):
+        anabranch.sql(spark, text)
+
+
+def test_sql_has_the_row_level_too(spark: SparkSession, path: str) -> None:
+    other = f"UPDATE delta.`{path}` SET s = 'other' WHERE id = 0"
+    with at_phase("staged", lambda: anabranch.sql(spark, other)):
+        anabranch.sql(spark, f"UPDATE delta.`{path}` AS t SET t.s = 'mine' WHERE t.id = :id", {"id": 1})
+    found = anabranch.sql(spark, f"SELECT id, s FROM delta.`{path}` WHERE id < 3").collect()
+    assert {row["id"]: row["s"] for row in found} == {0: "other", 1: "mine", 2: "s2"}
+
+
+@pytest.mark.parametrize(
+    "hostile", ["x' OR '1'='1", "x' OR 1=1 --", "\\' OR 1=1 --", "x'; DROP TABLE y; --", '" OR ""="']
+)
+def test_no_value_becomes_sql(spark: SparkSession, path: str, hostile: str) -> None:
+    deleted = anabranch.sql(spark, f"DELETE FROM delta.`{path}` WHERE s = :s", {"s": hostile})
+    assert deleted.first()["num_affected_rows"] == 0
+    anabranch.sql(spark, f"UPDATE delta.`{path}` SET s = ? WHERE id = ?", [hostile, 1])
+    found = anabranch.sql(spark, f"SELECT id FROM delta.`{path}` WHERE s = :s", {"s": hostile})
+    assert ids(found) == [1]
+    assert anabranch.sql(spark, f"SELECT count(*) FROM delta.`{path}`").first()[0] == 9
+
+
+def test_a_statement_of_sparks_is_sparks(spark: SparkSession) -> None:
+    text = "SELECT /* as it is */ 'delta' AS `x`"
+    assert anabranch.sql(spark, text).schema == spark.sql(text).schema
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        anabranch.sql(spark, "SELECT * FROM nowhere_at_all")
+
+
+def test_braces_and_comments_reach_spark_as_they_were_written(spark: SparkSession, path: str) -> None:
+    found = anabranch.sql(spark, f"SELECT '{{x}}' AS `a{{b}}c` /* {{y}} */ FROM delta.`{path}` LIMIT 1")
+    assert found.columns == ["a{b}c"]
+    assert found.first()[0] == "{x}"
+
+
+def test_an_unknown_column_is_shown_with_those_that_are_near(spark: SparkSession, path: str) -> None:
+    with pytest.raises(errors.SqlAnalysisError) as error:
+        anabranch.sql(spark, f"SELECT id,\n  idd FROM delta.`{path}`")
+    assert error.value.getCondition().startswith("UNRESOLVED_COLUMN")
+    assert error.value.getSqlState() == "42703"
+    assert "`id`" in str(error.value)
+    assert "_pyspark" not in str(error.value)
+    assert error.value.excerpt == f"== SQL (line 2, position 3) ==\n  idd FROM delta.`{path}`\n  ^^^"
+
+
+def test_settings_under_which_quotes_mean_something_else_are_refused(spark: SparkSession, path: str) -> None:
+    setting = "spark.sql.parser.escapedStringLiterals"
+    spark.conf.set(setting, "true")
+    try:
+        with pytest.raises(errors.InvalidOption):
+            anabranch.sql(spark, f"DELETE FROM delta.`{path}` WHERE s = 'a\\' OR id = 1")
+        assert anabranch.sql(spark, f"SELECT count(*) FROM delta.`{path}` WHERE s = 's1'").first()[0] == 1
+    finally:
+        spark.conf.unset(setting)
+
+
+def test_an_overwrite_follows_the_sessions_mode_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    table, setting = f"delta.`{tmp_path}/p`", "spark.sql.sources.partitionOverwriteMode"
+    anabranch.sql(spark, f"CREATE TABLE {table} (v INT, p INT) PARTITIONED BY (p)")
+    anabranch.sql(spark, f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    spark.conf.set(setting, "dynamic")
+    try:
+        anabranch.sql(spark, f"INSERT OVERWRITE {table} VALUES (10, 1)")
+    finally:
+        spark.conf.unset(setting)
+    assert sorted(map(tuple, anabranch.sql(spark, f"SELECT * FROM {table}").collect())) == [(2, 2), (10, 1)]
+    anabranch.sql(spark, f"INSERT OVERWRITE {table} VALUES (3, 3)")
+    assert sorted(map(tuple, anabranch.sql(spark, f"SELECT * FROM {table}").collect())) == [(3, 3)]
+
+
+def test_a_table_made_anew_from_itself_keeps_its_id_and_history(spark: SparkSession, path: str) -> None:
+    before = DeltaTable.forPath(spark, path).detail().first()["id"]
+    text = (
+        f"CREATE OR REPLACE TABLE delta.`{path}` TBLPROPERTIES ('a' = 'b') COMMENT 'c' AS SELECT id FROM delta.`{path}`"
+    )
+    anabranch.sql(spark, text)
+    after = DeltaTable.forPath(spark, path).detail().first()
+    assert (after["id"], after["description"], after["properties"]["a"]) == (before, "c", "b")
+    assert len(anabranch.history(path)) == 4
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def run(*words: str, text: str | None = None) -> Any:
+    return CliRunner().invoke(app, ["sql", *words], input=text, env={"COLUMNS": "120"})
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_gives_json_and_csv(path: str) -> None:
+    query = f"SELECT id, s, CAST(NULL AS DATE) AS d FROM delta.`{path}` WHERE id < 2 ORDER BY id"
+    assert json.loads(run(query, "--json").stdout) == [{"id": 0, "s": "s0", "d": None}, {"id": 1, "s": "s1", "d": None}]
+    assert run(query, "--csv").stdout == "id,s,d\n0,s0,\n1,s1,\n"
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_takes_a_file_and_a_pipe(path: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text(f"DELETE FROM delta.`{path}` WHERE id > 0; -- most\nSELECT count(*) AS n FROM delta.`{path}`;")
+    assert run("--file", str(script), "--csv").stdout == "num_affected_rows\n8\nn\n1\n"
+    assert run("--csv", text=f"SELECT id FROM delta.`{path}`").stdout == "id\n0\n"
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_bounds_what_it_draws(path: str) -> None:
+    found = run(f"SELECT id FROM delta.`{path}` ORDER BY id", "--limit", "2").stdout
+    assert "and more" in found
+    assert "10" not in found
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_error_on_the_command_line_is_a_message_and_an_exit_code(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from anabranch import cli
+
+    for query, said in (
+        (f"DELETE FORM delta.`{path}`", "^^^^"),
+        ("SELECT * FROM nowhere_at_all", "TABLE_OR_VIEW_NOT_FOUND"),
+        (f"SELECT raise_error(s) FROM delta.`{path}`", "USER_RAISED_EXCEPTION"),
+    ):
+        monkeypatch.setattr("sys.argv", ["anabranch", "sql", query])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        assert left.value.code == 2
+        printed = capsys.readouterr().err
+        assert said in printed
+        assert "Traceback" not in printed
+        assert "at org.apache" not in printed
