@@ -91,12 +91,14 @@ def naming(spark: SparkSession, named: Named) -> Iterator[None]:
     try:
         names.record(spark, entry, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
-        taken = names.is_taken(spark, named.name)
+        now = names.find(spark, named.name)
+        if now is not None and now.location == named.location:
+            return  # two made one table, and the other one has named it already: both have written to it
+        if not names.is_taken(spark, named.name):
+            raise
         if named.managed:
             Drop(named.location).run()
-        if taken:
-            raise NameTaken(name=spelled(named.name), table=named.location) from None
-        raise
+        raise NameTaken(name=spelled(named.name), table=named.location) from None
 
 
 def refresh(spark: SparkSession, entry: Entry) -> None:

@@ -18,6 +18,12 @@ from anabranch.spark.names import parts_of
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture(autouse=True)
+def _plain(spark: SparkSession) -> None:
+    """Spark alone, whatever other tests have made of the session."""
+    anabranch.uninstall(spark)
+
+
 @pytest.fixture
 def name(spark: SparkSession) -> Iterator[str]:
     """A name that nothing has, and that nothing has afterwards."""

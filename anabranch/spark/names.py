@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.errors import InvalidOption
 from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.spark.session import plain_sql
 from anabranch.spark.types import quoted, spark_type
 
 Name = tuple[str, ...]
@@ -97,7 +98,7 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
         found = spark.catalog.getTable(spelled(name))
         if found.tableType != "VIEW" or found.isTemporary:
             return None
-        rows = spark.sql(f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+        rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     said = {row["key"]: row["value"] for row in rows}
@@ -144,10 +145,11 @@ def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | Non
     names = ", ".join(_column(field.name, field.metadata.get("comment"), spark) for field in schema)
     body = ", ".join(f"CAST({error} AS {ddl(field.type)}) AS {quoted(field.name)}" for field in schema)
     said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
-    spark.sql(
+    plain_sql(
+        spark,
         f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(entry.name)} ({names})"
         f"{_comment(comment, spark)} TBLPROPERTIES ({_properties(said, spark)})"
-        f" AS SELECT {body} WHERE {error} IS NULL"
+        f" AS SELECT {body} WHERE {error} IS NULL",
     )
 
 
@@ -163,12 +165,12 @@ def rename(spark: SparkSession, name: Name, to: Name) -> None:
     Raises:
         AnalysisException: Spark's: the name is taken, or of another schema.
     """
-    spark.sql(f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to)}")
+    plain_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
 
 
 def remove(spark: SparkSession, name: Name) -> None:
     """Take an entry out of the catalog; one that is gone is fine."""
-    spark.sql(f"DROP VIEW IF EXISTS {spelled(name)}")
+    plain_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
 
 
 def ddl(type_: DataType) -> str:

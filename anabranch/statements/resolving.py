@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from pyspark.sql import DataFrame
+
 from anabranch.commands.opening import Location
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.parsing.statements.making import Making
+from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
+from anabranch.statements.running import Running
 
 _FORMATS = frozenset({"delta", "anabranch"})
 
@@ -20,6 +27,14 @@ class Resolver(Protocol):
         """Where the Delta table of this name lies; None where the name means something else, or nothing."""
         ...
 
+    def place(self, name: tuple[str, ...], making: Making) -> Location | None:
+        """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
+        ...
+
+    def run(self, statement: Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
+        """Run a statement, ``plain`` or with what it does to names."""
+        ...
+
 
 class Paths:
     """Tables that are named by their path: ``delta.`/data/flights` `` and ``anabranch.`/data/flights` ``."""
@@ -31,3 +46,20 @@ class Paths:
     def location(self, name: tuple[str, ...]) -> Location | None:
         """The path, where the name is one."""
         return name[1] if len(name) == 2 and name[0].lower() in _FORMATS else None
+
+    def place(self, name: tuple[str, ...], making: Making) -> Location | None:
+        """The path, where the name is one."""
+        return self.location(name)
+
+    def run(self, statement: Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
+        """As it is: a path is the table, and has no other name.
+
+        Raises:
+            NotBuilt, InvalidOption: the statement would change the name.
+        """
+        if isinstance(statement, DropTable):
+            raise NotBuilt(what="DROP TABLE of a path", instead="Remove the folder.")
+        if isinstance(statement, RenameTable):
+            reason = "a table that is named by its path has no other name."
+            raise InvalidOption(option="RENAME TO", value=".".join(statement.name), reason=reason)
+        return plain()
