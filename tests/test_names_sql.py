@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import errors
 from anabranch.spark import names
+from anabranch.testing import at_phase
 
 pytestmark = pytest.mark.spark
 
@@ -169,3 +170,34 @@ def test_a_path_has_no_name_to_be_dropped_or_changed(run: Catalog, tmp_path: Pat
     with pytest.raises(errors.InvalidOption):
         run(f"ALTER TABLE delta.`{tmp_path}/t` RENAME TO x")
     assert len(anabranch.history(tmp_path / "t")) == 1
+
+
+def test_of_two_that_make_one_managed_table_one_is_told_that_the_name_is_taken(run: Catalog) -> None:
+    """No one's files are removed by the other's failure, and none are left without a name."""
+    spark = anabranch.install(run.spark)
+    name = f"{run.schema}.t"
+
+    def append(n: int) -> None:
+        spark.range(n, n + 1).write.format("delta").mode("append").saveAsTable(name)
+
+    with pytest.raises(errors.NameTaken), at_phase("staged", lambda: append(1)):
+        append(0)
+    assert run.rows("SELECT * FROM {s}.t") == [(1,)]
+    assert not (run.path("t").parent / "t").exists()
+
+    other = f"CREATE TABLE {run.schema}.u (id INT) USING parquet LOCATION '{run.path('t')}_elsewhere'"
+    with at_phase("committed", lambda: names.plain_sql(spark, other)), pytest.raises(errors.NameTaken):
+        run("CREATE TABLE {s}.u USING delta AS SELECT 1 AS id")
+    assert not (run.path("t").parent / "u").exists()
+    assert run.entry("u") is None
+
+
+def test_a_name_that_has_just_become_ours_is_known_at_once(run: Catalog) -> None:
+    spark = anabranch.install(run.spark)
+    spark.sql(f"CREATE TABLE {run.schema}.t (id INT) USING parquet")
+    assert run.rows("SELECT * FROM {s}.t") == []
+    spark.sql(f"DROP TABLE {run.schema}.t")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run("SELECT * FROM {s}.t")
+    spark.range(1).write.format("delta").saveAsTable(f"{run.schema}.t")
+    assert run.rows("SELECT * FROM {s}.t") == [(0,)]

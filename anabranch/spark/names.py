@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
@@ -24,7 +27,12 @@ from anabranch.spark.types import quoted, spark_type
 Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 _ADVICE = "a Delta table, which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+_REMEMBERED_S, _REMEMBERED = 2.0, 1000
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
+
+
+_foreign: WeakKeyDictionary[SparkSession, dict[Name, float]] = WeakKeyDictionary()
+_lock = Lock()
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,14 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
             return None
         found = spark.catalog.getTable(spelled(name))
         if found.tableType != "VIEW" or found.isTemporary:
+            _remember(spark, name)
             return None
         rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     said = {row["key"]: row["value"] for row in rows}
     if LOCATION not in said:
+        _remember(spark, name)
         return None
     whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
     return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""))
@@ -131,6 +141,30 @@ def folder(spark: SparkSession, name: Name) -> str:
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
 
+def is_foreign(spark: SparkSession, name: Name) -> bool:
+    """Whether a name was that of something else a moment ago, so that a query need not ask again.
+
+    Where it has become one of ours since, in another process or by another current schema, the query reaches the entry
+    itself, which raises.
+    """
+    seen = _foreign.get(spark, {}).get(name)
+    return seen is not None and time.monotonic() - seen < _REMEMBERED_S
+
+
+def _remember(spark: SparkSession, name: Name) -> None:
+    with _lock:
+        known = _foreign.setdefault(spark, {})
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[name] = time.monotonic()
+
+
+def forget() -> None:
+    """Forget what names were those of something else, in every session: names have changed, or may have."""
+    with _lock:
+        _foreign.clear()
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -145,6 +179,7 @@ def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | Non
     names = ", ".join(_column(field.name, field.metadata.get("comment"), spark) for field in schema)
     body = ", ".join(f"CAST({error} AS {ddl(field.type)}) AS {quoted(field.name)}" for field in schema)
     said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    forget()
     plain_sql(
         spark,
         f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(entry.name)} ({names})"
@@ -165,6 +200,7 @@ def rename(spark: SparkSession, name: Name, to: Name) -> None:
     Raises:
         AnalysisException: Spark's: the name is taken, or of another schema.
     """
+    forget()
     plain_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
 
 

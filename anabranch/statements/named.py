@@ -8,11 +8,8 @@ unknown for a moment, and then the entry itself says so, since it raises.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
-from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +20,7 @@ from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.making import Making
+from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, ddl, spelled
 from anabranch.statements.resolving import Paths
 from anabranch.statements.running import Running
@@ -33,8 +31,6 @@ _MATTERS = re.compile(
 )
 """Words behind which a statement may name a table."""
 _READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
-_REMEMBERED_S = 5.0
-_REMEMBERED = 1000
 _RESHAPE = (
     v.SetTableProperties,
     v.AddTableColumns,
@@ -46,8 +42,6 @@ _RESHAPE = (
     v.MergeRows,
 )
 """Statements after which a table may have other columns."""
-_foreign: WeakKeyDictionary[SparkSession, dict[Name, float]] = WeakKeyDictionary()
-_lock = Lock()
 
 
 class Names:
@@ -65,6 +59,8 @@ class Names:
     def may_matter(self, text: str) -> bool:
         """Whether it has a word behind which a table is named."""
         self._reads = _READS.match(text) is not None
+        if not self._reads:  # it may change what names mean, as USE does
+            names.forget()
         return _MATTERS.search(text) is not None
 
     def location(self, name: Name) -> Location | None:
@@ -80,11 +76,9 @@ class Names:
 
     def _entry(self, name: Name) -> Entry | None:
         if name not in self._known:
-            if self._reads and _is_foreign(self._spark, name):
+            if self._reads and names.is_foreign(self._spark, name):
                 return None
-            found = self._known[name] = catalog.entry_of(self._spark, name)
-            if found is None:
-                _remember(self._spark, name)
+            self._known[name] = catalog.entry_of(self._spark, name)
         return self._known[name]
 
     def place(self, name: Name, making: Making) -> Location | None:
@@ -136,7 +130,6 @@ class Names:
             return run.nothing()
         if isinstance(statement, v.RenameTable):
             catalog.rename(self._spark, entry, statement.name)
-            forget(self._spark)
             return run.nothing()
         found = plain()
         if isinstance(statement, _RESHAPE):
@@ -160,7 +153,6 @@ class Names:
                 found = run.nothing()
             else:
                 found = plain()
-        forget(self._spark)
         return found
 
 
@@ -190,25 +182,3 @@ def _check_same(statement: Any, there: Snapshot | None, location: str) -> None:
 
 def _columns(pairs: list[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in pairs)
-
-
-# -- what is not ours --------------------------------------------------------------------------------------------------
-
-
-def _is_foreign(spark: SparkSession, name: Name) -> bool:
-    found = _foreign.get(spark, {}).get(name)
-    return found is not None and time.monotonic() - found < _REMEMBERED_S
-
-
-def _remember(spark: SparkSession, name: Name) -> None:
-    with _lock:
-        known = _foreign.setdefault(spark, {})
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        known[name] = time.monotonic()
-
-
-def forget(spark: SparkSession) -> None:
-    """Forget which names are not ours: a name was given."""
-    with _lock:
-        _foreign.pop(spark, None)
