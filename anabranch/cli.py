@@ -24,8 +24,11 @@ from anabranch.commands.check import check_table
 from anabranch.commands.describe import detail as describe_detail
 from anabranch.commands.describe import history as describe_history
 from anabranch.commands.fsck import MISSING
+from anabranch.commands.optimize import Optimize
 from anabranch.commands.read import FILE_COLUMNS
+from anabranch.commands.reorg import Purge
 from anabranch.errors import AnabranchError, InvalidOption
+from anabranch.protocol.clustering import paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -257,6 +260,47 @@ def generate(
     _print_text(f"{len(done.written)} manifests of version {done.version}, {len(done.removed)} old ones removed")
 
 
+Where = Annotated[str | None, typer.Option(help="Only partitions for which this is TRUE.")]
+
+
+@app.command()
+def optimize(
+    table: Path_,
+    where: Where = None,
+    zorder_by: Annotated[str | None, typer.Option(help="Columns to lay rows out by, separated by commas.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="All files of a clustered table, also those laid out.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Lay out the files anew: fewer, and such that more of them can be skipped. Needs Spark."""
+    names = [each.strip() for each in zorder_by.split(",")] if zorder_by is not None else []
+    _move(Optimize(table, zorder_by=paths_of(names), full=full), where, as_json)
+
+
+@app.command()
+def reorg(table: Path_, where: Where = None, as_json: Json = False) -> None:
+    """Write files anew without what is deleted or dropped in them: REORG … APPLY (PURGE). Needs Spark."""
+    _move(Purge(table), where, as_json)
+
+
+def _move(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
+    from anabranch.optimizing import optimized  # needs Spark, which the other commands do not
+    from anabranch.sessions import session
+
+    spark = session(f"anabranch {type(command).__name__.lower()}")
+    with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
+        task = progress.add_task("files", total=None)
+        done = optimized(spark, command, where, lambda ready, of: progress.update(task, completed=ready, total=of))
+    version = None if done.committed is None else done.committed.version
+    if as_json:
+        _print_json({"table": str(command.table), "version": version, "metrics": done.metrics})
+        return
+    if version is None:
+        _print_text("there was nothing to do")
+        return
+    rows = [{"metric": name, "value": value} for name, value in {"version": version, **done.metrics}.items()]
+    _print_table(("metric", "value"), rows)
+
+
 @app.command()
 def vacuum(
     table: Path_,
@@ -293,7 +337,7 @@ def matrix(as_json: Json = False) -> None:
     if as_json:
         _print_json({"asDocumented": same, "matrices": [tried.as_json(each) for each in found]})
     else:
-        _console.print("Every cell that is built is as documented." if same else "Some cell is not as documented.")
+        _console.print("Every cell is as documented, or beyond it." if same else "Some cell is not as documented.")
     raise typer.Exit(0 if same else 1)
 
 
@@ -379,9 +423,9 @@ def _print_matrix(found: Matrix) -> None:
 
 
 def _in_words(cell: Cell) -> str:
-    marks = {True: "✓", False: "✗", None: "–"}
-    happened = f"{cell.refused} of {len(cell.runs)} runs refused" if cell.runs else "not built yet"
-    return f"{marks[cell.as_documented]} {cell.documented}\n  {happened}"
+    beyond = ": beyond the matrix, here they cannot" if cell.is_beyond else ""
+    happened = f"{cell.refused} of {len(cell.runs)} runs refused{beyond}"
+    return f"{'✓' if cell.as_documented else '✗'} {cell.documented}\n  {happened}"
 
 
 def _plain(value: Any) -> Any:

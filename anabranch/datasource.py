@@ -1,8 +1,9 @@
 """``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``.
 
 A door. `install` makes both known to a session by wrapping two public properties, ``SparkSession.read`` and
-``DataFrame.write``; every other format goes to Spark untouched. Where Delta's own JARs are on the session, ``delta``
-stays theirs and ours is ``anabranch``.
+``DataFrame.write``; every other format goes to Spark untouched. The actions of a DataFrame say, where that is the
+reason, that a VACUUM has removed a file of their version. Where Delta's own JARs are on the session, ``delta`` stays
+theirs and ours is ``anabranch``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,7 +24,7 @@ from anabranch.commands.sources import declared_version
 from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import context_for
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import AnabranchError, InvalidOption, NotBuilt
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import condition
@@ -31,6 +33,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.positional import by_position
 from anabranch.spark.session import has_own_delta
+from anabranch.spark.vanished import vanished
 
 _names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 _NAMED = re.compile(r"^\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*$")
@@ -43,6 +46,7 @@ _LATER_READ = {
 }
 _LATER_WRITE = {"datachange"}
 _HARMLESS = {"datachange": "true"}
+_ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -57,7 +61,31 @@ def install(spark: SparkSession) -> SparkSession:
         _names[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
         _wrap(type(spark), "read", _Reader, lambda session: session)
         _wrap(type(spark.range(0)), "write", _Writer, lambda frame: frame.sparkSession)
+        for action in _ACTIONS:
+            _tell_of_vanished_files(type(spark.range(0)), action)
     return spark
+
+
+def _tell_of_vanished_files(owner: type, action: str) -> None:
+    """Let an action of a DataFrame that needs a file which a VACUUM has removed say so, for installed sessions only."""
+    plain = getattr(owner, action)
+    if getattr(plain, "is_anabranch", False):
+        return
+
+    @wraps(plain)
+    def act(self: DataFrame, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        except AnabranchError:
+            raise
+        except Exception as error:
+            why = vanished(self, error) if self.sparkSession in _names else None
+            if why is None:
+                raise
+            raise why from None
+
+    act.is_anabranch = True  # type: ignore[attr-defined]
+    setattr(owner, action, act)
 
 
 def _wrap(owner: type, name: str, door: type, session_of: Any) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.commands.moving import Told
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.optimize import Optimize, Optimized
+from anabranch.commands.reorg import Purge
 from anabranch.conditions import understood
 from anabranch.errors import InvalidOption
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
 
-__all__ = ["RESULT", "DeltaOptimizeBuilder", "shown"]
+__all__ = ["RESULT", "DeltaOptimizeBuilder", "optimized", "shown"]
 
 WORKERS = 4
 """So many batches are written at once; Spark shares its cores between them."""
@@ -82,11 +84,22 @@ class DeltaOptimizeBuilder:
         return self._run(paths_of([*map(str, names)]))
 
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
-        snapshot, engine = open_log(self.path).snapshot(), SparkEngine(self.spark)
-        command = Optimize(self.path, zorder_by=columns, workers=WORKERS)
-        if self.partitions is not None:
-            command = replace(command, where=understood(self.partitions, snapshot, engine))
-        return self.spark.createDataFrame([shown(command.run(engine, at=snapshot), snapshot.table, columns)], RESULT)
+        done = optimized(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
+        row = shown(done, open_log(self.path).table, columns)
+        return self.spark.createDataFrame([row], RESULT)
+
+
+def optimized(
+    spark: SparkSession, command: Optimize | Purge, where: str | None = None, told: Told | None = None
+) -> Optimized:
+    """Run one of the commands that move rows, on the partitions that SQL text selects; ``told`` hears of its progress.
+
+    Raises:
+        InvalidCondition: the condition names other columns than those that partition the table; and as the command.
+    """
+    snapshot, engine = open_log(command.table).snapshot(), SparkEngine(spark)
+    partitions = command.where if where is None else understood(where, snapshot, engine)
+    return replace(command, where=partitions, workers=WORKERS).run(engine, at=snapshot, told=told)
 
 
 def shown(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:

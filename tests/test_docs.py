@@ -233,10 +233,15 @@ def test_every_public_name_is_documented() -> None:
 
 
 def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
-    from anabranch import merges, tables  # here, so that the other tests of this file need no PySpark
+    from anabranch import merges, optimizing, tables  # here, so that the other tests of this file need no PySpark
 
     documented, limits = on_pages("verbs"), on_pages("limits.md")
-    for owner in (tables.DeltaTable, tables.DeltaTableBuilder, merges.DeltaMergeBuilder):
+    for owner in (
+        tables.DeltaTable,
+        tables.DeltaTableBuilder,
+        merges.DeltaMergeBuilder,
+        optimizing.DeltaOptimizeBuilder,
+    ):
         missing = public_methods(owner) - documented - limits
         assert not missing, owner
     assert {"forName", "tableName"} <= limits

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Always, Condition
 from anabranch.transaction.patience import Chance, Patience
@@ -44,4 +46,7 @@ class Delete:
         """
         parameters = {"predicate": json.dumps([self.where.text])}
         change = Change("DELETE", self.where, None, parameters)
-        return run_change(change, at or open_log(self.table).snapshot(), engine, patience=patience, chance=chance)
+        base = at or open_log(self.table).snapshot()
+        outcome = run_change(change, base, engine, patience=patience, chance=chance)
+        compact_after(outcome.committed, base, Log(base.store), engine, chance)
+        return outcome

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands import clues
+from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import not_inserted, reserve, with_reserved
@@ -89,6 +90,7 @@ class Merge:
         computed_from = None if read is None else seen.version
         hands = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, chance), computed_from)
         mine, committed = staged_and_committed(hands, log, patience, chance)
+        compact_after(committed, snapshot, log, engine, chance)
         return Merged(committed, committed.metrics if committed else mine.metrics)
 
 

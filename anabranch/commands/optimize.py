@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
@@ -114,9 +115,9 @@ class Optimize:
         return clustered or columns
 
     def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], chance: Chance) -> list[Batch]:
-        target = packing.target_bytes(base.properties, base.files)
+        target = packing.target_size(base.properties, pc.sum(base.files["size"]).as_py() or 0)
         if not columns:
-            return [Batch(group) for group in packing.compaction(files, target)]
+            return [Batch(group) for group in packing.plan(files, target)]
         kind: Kind = "hilbert" if base.clustering_columns else "zorder"
         cube = Cube(tuple(".".join(column) for column in columns), kind)
         groups = layout(files, cube, target, full=self.full)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import check_not_assigned
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.transaction.patience import Chance, Patience
@@ -47,7 +49,9 @@ class Update:
         """
         at = at or open_log(self.table).snapshot()
         change = Change("UPDATE", self.where, self._spelled(at), {"predicate": self.where.text})
-        return run_change(change, at, engine, patience=patience, chance=chance)
+        outcome = run_change(change, at, engine, patience=patience, chance=chance)
+        compact_after(outcome.committed, at, Log(at.store), engine, chance)
+        return outcome
 
     def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:
         """The assignments under the table's own spelling of its columns."""

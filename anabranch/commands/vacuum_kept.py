@@ -92,9 +92,11 @@ def names_of(table: str, actions: pa.Table) -> set[str]:
     Raises:
         CorruptVector: a vector's descriptor says nothing that could be kept.
     """
-    found = set[str]()
-    for path in actions["path"].to_pylist():
-        found.update(_meant(path))
+    paths = actions["path"].to_pylist()
+    found = set(paths)
+    for path in paths:
+        if "%" in path or ":" in path or path.startswith("/"):  # most mean nothing but themselves
+            found.update(_meant(path))
     vectors = actions.select(["path", "deletionVector"]).filter(pc.is_valid(actions["deletionVector"]))
     for row in vectors.to_pylist():
         found.update(_vector_names(table, row))

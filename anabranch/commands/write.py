@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import clues
+from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
@@ -137,7 +138,9 @@ class Write:
         if self.replaces:
             anew = replace(new, partition_columns=self.partition_by or ())
             insert = replace(insert, evolve=lambda known: replaced_metadata(anew, known, chance), lays_out=True)
-        return run_insert(insert, patience=patience, chance=chance)
+        committed = run_insert(insert, patience=patience, chance=chance)
+        compact_after(committed, seen, log, engine, chance)
+        return committed
 
     def _operation(self) -> str:
         """What the history calls it."""

@@ -17,16 +17,19 @@ import pyarrow as pa
 from anabranch.commands.append import Append
 from anabranch.commands.delete import Delete
 from anabranch.commands.opening import open_log
+from anabranch.commands.optimize import Optimize
 from anabranch.commands.update import Update
 from anabranch.conditions import understood
 from anabranch.demo.flights import KEY
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.merges import DeltaMergeBuilder, command_of
+from anabranch.protocol.clustering import paths_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import listen, unlisten
 
 CORRECTED = ("UA", "B6", "EV", "DL")
+ZORDER = ("carrier", "dep_delay")
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Race:
 
 
 def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]) -> list[Writer]:
-    """The writers of the demo: all touch the same files, no two of them the same row.
+    """The writers of the demo: all touch the same files, no two of them the same row; one moves all rows elsewhere.
 
     Args:
         changes: carrier -> rows to merge by `KEY`, for carriers that nobody corrects.
@@ -109,7 +112,14 @@ def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]
     purge = Writer("purge", "DELETE WHERE dep_time IS NULL", lambda path: _delete(engine, path, "dep_time IS NULL"))
     arrivals = Writer("late arrivals", f"append {len(late):,} rows", lambda path: Append(path).run(late))
     upserts = [_upsert(engine, carrier, rows) for carrier, rows in changes.items()]
-    return [*corrections, *upserts, purge, arrivals]
+    return [*corrections, *upserts, purge, _zorder(engine), arrivals]
+
+
+def _zorder(engine: SparkEngine) -> Writer:
+    """All rows to other files, in the middle of it all."""
+    columns = paths_of(ZORDER)
+    says = f"OPTIMIZE ZORDER BY {', '.join(ZORDER)}"
+    return Writer("zorder", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)
 
 
 def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:

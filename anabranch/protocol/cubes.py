@@ -19,15 +19,13 @@ import pyarrow as pa
 
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.curves import Kind
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.packing import MOST_DELETED, deleted_share, live_size
 
 PROVIDER = "liquid"
 """What the log says of who has laid out a clustered table's files (``clusteringProvider``)."""
 STABLE_BYTES = 100 << 30
 """A cube of so many bytes is not laid out again because of new files."""
 _ID, _COLUMNS, _KIND = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
-_MOST_DELETED = 0.05
-"""Files are written anew when a greater part of their rows is deleted."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def layout(files: pa.Table, cube: Cube, target: int, *, full: bool = False) -> l
     for rows in by_partition(files.to_pylist()):
         chosen = rows if full else _loose(rows, cube)
         if chosen and not _is_done(chosen, cube):
-            size = sum(map(live_bytes, chosen))
+            size = sum(map(live_size, chosen))
             found.append(Layout(files_table(chosen), max(1, -(-size // target))))
     return found
 
@@ -78,21 +76,6 @@ def by_partition(rows: Iterable[FileRow]) -> list[list[FileRow]]:
     for row in sorted(rows, key=lambda row: row["path"]):
         groups.setdefault(tuple(sorted(dict(row["partitionValues"]).items())), []).append(row)
     return list(groups.values())
-
-
-def live_bytes(file: FileRow) -> int:
-    """The size of a file without its deleted rows, as far as that is known."""
-    size: int = file["size"]
-    return round(size * (1 - deleted_part(file)))
-
-
-def deleted_part(file: FileRow) -> float:
-    """The part of a file's rows that is deleted; all of them where it is not known how many it holds."""
-    vector = file["deletionVector"]
-    if vector is None:
-        return 0.0
-    records = num_records(file["stats"])
-    return min(1.0, vector["cardinality"] / records) if records else 1.0
 
 
 def _loose(rows: Sequence[FileRow], cube: Cube) -> list[FileRow]:
@@ -106,4 +89,4 @@ def _loose(rows: Sequence[FileRow], cube: Cube) -> list[FileRow]:
 
 def _is_done(rows: Sequence[FileRow], cube: Cube) -> bool:
     ids = {cube.id_of(row) for row in rows}
-    return len(ids) == 1 and None not in ids and all(deleted_part(row) <= _MOST_DELETED for row in rows)
+    return len(ids) == 1 and None not in ids and all(deleted_share(row) <= MOST_DELETED for row in rows)

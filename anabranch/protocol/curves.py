@@ -1,28 +1,30 @@
 """Curves: the order in which clustered rows lie, so that rows which are near in several columns share a file.
 
 Pure data and arithmetic, passed between the rooms that choose an order and the engine that sorts by it. A value becomes
-the number of its range (`ranges_per_column` of them for each column); a curve leads through the grid of these numbers
-and visits each cell once, so that a cell is a number as well: its place on the curve.
+the number of its range (`bits_per_column` says how many there are); a curve leads through the grid of these numbers and
+visits each cell once, so that a cell has a number as well: its place on the curve. `places` holds those of all cells.
 
-`zorder` and `hilbert` are what an engine's expressions must give. Guarantees: both are bijections between the grid and
-its places; neighbours on the Hilbert curve differ by one in one column; a column that is named earlier counts for more.
+Guarantees: both curves are bijections between the grid and its places; neighbours on the Hilbert curve differ by one in
+one column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 Kind = Literal["zorder", "hilbert"]
 ORIGINS = pa.schema([pa.field("source", pa.int32(), nullable=False), pa.field("row", pa.int64(), nullable=False)])
 """Where a row comes from: the place of its file in the list of files that was read, and its position in that file."""
 
-MOST_COLUMNS = 63
-"""More than a place on a curve, a signed integer of 64 bits, has room for; columns behind these are left out."""
-_MOST_BITS = 10
+_BITS = 18
+"""Of a place: far more cells than a table has files, and few enough for all their places to travel with a query."""
+MOST_COLUMNS = _BITS
+"""Columns behind these have no bit of their own, and are left out."""
 
 
 @dataclass(frozen=True)
@@ -34,30 +36,46 @@ class Curve:
 
 
 def bits_per_column(columns: int) -> int:
-    """How many bits the number of a value's range has, so that a place on the curve has 63 at most.
+    """How many bits the number of a value's range has.
 
     Example:
-        >>> bits_per_column(2), bits_per_column(20)
-        (10, 3)
+        >>> bits_per_column(2), bits_per_column(4)
+        (9, 4)
     """
-    return max(1, min(_MOST_BITS, MOST_COLUMNS // columns))
+    return max(1, _BITS // columns)
 
 
-def zorder(cell: Sequence[int], bits: int) -> int:
+def places(kind: Kind, columns: int) -> pa.Array:
+    """The place of each cell of a grid of so many columns, where the first column's number stands in the highest bits.
+
+    Example:
+        >>> bits = bits_per_column(2)
+        >>> places("zorder", 2)[0b10 << bits | 0b01].as_py()
+        9
+    """
+    bits = bits_per_column(columns)
+    numbers = np.arange(1 << bits * columns, dtype=np.int32)
+    cell = [numbers >> bits * (columns - 1 - i) & (1 << bits) - 1 for i in range(columns)]
+    return pa.array(zorder(cell, bits) if kind == "zorder" else hilbert(cell, bits), pa.int32())
+
+
+def zorder(cell: Sequence[Any], bits: int) -> Any:
     """The place of a cell on the Z-order curve: the bits of its numbers by turns, the highest ones first.
+
+    Numbers may be arrays of them, for many cells at once; so may those of `hilbert`.
 
     Example:
         >>> zorder((0b10, 0b01), 2)
         9
     """
-    place = 0
+    place = 0 * cell[0]
     for bit in reversed(range(bits)):
         for number in cell:
             place = place << 1 | number >> bit & 1
     return place
 
 
-def hilbert(cell: Sequence[int], bits: int) -> int:
+def hilbert(cell: Sequence[Any], bits: int) -> Any:
     """The place of a cell on the Hilbert curve (J. Skilling, "Programming the Hilbert curve", 2004).
 
     Example:
@@ -66,16 +84,15 @@ def hilbert(cell: Sequence[int], bits: int) -> int:
     """
     turned = list(cell)
     for bit in reversed(range(1, bits)):
+        low = (1 << bit) - 1
         for i, number in enumerate(turned):
-            if number >> bit & 1:
-                turned[0] ^= (1 << bit) - 1
-            else:
-                swapped = (turned[0] ^ turned[i]) & ((1 << bit) - 1)
-                turned[0] ^= swapped
-                turned[i] ^= swapped
+            is_set = number >> bit & 1
+            swapped = (turned[0] ^ number) & low * (1 - is_set)
+            turned[i] = number ^ swapped
+            turned[0] = turned[0] ^ (swapped | low * is_set)
     for i in range(1, len(turned)):
-        turned[i] ^= turned[i - 1]
-    flipped = 0
-    for bit in reversed(range(1, bits)):
-        flipped ^= ((1 << bit) - 1) if turned[-1] >> bit & 1 else 0
+        turned[i] = turned[i] ^ turned[i - 1]
+    flipped = 0 * turned[-1]
+    for bit in range(1, bits):
+        flipped = flipped ^ ((1 << bit) - 1) * (turned[-1] >> bit & 1)
     return zorder([number ^ flipped for number in turned], bits)

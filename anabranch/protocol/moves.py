@@ -121,7 +121,8 @@ def moved(
     vector: Callable[[FileRow], BitMap64],
     origins: Callable[[str], pa.Table],
 ) -> dict[str, BitMap64]:
-    """Where these rows of a group's sources are now: path of an output -> positions.
+    """Where these rows of a group's sources are now: path of an output -> positions. All of them are all that is there,
+    in whatever order.
 
     Args:
         group: what was moved together.
@@ -134,11 +135,14 @@ def moved(
     """
     dead = {each.path: vector(each.row) for each in group.sources}
     for each in group.sources:
-        asked = rows.get(each.path, BitMap64())
-        if asked & dead[each.path] or (asked and asked.max() >= each.records):
+        own = rows.get(each.path, BitMap64())
+        if own & dead[each.path] or (own and own.max() >= each.records):
             raise Misplaced(f"a row of {each.path} was deleted before it could be moved")
+    asked = count_of({path: rows[path] for path in group.paths & rows.keys()})
+    if asked == _lives(group, dead) == sum(each.records for each in group.outputs):
+        return {each.path: BitMap64(range(each.records)) for each in group.outputs if each.records}
     found = _found(group, rows, dead, origins)
-    if count_of(found) != count_of({path: rows[path] for path in group.paths & rows.keys()}):
+    if count_of(found) != asked:
         raise Misplaced(f"not every row of {', '.join(sorted(group.paths & rows.keys()))} was moved")
     return {path: positions for path, positions in found.items() if positions}
 

@@ -105,6 +105,20 @@ def _retention(text: str) -> int | None:
     return interval_ms(text) if text else None
 
 
+_UNITS = {"": 1, "b": 1, **{name: 1 << 10 * (i + 1) for i, name in enumerate(("k", "m", "g", "t"))}}
+
+
+def _size(text: str) -> int | None:
+    """Bytes of a size such as ``104857600`` or ``100mb``."""
+    if not text:
+        return None
+    found = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.strip().lower())
+    unit = None if found is None else _UNITS.get(found[2] if len(found[2]) < 2 else found[2].removesuffix("b"))
+    if found is None or unit is None or not int(found[1]):
+        raise ValueError("it takes a number of bytes, or a size such as 100mb")
+    return int(found[1]) * unit
+
+
 def _conflict_resolution(text: str) -> str:
     value = _choice("file", "row", "redo")(text)
     if value == "redo":
@@ -137,6 +151,8 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
     ICEBERG_V1: (_boolean, "false"),
     ICEBERG_V2: (_boolean, "false"),
+    "delta.targetFileSize": (_size, ""),
+    "delta.autoOptimize.autoCompact": (_choice("true", "false", "auto", "legacy"), "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
     RESOLUTION_SECONDS: (_natural, "600"),
@@ -170,10 +186,7 @@ _OF_ENGINES = "it is what an engine remembers of the feature"
 
 _OTHERS: tuple[Other, ...] = (
     Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
-    Other("delta.autoOptimize.autoCompact", _choice("true", "false", "auto"), "false", Stand.KEPT,
-          "a wish about the sizes of files"),
     Other("delta.autoOptimize.optimizeWrite", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
-    Other("delta.targetFileSize", str, "", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
           "a wish about statistics; ours keep 32 characters"),
@@ -307,6 +320,17 @@ class Properties:
     def prefix_length(self) -> int:
         """How many random characters a small append's files have for a folder; 0: the names of partitions instead."""
         return int(self["delta.randomPrefixLength"]) if self["delta.randomizeFilePrefixes"] else 0
+
+    @property
+    def target_file_size(self) -> int | None:
+        """How many bytes files are meant to have; None: whatever suits the table."""
+        found = self["delta.targetFileSize"]
+        return None if found is None else int(found)
+
+    @property
+    def auto_compaction(self) -> str:
+        """``false``, ``true``, ``legacy`` (the same) or ``auto``: whether writers compact what has become small."""
+        return str(self["delta.autoOptimize.autoCompact"])
 
     @property
     def transaction_retention_ms(self) -> int | None:

@@ -39,7 +39,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
     rows, paths = scan(spark, files, address=True), files.files["path"].to_pylist()
     rows = rows if condition.alias is None else rows.alias(condition.alias)
     collect = collect_rows if _are_few(files.files) else collect_words
-    with reported(condition.text, files.root):
+    with reported(condition.text, files.root, files.version):
         return collect(rows.filter(as_column(condition.expression)), address_of(files.schema), paths)
 
 

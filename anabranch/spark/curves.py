@@ -9,7 +9,7 @@ What is used twice becomes a column of its own first, since an expression inside
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.protocol.curves import Kind
+from anabranch.protocol.curves import Kind, bits_per_column, places
 from anabranch.spark.types import arrow_rows, column, free_name
 
 
@@ -60,78 +60,35 @@ def in_plan(spark: SparkSession, values: pa.Array) -> Column:
     return arrow_rows(spark, pa.table({"values": whole})).scalar()
 
 
-def count_reached(steps: Steps, bounds: Column, count: int, value: Column) -> Column:
-    """How many of some bounds, which ascend, are not above a value, found by halving.
+def count_reached(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Sequence[Column]) -> list[Column]:
+    """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL.
 
     Args:
-        bounds: the array of them. count: how many they are. value: never NULL.
+        bounds: for each value an array, and how many stand in it.
     """
-    found = F.lit(0)
-    for bit in reversed(range(count.bit_length())):
+    found = [F.lit(0) for _ in values]
+    for bit in reversed(range(max(count for _, count in bounds).bit_length())):
+        step = F.lit(1 << bit)
         # Past the end there is no bound, and nothing reaches it.
-        is_reached = F.coalesce(F.get(bounds, found + F.lit((1 << bit) - 1)) <= value, F.lit(False))
-        found = steps.kept(found + F.when(is_reached, F.lit(1 << bit)).otherwise(F.lit(0)))
+        reached = [
+            F.get(each, at + step - 1) <= value for (each, _), at, value in zip(bounds, found, values, strict=True)
+        ]
+        found = steps.all_kept([F.when(hit, at + step).otherwise(at) for hit, at in zip(reached, found, strict=True)])
     return found
 
 
-def range_of(spark: SparkSession, steps: Steps, value: Column, bounds: pa.Array) -> Column:
-    """The number of a value's range; that of NULL is 0."""
-    if not len(bounds):
-        return steps.kept(F.when(value.isNull(), F.lit(0)).otherwise(F.lit(1)))
-    # NULL reaches nothing.
-    reached = count_reached(steps, in_plan(spark, bounds), len(bounds), value)
-    return steps.kept(F.when(value.isNull(), F.lit(0)).otherwise(reached + 1))
+def ranges_of(spark: SparkSession, steps: Steps, values: Sequence[Column], bounds: Sequence[pa.Array]) -> list[Column]:
+    """The number of each value's range; that of NULL is 0."""
+    arrays = [(in_plan(spark, each), len(each)) for each in bounds]
+    pairs = zip(values, count_reached(steps, arrays, values), strict=True)
+    return steps.all_kept([F.when(value.isNull(), F.lit(0)).otherwise(reached + 1) for value, reached in pairs])
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+def place_on(spark: SparkSession, steps: Steps, kind: Kind, cell: Sequence[Column]) -> Column:
+    """The place of a cell on a curve.
 
-
-def place_on(steps: Steps, kind: Kind, cell: Sequence[Column], bits: int) -> Column:
-    """The place of a cell on a curve, a bigint."""
-    return _interleaved(steps, cell if kind == "zorder" else _turned(steps, cell, bits), bits)
-
-
-def _interleaved(steps: Steps, cell: Sequence[Column], bits: int) -> Column:
-    width = len(cell)
-    parts = [
-        _moved(number, bit, bit * width + width - 1 - i)
-        for bit in reversed(range(bits))
-        for i, number in enumerate(cell)
-    ]
-    return steps.kept(_xor(parts))
-
-
-def _moved(number: Column, bit: int, to: int) -> Column:
-    """One bit of a number, at another place."""
-    return F.shiftleft(F.shiftright(number, bit).bitwiseAND(F.lit(1)).cast("bigint"), to)
-
-
-def _turned(steps: Steps, cell: Sequence[Column], bits: int) -> list[Column]:
-    """The numbers whose bits by turns are the place on the Hilbert curve; see `anabranch.protocol.curves.hilbert`."""
-    turned = list(cell)
-    for bit in reversed(range(1, bits)):
-        low = (1 << bit) - 1
-        for i, number in enumerate(turned):
-            is_set = F.shiftright(number, bit).bitwiseAND(F.lit(1)) == 1
-            if i == 0:
-                turned[0] = steps.kept(F.when(is_set, number.bitwiseXOR(F.lit(low))).otherwise(number))
-            else:
-                first = turned[0]
-                swapped = steps.kept(
-                    F.when(~is_set, first.bitwiseXOR(number).bitwiseAND(F.lit(low))).otherwise(F.lit(0))
-                )
-                flipped = F.when(is_set, F.lit(low)).otherwise(swapped)
-                turned[0], turned[i] = steps.all_kept([first.bitwiseXOR(flipped), number.bitwiseXOR(swapped)])
-    for i in range(1, len(turned)):
-        turned[i] = steps.kept(turned[i].bitwiseXOR(turned[i - 1]))
-    last = turned[-1]
-    flips = [
-        F.when(F.shiftright(last, bit).bitwiseAND(F.lit(1)) == 1, F.lit((1 << bit) - 1)).otherwise(F.lit(0))
-        for bit in range(1, bits)
-    ]
-    flipped = steps.kept(_xor(flips)) if flips else F.lit(0)
-    return steps.all_kept([number.bitwiseXOR(flipped) for number in turned])
-
-
-def _xor(values: Iterable[Column]) -> Column:
-    return reduce(Column.bitwiseXOR, values)
+    It is looked up, since code that computes it is too long for Java to compile: 12 s for a million rows, not 0.3.
+    """
+    bits = bits_per_column(len(cell))
+    number = reduce(lambda left, right: F.shiftleft(left, bits).bitwiseOR(right), cell)
+    return steps.kept(F.get(in_plan(spark, places(kind, len(cell))), number))

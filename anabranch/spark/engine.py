@@ -153,7 +153,7 @@ class SparkEngine:
         if condition is None:
             rows = scan(self.spark, files, columns, ids=bool(shown))
         else:
-            with reported(condition.text, files.root):
+            with reported(condition.text, files.root, files.version):
                 rows = scan(self.spark, files, ids=bool(shown)).filter(as_column(condition.expression))
                 _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, MissingDataFile
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition
+from anabranch.spark.vanished import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
@@ -25,8 +26,8 @@ _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
 @contextmanager
-def reported(expression: str, table: str) -> Iterator[None]:
-    """Turn what Spark says into an error of ours.
+def reported(expression: str, table: str, version: int | None = None) -> Iterator[None]:
+    """Turn what Spark says into an error of ours; ``version`` is that of the files that are read, where it is known.
 
     Raises:
         MissingDataFile: a file is not there.
@@ -40,11 +41,13 @@ def reported(expression: str, table: str) -> Iterator[None]:
         raise
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
-            raise MissingDataFile(table=table, file=_path_in(error), reason="is not there") from None
+            raise missing(table, _path_in(error), version) from None
         raise InvalidCondition(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
         if (violation := violation_in(str(error), table)) is not None:
             raise violation from None
+        if (file := file_in(error)) is not None and is_within(table, file):
+            raise missing(table, file, version) from None
         raise ExecutionFailed(what=expression, reason=reason_of(error)) from None
 
 

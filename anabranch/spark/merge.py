@@ -126,7 +126,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     count, changes = joined.updated + joined.updated_alone, joined.handle
     if not count:
         return
-    with reported("the rows that MERGE updates", files.root):
+    with reported("the rows that MERGE updates", files.root, files.version):
         rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
         acting = free_name("__anabranch_clause", files.schema.names)
         named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]

@@ -149,7 +149,7 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
-    with reported("the scan", files.root):
+    with reported("the scan", files.root, files.version):
         return reader.parquet(*[literal(place.reader) for place in found])
 
 

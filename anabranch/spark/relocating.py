@@ -27,7 +27,7 @@ from anabranch.protocol.filesets import FileSet, count_of
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records
 from anabranch.spark import timestamps
-from anabranch.spark.curves import Steps, bounds_of, count_reached, in_plan, place_on, range_of
+from anabranch.spark.curves import Steps, bounds_of, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
@@ -166,7 +166,7 @@ class _Order:
         """The order over these files' rows, parted so that each output has about as many of them."""
         sample = _sample(spark, files, curve, outputs)
         arrays = [sample.column(i).combine_chunks() for i in range(sample.num_columns - 1)]
-        ranges = (1 << bits_per_column(len(arrays))) - 1  # and one for NULL
+        ranges = (1 << bits_per_column(len(arrays))) - 1  # besides the one of NULL
         bounds = tuple(bounds_of(each, ranges) for each in arrays) if len(arrays) > 1 else None
         order = cls(curve, bounds, pa.array([]), ())
         splits = order._splits_of(spark, sample, outputs)
@@ -188,13 +188,12 @@ class _Order:
     def _keys(self, spark: SparkSession, steps: Steps, values: Sequence[Column]) -> list[Column]:
         if self.bounds is None:
             return list(values)
-        cell = [range_of(spark, steps, *pair) for pair in zip(values, self.bounds, strict=True)]
-        return [place_on(steps, self.curve.kind, cell, bits_per_column(len(cell)))]
+        return [place_on(spark, steps, self.curve.kind, ranges_of(spark, steps, values, self.bounds))]
 
     def _output(self, spark: SparkSession, steps: Steps, place: Column) -> Column:
         if not len(self.splits):
             return F.lit(0)
-        return count_reached(steps, in_plan(spark, self.splits), len(self.splits), steps.kept(place))
+        return count_reached(steps, [(in_plan(spark, self.splits), len(self.splits))], [steps.kept(place)])[0]
 
     def _splits_of(self, spark: SparkSession, sample: pa.Table, outputs: int) -> pa.Array:
         """Places in the order of the sample, with equal shares of it between them."""

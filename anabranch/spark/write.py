@@ -131,7 +131,7 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     single = list(leaves(assignments))
     new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
     values = {new[path]: as_column(value) for path, value in single}
-    with reported(_text(assignments), files.root):
+    with reported(_text(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
         _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
         valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
@@ -189,7 +189,7 @@ def _write_rows(
     spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
 ) -> None:
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
-    with reported(_text(assignments) or "the rows to keep", files.root):
+    with reported(_text(assignments) or "the rows to keep", files.root, files.version):
         write_into(spark, rows, replace(files, schema=schema), folder)
 
 

@@ -41,6 +41,7 @@ from anabranch.testing.statements import (
     Test,
     Update,
     Upgrade,
+    Vacuum,
     Value,
     When,
     Where,
@@ -157,6 +158,14 @@ class Maker:
         """The same rows in other files."""
         return self.dice.choice((Optimize(), Optimize(), Optimize(("x",)), Optimize(("k", "x")), Optimize(purges=True)))
 
+    def vacuum(self) -> Vacuum:
+        """Removes what nobody needs, and perhaps takes writers that are only slow for dead."""
+        return Vacuum(self._often(0.7))
+
+    def restore(self) -> Restore:
+        """Back by a few versions, by the product or by another engine."""
+        return Restore(self.dice.choice((1, 1, 2, 3)), self._often(0.5))
+
     def copy(self) -> Copy:
         """A self-reading insert, by another engine in one step or by the product."""
         if self._often(0.4):
@@ -256,8 +265,9 @@ _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
     (0.83, Maker.replace),
     (0.85, Maker.dynamic),
     (0.88, Maker.overwrite),
-    (0.94, Maker.copy),
-    (0.97, lambda maker: Restore(maker.dice.choice((1, 1, 2, 3)))),
+    (0.93, Maker.copy),
+    (0.95, Maker.vacuum),
+    (0.97, Maker.restore),
     (0.99, lambda maker: Configure()),
 )
 
@@ -305,7 +315,7 @@ def _restored(maker: Maker) -> Sequence[Statement]:
     wide = (EVERYWHERE, Test("k", "<", 10), Test("x", ">=", 0), maker.where())
     return (
         Delete(maker.where()),
-        Restore(maker.dice.choice((1, 1, 2))),
+        Restore(maker.dice.choice((1, 1, 2)), maker.dice.choice((False, False, True))),
         Update(maker.sets(), maker.dice.choice(wide)),
         *maker.perhaps(lambda: Delete(maker.dice.choice(wide))),
     )
@@ -377,7 +387,19 @@ def _moved(maker: Maker) -> Sequence[Statement]:
         maker.optimize(),
         maker.dice.choice((*changes, maker.optimize))(),
         *maker.perhaps(lambda: maker.dice.choice((*changes, maker.optimize))()),
-        *maker.perhaps(lambda: Restore(maker.dice.choice((1, 1, 2)))),
+        *maker.perhaps(lambda: maker.dice.choice((maker.restore, maker.vacuum))()),
+    )
+
+
+def _vacuumed(maker: Maker) -> Sequence[Statement]:
+    """What writers have staged, or look at, is taken for nobody's."""
+    changes = (maker.update, maker.delete, maker.merge, maker.overwrite, maker.append, maker.optimize, maker.restore)
+    return (
+        maker.dice.choice(changes)(),
+        maker.vacuum(),
+        maker.dice.choice(changes)(),
+        *maker.perhaps(maker.vacuum),
+        *maker.perhaps(lambda: maker.dice.choice(changes)()),
     )
 
 
@@ -407,5 +429,6 @@ SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _overwritten,
     _moved,
     _moved,
+    _vacuumed,
 )
 """The corpus; docs/concepts/isolation.md tells the stories of the first four."""

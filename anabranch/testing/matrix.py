@@ -4,7 +4,8 @@ Knows two statements at a time: mine is staged, the winner commits, mine tries t
 in one row, in one file, in one partition, or nowhere. Knows what the documentation says of each cell, written down
 apart from the product, and what rows two statements may leave, from `anabranch.testing.statements`. Guarantee: a cell
 is called as documented only if each of its runs was refused or let through as it says, and left the rows of a serial
-order, read by a reader of its own.
+order, read by a reader of its own. Where the documentation lets OPTIMIZE conflict, it must not here, which is called
+beyond the matrix.
 
 Source: Databricks documentation, "Isolation levels and write conflicts", "Write conflicts".
 """
@@ -12,7 +13,7 @@ Source: Databricks documentation, "Isolation levels and write conflicts", "Write
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +32,7 @@ from anabranch.testing.statements import (
     Append,
     Delete,
     Merge,
+    Optimize,
     Plus,
     Rows,
     Statement,
@@ -47,8 +49,9 @@ from anabranch.transaction.patience import Chance
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")
 CHANGES = ("UPDATE", "DELETE", "MERGE")
-GROUPS: Mapping[str, tuple[str, ...]] = {"INSERT": ("INSERT",), ", ".join(CHANGES): CHANGES, "OPTIMIZE": ()}
-"""The rows of a matrix (mine) and its columns (the winner), with the verbs of each; OPTIMIZE is not built yet."""
+MOVES = ("OPTIMIZE", "OPTIMIZE ZORDER BY")
+GROUPS: Mapping[str, tuple[str, ...]] = {"INSERT": ("INSERT",), ", ".join(CHANGES): CHANGES, "OPTIMIZE": MOVES}
+"""The rows of a matrix (mine) and its columns (the winner), with the verbs of each."""
 
 _INSERT, _CHANGE, _OPTIMIZE = GROUPS
 _FILES = (((0, 0, 0), (1, 0, 10)), ((2, 0, 20), (3, 0, 30)), ((4, 1, 40), (5, 1, 50)))
@@ -61,6 +64,7 @@ SELECTED, COULD_BE, NOT_SELECTED, INSERTED_ELSEWHERE = (
     "another row",
     "another partition",
 )
+WHOLE_TABLE = "every file"
 _KEYS = {SAME_ROW: (0, 0), SAME_FILE: (1, 0), SAME_PARTITION: (3, 0), ELSEWHERE: (5, 1)}
 _INSERTS: Mapping[str, Rows] = {
     SELECTED: ((0, 0, 99),),
@@ -93,7 +97,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: mine's row, the winner's column, the documented words, and what happened; no runs: not built yet."""
+    """One cell: mine's row, the winner's column, the documented words, and what happened."""
 
     mine: str
     winner: str
@@ -101,9 +105,14 @@ class Cell:
     runs: tuple[Run, ...]
 
     @property
-    def as_documented(self) -> bool | None:
-        """Whether all runs were; None where there are none."""
-        return all(run.as_documented for run in self.runs) if self.runs else None
+    def as_documented(self) -> bool:
+        """Whether all runs were."""
+        return all(run.as_documented for run in self.runs)
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the documentation says that these can conflict, and here they cannot."""
+        return self.documented != _CANNOT and not any(run.refusal_expected or run.condition for run in self.runs)
 
     @property
     def refused(self) -> int:
@@ -122,7 +131,7 @@ class Matrix:
     @property
     def as_documented(self) -> bool:
         """Whether no cell differs."""
-        return not any(cell.as_documented is False for cell in self.cells)
+        return all(cell.as_documented for cell in self.cells)
 
 
 def matrices() -> Iterator[Matrix]:
@@ -151,6 +160,7 @@ def _cell_as_json(cell: Cell) -> dict[str, Any]:
         "winner": cell.winner,
         "documented": cell.documented,
         "asDocumented": cell.as_documented,
+        "beyond": cell.is_beyond,
         "refused": cell.refused,
         "runs": [_run_as_json(run) for run in cell.runs],
     }
@@ -171,18 +181,21 @@ def _run_as_json(run: Run) -> dict[str, Any]:
 # -- what is documented ------------------------------------------------------------------------------------------------
 
 
+_CANNOT = "cannot conflict"
+
+
 def documented(dial: str, level: str, mine: str, winner: str) -> str:
     """The words of a cell; a change that meets an INSERT depends on the level, the rest does not."""
     if _OPTIMIZE in (mine, winner):
         return _with_optimize(dial, {mine, winner})
     if mine == _INSERT or (winner == _INSERT and level == "WriteSerializable"):
-        return "cannot conflict"
+        return _CANNOT
     return "can conflict on the same row" if dial == "row" else "can conflict in the same files"
 
 
 def _with_optimize(dial: str, both: set[str]) -> str:
     if _INSERT in both:
-        return "cannot conflict"
+        return _CANNOT
     if dial == "row":
         return "can conflict with ZORDER BY only"
     return "can conflict without deletion vectors or with ZORDER BY"
@@ -192,9 +205,10 @@ def refusal_expected(dial: str, level: str, mine: str, winner: str, where: str) 
     """What the words mean for two statements that meet there.
 
     By files, a MERGE looks at every file of the partition that its condition names, since statistics know nothing of
-    its source's keys; UPDATE and DELETE look at those whose statistics allow k = 0.
+    its source's keys; UPDATE and DELETE look at those whose statistics allow k = 0. Where OPTIMIZE may be refused, or
+    refuse another, is not said: here it never is, nor does it.
     """
-    if mine == "INSERT" or (winner == "INSERT" and level == "WriteSerializable"):
+    if mine == "INSERT" or mine in MOVES or winner in MOVES or (winner == "INSERT" and level == "WriteSerializable"):
         return False
     met = {SAME_ROW, SELECTED}
     if dial == "file":
@@ -225,8 +239,14 @@ class _Table:
 
 def _cell(table: _Table, mine: str, winner: str) -> Cell:
     pairs = [(m, w) for m in GROUPS[mine] for w in GROUPS[winner]]
-    runs = [_run(table, m, w, where) for m, w in pairs for where in (_INSERTS if w == "INSERT" else _KEYS)]
+    runs = [_run(table, m, w, where) for m, w in pairs for where in _places(w)]
     return Cell(mine, winner, documented(table.dial, table.level, mine, winner), tuple(runs))
+
+
+def _places(winner: str) -> Iterable[str]:
+    if winner in MOVES:
+        return (WHOLE_TABLE,)
+    return _INSERTS if winner == "INSERT" else _KEYS
 
 
 def _run(table: _Table, mine: str, winner: str, where: str) -> Run:
@@ -265,11 +285,19 @@ def _after(rows: Rows, statements: list[Statement]) -> Rows:
 
 
 def _mine(verb: str) -> Statement:
+    if verb in MOVES:
+        return _move(verb)
     return Append(((100, 0, 0),)) if verb == "INSERT" else _change(verb, 0, 0, 7)
 
 
 def _winner(verb: str, where: str) -> Statement:
+    if verb in MOVES:
+        return _move(verb)
     return Append(_INSERTS[where]) if verb == "INSERT" else _change(verb, *_KEYS[where], 9)
+
+
+def _move(verb: str) -> Statement:
+    return Optimize() if verb == "OPTIMIZE" else Optimize(("k", "x"))
 
 
 def _change(verb: str, key: int, partition: int, value: int) -> Statement:

@@ -42,9 +42,12 @@ class Version:
 
 @dataclass
 class Reader:
-    """Reads every version of the table in ``store``; ``faults`` are what it found wrong, in words."""
+    """Reads every version of the table in ``store``; ``faults`` are what it found wrong, in words. Of older versions
+    files may be ``gone``: what is given of them counts as theirs, for a table that was vacuumed.
+    """
 
     store: Store
+    gone: Mapping[str, Any] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     _live: dict[str, dict[str, Any]] = field(default_factory=dict)
     _files: dict[str, list[Row]] = field(default_factory=dict)
@@ -56,7 +59,26 @@ class Reader:
         expected = [f"_delta_log/{number:020}.json" for number in range(len(names))]
         if names != expected:
             self.faults.append(f"the log has {names}")
-        return [self._version(number, name) for number, name in enumerate(names)]
+        versions = [self._version(number, name) for number, name in enumerate(names)]
+        self._check_newest()
+        return versions
+
+    def _check_newest(self) -> None:
+        """What is live now must be there now."""
+        missing = [path for path in sorted(self._live) if unquote(path) in self.gone and self._is_gone(unquote(path))]
+        self.faults += [f"{path} is live, and its file is not there any more" for path in missing]
+
+    def _is_gone(self, name: str) -> bool:
+        return self.store.head(name) is None
+
+    def _get(self, name: str) -> bytes:
+        try:
+            return self.store.get(name)
+        except NotFound:
+            if name not in self.gone:
+                raise
+            data: bytes = self.gone[name].data
+            return data
 
     def _version(self, number: int, name: str) -> Version:
         bodies = actions_in(self.store.get(name))
@@ -93,7 +115,7 @@ class Reader:
         path = add["path"]
         if path not in self._files:
             try:
-                data = self.store.get(unquote(path))
+                data = self._get(unquote(path))
             except NotFound:
                 self.faults.append(f"{path} is live, and its file is not there")
                 return []
@@ -114,7 +136,7 @@ class Reader:
         prefix, name = text[:-20], uuid.UUID(bytes=_z85(text[-20:]))
         file = f"{prefix}/deletion_vector_{name}.bin" if prefix else f"deletion_vector_{name}.bin"
         start, size = vector.get("offset") or 1, vector["sizeInBytes"]
-        data = self.store.get(file)[start : start + size + 8]
+        data = self._get(file)[start : start + size + 8]
         body = data[4:-4]
         if struct.unpack(">I", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(body),):
             self.faults.append(f"version {number}: the vector in {file} has a wrong size or checksum")

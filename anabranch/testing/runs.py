@@ -32,7 +32,7 @@ from anabranch.testing.reading import Reader, Version
 from anabranch.testing.scheduling import Killed, NoProgress, Scheduler, current_task
 from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
-from anabranch.testing.verbs import Done, Session, play
+from anabranch.testing.verbs import Done, Session, gone_from, play
 from anabranch.transaction.patience import Chance
 
 _HANGS_SECONDS = 300.0
@@ -162,7 +162,7 @@ class _Run:
                 stuck = str(error)
             finally:
                 forget(self._store.url)
-        reader = Reader(self._store)
+        reader = Reader(self._store, gone_from(self._store))
         versions = reader.versions()
         return History(
             plan=self._plan,

@@ -379,18 +379,35 @@ class Select(Copy):
 
 @dataclass(frozen=True)
 class Restore:
-    """RESTORE to ``back`` versions ago, in one step, as another engine's commit; ``rows`` are set when it has run."""
+    """RESTORE to ``back`` versions ago, by the product or in one step as another engine's commit; ``rows`` are set when
+    it has run.
+    """
 
     back: int
+    ours: bool = False
     rows: Rows | None = None
 
     def __str__(self) -> str:
-        return f"RESTORE {self.back} versions back (another engine)"
+        return f"RESTORE {self.back} versions back{'' if self.ours else ' (another engine)'}"
 
     def apply(self, rows: Rows) -> tuple[Rows, int | None]:
         """The rows of the old version: a constant, once it has run."""
         assert self.rows is not None, "a restore is a function of rows once it has run"
-        return self.rows, None
+        return self.rows, 0 if bag(rows) == bag(self.rows) else None
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """VACUUM RETAIN 0 HOURS without the check; ``spares_none`` takes every writer for dead."""
+
+    spares_none: bool = False
+
+    def __str__(self) -> str:
+        return f"VACUUM RETAIN 0 HOURS{' of everybody' if self.spares_none else ''}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, 0
 
 
 @dataclass(frozen=True)
@@ -448,6 +465,7 @@ Statement = (
     | Restore
     | Configure
     | Upgrade
+    | Vacuum
 )
 
 

@@ -44,6 +44,7 @@ class DictStore:
     ) -> None:
         self.url = url
         self._kept = dict(kept or {})
+        self._gone: dict[str, Kept] = {}
         self._now_ms, self._lock = now_ms, threading.Lock()
         self._puts = max((each.number for each in self._kept.values()), default=0)
 
@@ -51,6 +52,11 @@ class DictStore:
     def kept(self) -> Mapping[str, Kept]:
         """All that it holds."""
         return self._kept
+
+    @property
+    def gone(self) -> Mapping[str, Kept]:
+        """What it held last of each name that was removed, for who looks at the past."""
+        return self._gone
 
     def get(self, name: str) -> bytes:
         """All bytes of a name."""
@@ -108,7 +114,8 @@ class DictStore:
     def delete(self, name: str) -> None:
         """Remove a name."""
         with self._lock:
-            self._kept.pop(checked(name, self.url), None)
+            if (found := self._kept.pop(checked(name, self.url), None)) is not None:
+                self._gone[name] = found
 
     def sync(self, names: Iterable[str]) -> None:
         """Nothing is more durable here than it is."""

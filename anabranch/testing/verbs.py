@@ -21,7 +21,10 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.merge import Merge as MergeCommand
 from anabranch.commands.optimize import Optimize as OptimizeCommand
 from anabranch.commands.reorg import Purge
+from anabranch.commands.restore import Restore as RestoreCommand
 from anabranch.commands.update import Update as UpdateCommand
+from anabranch.commands.vacuum import DEAD_AFTER_SECONDS
+from anabranch.commands.vacuum import Vacuum as VacuumCommand
 from anabranch.commands.write import Write as WriteCommand
 from anabranch.parsing import Context, condition
 from anabranch.protocol.merges import Matching
@@ -49,7 +52,9 @@ from anabranch.testing.statements import (
     Statement,
     Update,
     Upgrade,
+    Vacuum,
 )
+from anabranch.testing.stores import DictStore
 from anabranch.transaction.patience import Chance, Patience
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
@@ -142,7 +147,7 @@ def _dynamic(statement: Dynamic, session: Session) -> Done:
 
 
 def _select(statement: Select, session: Session) -> Done:
-    versions = Reader(session.store).versions()
+    versions = Reader(session.store, gone_from(session.store)).versions()
     read = versions[max(len(versions) - 1 - statement.back, 0)]
     source = session.words.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
     command = WriteCommand(session.location, "overwrite" if statement.overwrites else "append")
@@ -180,15 +185,34 @@ def _optimize(statement: Optimize, session: Session) -> Done:
 
 
 def _copy(statement: Copy, session: Session) -> Done:
-    read = Reader(session.store).versions()[-1].rows
+    read = Reader(session.store, gone_from(session.store)).versions()[-1].rows
     new, _ = statement.apply(read)
     return Done(_other(session).insert(new[len(read) :], blind=False), None, statement)
 
 
+def gone_from(store: Store) -> Mapping[str, Any]:
+    """What a VACUUM has removed, where the store remembers it."""
+    return store.gone if isinstance(store, DictStore) else {}
+
+
+def _vacuum(statement: Vacuum, session: Session) -> Done:
+    dead_after = 0.0 if statement.spares_none else DEAD_AFTER_SECONDS
+    command = VacuumCommand(session.location, 0, check_retention=False, dead_after_seconds=dead_after)
+    command.run(chance=session.chance)
+    return Done(None, None, statement)
+
+
 def _restore(statement: Restore, session: Session) -> Done:
-    versions = Reader(session.store).versions()
+    versions = Reader(session.store, gone_from(session.store)).versions()
     back = versions[max(len(versions) - 1 - statement.back, 0)]
-    return Done(_other(session).restore(back.number), None, replace(statement, rows=back.rows))
+    after = replace(statement, rows=back.rows)
+    if not statement.ours:
+        return Done(_other(session).restore(back.number), None, after)
+    if back is versions[-1]:
+        return Done(None, None, Vacuum())  # there is nothing older, and nothing is done
+    command = RestoreCommand(session.location, back.number)
+    done = command.run(patience=session.patience, chance=session.chance)
+    return Done(done.committed.version if done.committed else None, None, after)
 
 
 def _configure(statement: Configure, session: Session) -> Done:
@@ -217,6 +241,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Restore: _restore,
     Configure: _configure,
     Upgrade: _upgrade,
+    Vacuum: _vacuum,
 }
 
 __all__ = ["ARROW", "SCHEMA", "Done", "Row", "Session", "condition_of", "play", "table_of"]

@@ -13,17 +13,22 @@ Knows what was seen and what the oracle says. Pure. Every rule here is a promise
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.errors import (
+    CorruptVector,
     DeltaConcurrentModificationException,
     MetadataChangedException,
+    MissingDataFile,
+    NotFound,
     ProtocolChangedException,
+    StagedFilesVacuumed,
     UnsupportedFeature,
 )
 from anabranch.testing.oracle import Landed, first_unexplained, serial_order
 from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Optimize, Rows, Statement, Upgrade, bag
+from anabranch.testing.statements import Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
+from anabranch.transaction.fence import END, START
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def landed(history: History) -> list[Landed]:
     return [
         Landed(
             who=act.who,
-            statement=act.statement,
+            statement=_known(act.statement, history, commits[act.who][0]),
             version=commits[act.who][0],
             began=act.began,
             ended=act.ended if act.told == "committed" else None,
@@ -70,6 +75,14 @@ def landed(history: History) -> list[Landed]:
     ]
 
 
+def _known(statement: Statement, history: History, version: int) -> Statement:
+    """A RESTORE whose writer did not live to say it: the log knows to which version it went back."""
+    if not isinstance(statement, Restore) or statement.rows is not None:
+        return statement
+    back = int(history.versions[version].info["operationParameters"]["version"])
+    return replace(statement, rows=history.versions[back].rows)
+
+
 # -- promises ----------------------------------------------------------------------------------------------------------
 
 
@@ -78,6 +91,8 @@ def _commits(history: History) -> Mapping[int, list[int]]:
     found: dict[int, list[int]] = {}
     names = {name_of(act.who): act.who for act in history.acts}
     for version in history.versions[history.base + 1 :]:
+        if version.info.get("operation") in (START, END):
+            continue
         who = names.get(str(version.info.get("txnId", ""))[:8])
         if who is not None:
             found.setdefault(who, []).append(version.number)
@@ -86,8 +101,10 @@ def _commits(history: History) -> Mapping[int, list[int]]:
 
 def _unexpected_errors(history: History) -> Iterator[Violation]:
     upgraded = any(isinstance(act.statement, Upgrade) for act in history.acts)
+    vacuumed = any(isinstance(act.statement, Vacuum) for act in history.acts)
     for act in history.acts:
-        expected = bool(history.plan.failures) or (upgraded and isinstance(act.error, UnsupportedFeature))
+        gone = vacuumed and isinstance(act.error, MissingDataFile | CorruptVector | NotFound)
+        expected = bool(history.plan.failures) or (upgraded and isinstance(act.error, UnsupportedFeature)) or gone
         if act.told == "broken" or (act.told in ("failed", "unknown") and not expected):
             yield Violation("error", f"writer {act.who} was told {type(act.error).__name__}: {act.error}")
 
@@ -115,14 +132,17 @@ def _idle(history: History) -> Iterator[Violation]:
 def _in_the_way(history: History) -> Iterator[Violation]:
     """Moving rows is in nobody's way, and nobody's rows are in its way; but for what fails every writer."""
     by_version = {each.version: each.statement for each in landed(history)}
+    vacuumed = any(isinstance(act.statement, Vacuum) for act in history.acts)
     for act in history.acts:
         if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
+            continue
+        if isinstance(act.error, StagedFilesVacuumed):
             continue
         winner = by_version.get(act.error.facts.get("winner_version", -1))
         head = isinstance(act.error, MetadataChangedException | ProtocolChangedException)
         if isinstance(act.statement, Optimize) and not head:
             yield Violation("maintenance", f"writer {act.who} only moves rows, and was refused: {act.error}")
-        if isinstance(winner, Optimize) and history.plan.setup.vectors:
+        if isinstance(winner, Optimize) and history.plan.setup.vectors and not vacuumed:  # a record of moves goes too
             yield Violation("maintenance", f"writer {act.who} was refused because rows were moved: {act.error}")
 
 
@@ -172,6 +192,10 @@ def refusals(history: History) -> list[Refusal]:
             continue
         winner = act.error.facts.get("winner_version")
         verb = type(by_version[winner]).__name__ if winner in by_version else "none"
+        # Nobody knows to which version a RESTORE would have gone back, nor what files that are gone would have said.
+        if isinstance(act.statement, Restore) or isinstance(act.error, StagedFilesVacuumed):
+            found.append(Refusal(type(act.statement).__name__, verb, True))
+            continue
         base = int(act.error.facts["base_version"])
         found.append(Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act, base)))
     return found

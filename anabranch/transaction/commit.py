@@ -179,7 +179,12 @@ class Attempt:
             window = [winner for winner in window if winner.version > mine.settled]
 
     def _fenced(self) -> Transaction:
-        """Mine with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen."""
+        """Mine with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
+
+        Whoever names files that were there before looks after them by itself (`guard`): only its vectors are put again.
+        """
+        if self._guard is not None:
+            return replace(self.mine)
         try:
             return self.fence.passed(self.mine, self._winners)
         except StagedFileGone as gone:

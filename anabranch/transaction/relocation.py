@@ -100,7 +100,7 @@ def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: L
     touched = mine.touched & gone
     if not touched:
         return mine
-    rows = {path: _taken(mine, path) for path in touched}
+    rows = {path: _taken(mine, path, loaders) for path in touched}
     found = moves.moved(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _output(winner, path, loaders) for path in found}
     left = {path: source for path, source in mine.sources.items() if path not in touched}
@@ -109,9 +109,12 @@ def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: L
     return _taking(mine, found)
 
 
-def _taken(mine: Transaction, path: str) -> BitMap64:
-    """The rows of a file that mine takes away."""
-    return mine.marks[path] if path in mine.marks else _live(mine.sources[path])
+def _taken(mine: Transaction, path: str, loaders: Loaders) -> BitMap64:
+    """The rows of a file that mine takes away. (Who takes whole files away need not have read their vectors.)"""
+    if path in mine.marks:
+        return mine.marks[path]
+    row = mine.sources[path].row
+    return _live(Source(row, loaders.vector(row)))
 
 
 def _output(winner: Commit, path: str, loaders: Loaders) -> Source:
@@ -248,4 +251,6 @@ def _live(source: Source) -> BitMap64:
     records = num_records(source.row.get("stats"))
     if records is None:
         raise Misplaced(f"it is not known how many rows {source.row['path']} holds")
-    return BitMap64(range(records)) - source.vector
+    rows = BitMap64()
+    rows.add_range(0, records)  # as one run, however many they are
+    return rows - source.vector

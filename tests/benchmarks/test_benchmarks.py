@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import anabranch
-from benchmarks import appenders, checksums, harness, large, merge, one_file, opening, small_appends, synthetic
+from benchmarks import appenders, checksums, harness, large, merge, one_file, opening, small_appends, synthetic, vacuum
 from benchmarks.appenders import Call, batch, prove
 from benchmarks.cold import measured
 from benchmarks.harness import Cost, Line, Ratio, Result, by_turns, compared, load_all, page, save
@@ -40,6 +40,13 @@ def test_small_appends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_appends_with_and_without_checksum_files_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checksums, "ROUNDS", 1)
     result = checksums.run(tmp_path, 0, quiet, appends=2)
+    assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
+
+
+def test_vacuum_runs_and_finds_what_others_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vacuum, "ROUNDS", 1)
+    result = vacuum.run(tmp_path, 0, quiet, files=50, beside_spark=False)
+    assert [line.what for line in result.lines] == ["anabranch", "deltalake"]
     assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
 
 

@@ -29,7 +29,7 @@ from anabranch.testing import DictStore, Watched, at_phase
 from anabranch.transaction.commit import Committed
 from tests.support.changes import ROWS
 from tests.support.our_tables import OURS
-from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
+from tests.support.raw_logs import PROTOCOL, info, listing, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, assert_others_agree
 
@@ -617,6 +617,16 @@ def test_whoever_writes_the_target_meanwhile_stands_in_the_way(
         clone(origin, target, shallow, replace=True)
     assert target.version == 1
     assert "job-" not in "".join(listing(target.path)) or not shallow
+
+
+@both
+def test_a_commit_that_touches_nothing_stands_in_nobody_s_way(origin: World, target: World, shallow: bool) -> None:
+    """As the marks in the history that a VACUUM begins and ends."""
+    target.create([{"id": 1}])
+    with at_phase("staged", lambda: put_commit(target.path, 1, info(operation="VACUUM START"))):
+        assert clone(origin, target, shallow, replace=True).version == 2
+    assert target.rows() == origin.rows()
+    assert_sound(target)
 
 
 def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(origin: World) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.errors import CheckConstraintViolated
+from anabranch.errors import CheckConstraintViolated, DeltaConcurrentModificationException
 from anabranch.log.log import forget
 from anabranch.log.names import LAST_CHECKPOINT
 from anabranch.tables import IdentityGenerator
@@ -157,5 +157,57 @@ def test_a_change_of_ours_is_carried_over_an_append_of_delta_spark(delta_spark: 
         world.update("id = 5", x=0.0)
     found: list[Row] = [row for row in world.rows() if row["id"] == 5]
     assert {row["day"]: row["x"] for row in found} == {"d2": 0.0, "new": 5.0}
+    assert_same_for_delta_spark(delta_spark, world)
+    world.assert_clean()
+
+
+# -- moved rows --------------------------------------------------------------------------------------------------------
+
+
+def in_three_files(path: str) -> World:
+    world = World(path).create(ROWS[:5])
+    world.append(*ROWS[5:10])
+    world.append(*ROWS[10:15])
+    world.delete("id = 7")
+    return world
+
+
+def test_an_optimize_of_delta_spark_says_not_where_rows_went_so_it_is_a_conflict_for_a_change_of_them(
+    delta_spark: DeltaSpark, tmp_path: Path
+) -> None:
+    world = in_three_files(table_path(tmp_path))
+    before = world.rows()
+    with (
+        pytest.raises(DeltaConcurrentModificationException) as refused,
+        at_phase("staged", lambda: delta_spark.sql(f"OPTIMIZE delta.`{world.path}`")),
+    ):
+        world.update("id = 5", x=0.0)
+    assert refused.value.winner_operation == "OPTIMIZE"
+    assert world.rows() == before
+    world.assert_clean()
+
+
+@pytest.mark.parametrize("columns", [(), ("id",)], ids=["pack", "zorder"])
+def test_an_optimize_of_ours_leaves_alone_what_delta_spark_has_moved(
+    delta_spark: DeltaSpark, tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    world = in_three_files(table_path(tmp_path))
+    before, version = world.rows(), world.version
+    with at_phase("staged", lambda: delta_spark.sql(f"OPTIMIZE delta.`{world.path}`")):
+        assert world.optimize(*columns).committed is None
+    assert (world.version, world.rows()) == (version + 1, before)
+    assert_same_for_delta_spark(delta_spark, world)
+    world.assert_clean()
+
+
+def test_delta_spark_reads_what_we_moved_and_moves_it_on(delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    world = in_three_files(table_path(tmp_path))
+    for move in (lambda: world.optimize("id", "x"), lambda: world.delete("id = 3"), world.reorg):
+        move()
+        assert_same_for_delta_spark(delta_spark, world)
+    world.append(*ROWS[15:20])
+    delta_spark.sql(f"OPTIMIZE delta.`{world.path}`")
+    assert_same_for_delta_spark(delta_spark, world)
+    world.optimize("id")
     assert_same_for_delta_spark(delta_spark, world)
     world.assert_clean()

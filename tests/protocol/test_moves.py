@@ -100,6 +100,18 @@ def test_of_an_order_that_was_not_recorded_nothing_is_known() -> None:
         one(3, written=3, in_order=False)
 
 
+def test_of_all_rows_it_needs_no_record_where_each_went() -> None:
+    group = Group((Origin("s", 3), Origin("t", 2)), (Output("o", 3), Output("q", 1)), False)
+    dead = {"s": BitMap64([1]), "t": BitMap64()}
+    every = {"s": BitMap64([0, 2]), "t": BitMap64([0, 1])}
+    found = moved(group, every, lambda row: dead[row["path"]], nothing)
+    assert found == {"o": BitMap64([0, 1, 2]), "q": BitMap64([0])}
+    short = Group(group.sources, group.outputs[:1], False)
+    for wrong, rows in ((group, {"s": BitMap64([0, 2])}), (short, every)):
+        with pytest.raises(Misplaced):
+            moved(wrong, rows, lambda row: dead[row["path"]], nothing)
+
+
 def test_origins_that_do_not_cover_their_file_are_not_believed() -> None:
     group = Group((Origin("s", 2),), (Output("o", 2, "x"),), False)
     short = pa.Table.from_pylist([{"source": 0, "row": 1}], schema=ORIGINS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,12 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
+from anabranch.errors import ExecutionFailed, UnknownColumn
 from anabranch.protocol.curves import ORIGINS, Curve
 from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.row_tracking import Tracked
+from anabranch.protocol.rules import Rules
+from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
 
@@ -123,3 +129,113 @@ def assert_origins(files: FileSet, root: Path) -> None:
     gone = [files.vectors.get(path, BitMap64()) for path in files.files["path"].to_pylist()]
     assert seen == {(i, j) for i, rows in enumerate(sources) for j in range(len(rows)) if j not in gone[i]}
     assert sum(len(rows_in(each)) for each in outputs) == len(seen)
+
+
+def test_packed_rows_keep_their_ids_and_hold_no_partition_column(spark: SparkSession, tmp_path: Path) -> None:
+    """The second file holds what its rows were known by before; those of the first go by the log."""
+    schema = Struct((Field("id", "long", metadata=physical("c1")), Field("day", "date", metadata=physical("c2"))))
+    tables = [
+        pa.table({"c1": [1, 2, 3]}),
+        pa.table({"c1": [4, 5], "hidden_id": [90, None], "hidden_version": pa.array([1, None], pa.int64())}),
+    ]
+    rows = [
+        {**file_row(tmp_path, f"f{i}.parquet", table, {"c2": "2024-01-01"}), **known}
+        for i, (table, known) in enumerate(
+            zip(tables, [first_id(100, 5), first_id(200, 6)], strict=True),
+        )
+    ]
+    files = file_set(tmp_path, rows, schema, ("day",), {"f0.parquet": [1]})
+    pack(spark, replace(files, tracked=Tracked("hidden_id", "hidden_version")), "job/c2=2024-01-01")
+    (file,) = files_in(tmp_path, "job")
+    assert rows_in(file) == [
+        {"c1": 1, "hidden_id": 100, "hidden_version": 5},
+        {"c1": 3, "hidden_id": 102, "hidden_version": 5},
+        {"c1": 4, "hidden_id": 90, "hidden_version": 1},
+        {"c1": 5, "hidden_id": 201, "hidden_version": 6},
+    ]
+    assert pq.read_schema(file).field("c1").metadata[b"PARQUET:field_id"] == b"1"
+    pack(spark, replace(files, rules=Rules(materialised=True)), "both")
+    (file,) = files_in(tmp_path, "both")
+    assert rows_in(file) == [{"c1": i, "c2": dt.date(2024, 1, 1)} for i in (1, 3, 4, 5)]
+
+
+def physical(name: str) -> dict[str, Any]:
+    return {"delta.columnMapping.physicalName": name, "delta.columnMapping.id": int(name[1:])}
+
+
+def first_id(number: int, version: int) -> dict[str, Any]:
+    return {"baseRowId": number, "defaultRowCommitVersion": version}
+
+
+def test_a_sessions_wish_for_small_files_does_not_split_what_is_packed(spark: SparkSession, tmp_path: Path) -> None:
+    files = numbered(tmp_path, {"a.parquet": 50, "b.parquet": 50})
+    for _ in setting(spark, "spark.sql.files.maxRecordsPerFile", "10"):
+        pack(spark, files, "job")
+        cluster(spark, files, Curve(("s",), "zorder"), 1, "one", None)
+    assert [len(files_in(tmp_path, folder)) for folder in ("job", "one")] == [1, 1]
+    assert [row["s"] for row in rows_in(files_in(tmp_path, "one")[0])] == sorted(str(i) for i in range(100))
+
+
+def test_more_files_than_travel_in_a_plan_are_packed_in_order_too(spark: SparkSession, tmp_path: Path) -> None:
+    counts = {f"{i:02}.parquet": 1 + i % 3 for i in reversed(range(70))}
+    files = numbered(tmp_path, counts, {name: [0] for name in list(counts)[::2]})
+    pack(spark, files, "job")
+    assert [row["id"] for row in rows_in(files_in(tmp_path, "job")[0])] == live_ids(files, counts)
+
+
+def test_a_row_that_cannot_be_read_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    files = numbered(tmp_path, {"a.parquet": 50, "b.parquet": 50})
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ExecutionFailed):
+        pack(spark, files, "job")
+    assert not files_in(tmp_path, "job")
+
+
+def test_a_curve_over_a_column_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(UnknownColumn):
+        cluster(spark, numbered(tmp_path, {"a.parquet": 1}), Curve(("nope",), "zorder"), 1, "job", None)
+
+
+NAN = float("nan")
+VALUES: dict[str, pa.Array] = {
+    "long": pa.array([3, None, -5, 2**62, 3]),
+    "double": pa.array([NAN, 0.0, -0.0, None, float("-inf"), NAN, 1e300]),
+    "decimal": pa.array([1, None, -7, 10**20], pa.decimal128(38, 2)),
+    "string": pa.array(["b", "", None, "a" * 5000, "a" * 5000 + "b", "é", "\U0001f40b"]),
+    "binary": pa.array([b"\xff", b"", None, b"\x00", b"\x7f"]),
+    "boolean": pa.array([True, None, False, True]),
+    "date": pa.array([0, None, -1_000_000, 2_900_000], pa.int32()).cast(pa.date32()),
+    "timestamp": pa.array([0, None, -(10**16), 10**17], pa.timestamp("us", "UTC")),
+    "timestamp_ntz": pa.array([0, None, -(10**16), 10**17], pa.timestamp("us")),
+    "null": pa.array([None, None, None], pa.int64()),
+}
+
+
+@pytest.mark.parametrize("type_", VALUES)
+def test_a_column_of_any_type_is_laid_out_in_its_own_order_nulls_first(
+    spark: SparkSession, tmp_path: Path, type_: str
+) -> None:
+    """The same rows by one column, which are sorted by it, and by two, whose curve only has to be the same twice."""
+    values = VALUES[type_].take(pa.array([i % len(VALUES[type_]) for i in range(40)]))
+    table = pa.table({"v": values, "n": pa.array(range(40), pa.int64())})
+    files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], table.schema)
+    cluster(spark, files, Curve(("v",), "zorder"), 3, "one", None)
+    ordered = spark.read.parquet(str(tmp_path / "a.parquet")).sort("v", "n").select("n")
+    assert [n for each in files_in(tmp_path, "one") for n in numbers_in(each)] == [
+        row["n"] for row in ordered.collect()
+    ]
+    cluster(spark, files, Curve(("v", "n"), "hilbert"), 3, "job", "moves")
+    assert_origin_numbers(tmp_path)
+
+
+def assert_origin_numbers(root: Path) -> None:
+    """Of one file, in whose column ``n`` each row has its position."""
+    outputs, moves = files_in(root, "job"), files_in(root, "moves")
+    assert [number(each) for each in outputs] == [number(each) for each in moves]
+    assert [numbers_in(each) for each in outputs] == [[row["row"] for row in rows_in(each)] for each in moves]
+    assert sorted(n for each in outputs for n in numbers_in(each)) == list(range(40))
+
+
+def numbers_in(file: Path) -> list[int]:
+    """Of the other column some values are none that Python knows."""
+    return pq.ParquetFile(file).read(["n"])["n"].to_pylist()

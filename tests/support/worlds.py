@@ -19,7 +19,10 @@ from anabranch.commands.merge import Merge, Merged
 from anabranch.commands.opening import open_log
 from anabranch.commands.optimize import Optimize, Optimized
 from anabranch.commands.read import Read
+from anabranch.commands.reorg import Purge
+from anabranch.commands.restore import Restore, Restored
 from anabranch.commands.update import Update
+from anabranch.commands.vacuum import Vacuum, Vacuumed
 from anabranch.commands.write import Write
 from anabranch.log.log import Log
 from anabranch.parsing import Context, condition
@@ -80,6 +83,18 @@ class World:
     def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> Optimized:
         """OPTIMIZE … ZORDER BY."""
         return Optimize(self.path, self.condition(where), paths_of(zorder_by), full).run(self.engine)
+
+    def reorg(self, where: str | None = None) -> Optimized:
+        """REORG … APPLY (PURGE)."""
+        return Purge(self.path, self.condition(where)).run(self.engine)
+
+    def restore(self, version: int) -> Restored:
+        """RESTORE … TO VERSION AS OF."""
+        return Restore(self.path, version).run()
+
+    def vacuum(self, hours: float | None = None) -> Vacuumed:
+        """VACUUM; of any number of hours, without the check."""
+        return Vacuum(self.path, hours, check_retention=hours is None).run()
 
     def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> Merged:
         """MERGE these rows ON equality of one column; without clauses an upsert."""

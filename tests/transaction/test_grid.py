@@ -67,7 +67,8 @@ def row(id: int, x: int, y: int = 0, p: int = 1) -> dict[str, int]:
     return {"id": id, "p": p, "x": x, "y": y}
 
 
-def world(folder: Path, kind: Kind) -> World:
+def table_of(folder: Path, kind: Kind, rows: list[dict[str, int]], *, spare: bool = False) -> World:
+    """A table of a kind with these rows; ``spare`` adds a column that nothing uses."""
     properties = {
         "delta_isolationLevel": kind.level,
         "anabranch_conflictResolution": kind.dial,
@@ -76,7 +77,11 @@ def world(folder: Path, kind: Kind) -> World:
     }
     made = World(table_path(folder))
     layout = {"partitioned": {"partition_by": ("p",)}, "clustered": {"cluster_by": ("p",)}}.get(kind.layout, {})
-    made.create([row(0, 0, p=0), row(1, 1, p=0)], **layout, **properties)
+    return made.create([{**each, "spare": 0} if spare else each for each in rows], **layout, **properties)
+
+
+def world(folder: Path, kind: Kind) -> World:
+    made = table_of(folder, kind, [row(0, 0, p=0), row(1, 1, p=0)])
     made.append(row(2, 2), row(3, 3))
     return made
 

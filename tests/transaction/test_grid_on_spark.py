@@ -13,10 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.commands.optimize import Optimize
+from anabranch.commands.reorg import Purge
+from anabranch.optimizing import optimized
+from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.testing import Row, at_phase
 from tests.support.worlds import World
+from tests.transaction import test_grid_of_maintenance as maintenance
 from tests.transaction.test_grid import MINE, WINNERS, Kind, Outcome, expected, world
+from tests.transaction.test_grid_of_maintenance import MINES, MOVES, after, bag, meeting
 
 pytestmark = pytest.mark.spark
 
@@ -84,9 +90,11 @@ class OnSpark(World):
             builder = builder.whenNotMatchedInsert(values=values) if inserts else builder.whenMatchedUpdate(set=values)
         builder.execute()
 
+    def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> Any:
+        return optimized(self.spark, Optimize(self.path, zorder_by=paths_of(zorder_by), full=full), where)
 
-def _text(value: Any) -> str:
-    return f"s.{value.name}" if isinstance(value, SourceColumn) else str(value)
+    def reorg(self, where: str | None = None) -> Any:
+        return optimized(self.spark, Purge(self.path), where)
 
 
 def on_spark(spark: SparkSession, path: str) -> OnSpark:
@@ -108,6 +116,29 @@ def test_a_cell_of_the_grid_on_spark(
         found = type(refused)
     assert found in expected(mine, winner, where, kind)
     made.assert_clean()
+
+
+MOVED = [
+    ("delete", "ZORDER", ROW),
+    ("merge", "OPTIMIZE", FILE),
+    ("update", "REORG", STRICT),
+    ("overwrite", "ZORDER", CLUSTERED),
+    ("merge", "ZORDER", CLUSTERED),
+    ("update", "OPTIMIZE", PLAIN),
+    ("insert", "ZORDER", PLAIN),
+]
+
+
+@pytest.mark.parametrize(("change", "move", "kind"), MOVED, ids=lambda each: str(each).replace(" ", "_"))
+def test_moves_and_changes_on_spark(spark: SparkSession, tmp_path: Path, change: str, move: str, kind: Kind) -> None:
+    """In both orders; a part of what was moved cannot be taken away without vectors, in one of them."""
+    for mine, other in ((MINE[change], MOVES[move]), (MOVES[move], MINE[change])):
+        made = maintenance.world(tmp_path, kind)
+        found = meeting(on_spark(spark, made.path), mine, other, "staged")
+        refused = mine is MINE[change] and not kind.vectors and change != "insert"
+        assert found == (errors.ConcurrentDeleteReadException if refused else None)
+        assert bag(made.rows()) == after([] if refused else [MINES[change]])
+        made.assert_clean()
 
 
 def test_the_cells_cover_each_command_winner_and_place() -> None:
