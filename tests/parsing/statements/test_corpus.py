@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -70,3 +72,18 @@ def texts(value: Any) -> Iterator[str]:
     elif is_dataclass(value):
         for field in fields(value):
             yield from texts(getattr(value, field.name))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_torn_out_of_a_statement_it_is_understood_or_refused(seed: int) -> None:
+    chance = random.Random(seed)
+    for entry in chance.sample(ENTRIES, 60):
+        words = corpus.placed(entry.statement, Path("/t")).split(" ")
+        for _ in range(chance.randint(1, 3)):
+            words.insert(chance.randrange(len(words)), words.pop(chance.randrange(len(words))))
+            del words[chance.randrange(len(words)) : chance.randrange(len(words) + 1)]
+            words = words or ["x"]
+        text = " ".join(words)
+        with suppress(errors.AnabranchError):
+            found = parsing.statement(text, None, Paths().location)
+            assert found is None or isinstance(found, v.Statement)
