@@ -41,8 +41,8 @@ def path(tmp_path: Path) -> Iterator[str]:
 
 
 def make(session: SparkSession, path: str, partition_by: tuple[str, ...] = (), **properties: str) -> DeltaTable:
-    """A square of x and y, each file of which has rows of everywhere; p is 0 or 1; of ``blob`` nothing is known."""
-    rows = [{"id": i, "x": i % SIDE, "y": i // SIDE, "p": i % 2, "blob": bytes([i % 256])} for i in range(SIDE * SIDE)]
+    """A square of x and y, each file of which has rows of everywhere; p is 0 or 1."""
+    rows = [{"id": i, "x": i % SIDE, "y": i // SIDE, "p": i % 2} for i in range(SIDE * SIDE)]
     named = {key.replace("_", ".", 1): value for key, value in properties.items()}
     for part in range(4):
         chosen = rows[part::4] if not partition_by else rows[part * len(rows) // 4 :][: len(rows) // 4]
@@ -218,7 +218,6 @@ def where(condition: Any) -> Callable[[DeltaTable], Any]:
 BAD: list[tuple[Callable[[DeltaTable], Any], type[errors.AnabranchError], str]] = [
     (zorder("z"), errors.InvalidOption, "z"),
     (zorder("p"), errors.InvalidOption, "p"),
-    (zorder("blob"), errors.InvalidOption, "blob"),
     (zorder(), errors.InvalidOption, "columns"),
     (where("x = 1"), errors.InvalidCondition, "only partition columns"),
     (where("p = 1 AND x = 1"), errors.InvalidCondition, "only partition columns"),
