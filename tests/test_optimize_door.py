@@ -16,7 +16,6 @@ from anabranch import DeltaTable, errors
 from anabranch.cli import app, main
 from anabranch.commands.reorg import Purge
 from anabranch.optimizing import optimized
-from anabranch.protocol.properties import Properties
 from anabranch.testing import at_phase
 from tests.support.worlds import World, assert_others_agree
 
@@ -131,7 +130,6 @@ def test_only_the_chosen_partitions_are_done(session: SparkSession, path: str) -
     assert rows_of(table) == [(i, i % SIDE, i // SIDE) for i in range(SIDE * SIDE)]
 
 
-@pytest.mark.skipif(not hasattr(Properties, "target_file_size"), reason="the size of files cannot be asked for yet")
 def test_queries_skip_more_files_by_a_factor_after_zorder(session: SparkSession, path: str) -> None:
     table = spread(session, path, **{"delta_targetFileSize": "2048"})
 

@@ -10,6 +10,7 @@ Source: Databricks documentation, "Optimize data file layout" and "Data skipping
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.moving import Batch, Move, Told
 from anabranch.commands.opening import Location, only, open_log
-from anabranch.errors import InvalidCondition, InvalidOption
+from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import packing
@@ -33,6 +34,8 @@ from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import relocation_of
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,15 @@ def selected(base: Snapshot, where: Condition) -> pa.Table:
 
 
 def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimized:
-    """What was done, in numbers, as the log has it: others may have moved a part of it meanwhile."""
-    commit = log.read(committed.version, log.snapshot().partition_keys) if committed is not None else None
+    """What was done, in numbers, as the log has it: others may have moved a part of it meanwhile. It is done, whether
+    that can be read or not.
+    """
+    commit = None
+    if committed is not None:
+        try:
+            commit = log.read(committed.version, log.snapshot().partition_keys)
+        except AnabranchError as error:
+            _logger.warning("version %s of %s stands, and cannot be described: %s", committed.version, log.table, error)
     if committed is None or commit is None:
         return Optimized(committed, {}, considered)
     said = commit.head.info.get("operationMetrics") or {}
