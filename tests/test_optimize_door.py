@@ -137,7 +137,7 @@ def test_queries_skip_more_files_by_a_factor_after_zorder(session: SparkSession,
         return sum(int(anabranch.files(path, f"{column} = {value}").num_rows) for value in range(0, SIDE, 5))
 
     before, rows = {column: opened(column) for column in "xy"}, rows_of(table)
-    assert before == {"x": 8 * 16, "y": 8 * 16}
+    assert min(before.values()) > 7 * 16, "rows lie anywhere: nearly no file can be skipped"
     found = the_one(table.optimize().executeZOrderBy("x", "y"))["metrics"]
     assert not found["preserveInsertionOrder"]
     assert found["zOrderStats"]["mergedFiles"]["num"] == 16
