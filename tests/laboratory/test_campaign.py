@@ -16,12 +16,14 @@ VERBS = (
     "Delete",
     "Dynamic",
     "Merge",
+    "Optimize",
     "Overwrite",
     "Replace",
     "Restore",
     "Select",
     "Update",
     "Upgrade",
+    "Vacuum",
 )
 PER_PART = HISTORIES // PARTS
 
