@@ -23,7 +23,6 @@ VERBS = (
     "Select",
     "Update",
     "Upgrade",
-    "Vacuum",
 )
 PER_PART = HISTORIES // PARTS
 
