@@ -319,6 +319,7 @@ class Writer:
             txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
+            optimized=self._flag("optimizeWrite"),
             schema_change=change,
             cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
         )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+
+os.environ.pop(
+    "COLUMNS", None
+)  # pytest's workers inherit one, which would fix the width of what the command line prints
 
 
 @pytest.fixture(scope="session")

@@ -222,7 +222,7 @@ def on_pages(*folders: str) -> set[str]:
     return set().union(*map(words_in_code, pages))
 
 
-@pytest.mark.parametrize("verb", ["append", "check", "files", "history", "read", "vacuum"])
+@pytest.mark.parametrize("verb", ["append", "check", "files", "history", "read", "sql", "vacuum"])
 def test_every_function_has_its_page(verb: str) -> None:
     assert verb in anabranch.__all__
     assert verb in words_in_code(DOCS / "verbs" / f"{verb}.md")

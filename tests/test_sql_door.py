@@ -179,6 +179,42 @@ def test_a_table_made_anew_from_itself_keeps_its_id_and_history(spark: SparkSess
     assert len(anabranch.history(path)) == 4
 
 
+def test_a_table_is_kept_in_shape(spark: SparkSession, path: str) -> None:
+    table = f"delta.`{path}`"
+    done = anabranch.sql(spark, f"OPTIMIZE {table} ZORDER BY (id)").first()
+    assert (done["metrics"]["numFilesRemoved"], done["metrics"]["numFilesAdded"]) == (3, 1)
+    anabranch.sql(spark, f"DELETE FROM {table} WHERE id = 0")
+    assert anabranch.sql(spark, f"REORG TABLE {table} APPLY (PURGE)").first()["metrics"]["numFilesRemoved"] == 1
+    assert anabranch.sql(spark, f"FSCK REPAIR TABLE {table} DRY RUN").collect() == []
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        going = anabranch.sql(spark, f"VACUUM {table} RETAIN 0 HOURS DRY RUN").collect()
+        assert all(row["path"].startswith("file://") for row in going)
+        assert len(going) >= 4
+        assert anabranch.sql(spark, f"VACUUM {table} RETAIN 0 HOURS").first()["path"].endswith("/table")
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert anabranch.sql(spark, f"SELECT count(*) FROM {table}").first()[0] == 8
+    assert anabranch.history(path)[0]["operation"] == "VACUUM END"
+
+
+def test_a_table_goes_back_and_is_cloned(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    table, copy = f"delta.`{path}`", f"delta.`{tmp_path}/copy`"
+    anabranch.sql(spark, f"DELETE FROM {table}")
+    assert anabranch.sql(spark, f"RESTORE TABLE {table} TO VERSION AS OF 1").first()["num_restored_files"] == 2
+    made = anabranch.sql(spark, f"CREATE TABLE {copy} DEEP CLONE {table} VERSION AS OF :v", {"v": 0}).first()
+    assert made["num_copied_files"] == 1
+    assert ids(anabranch.sql(spark, f"SELECT id FROM {copy}")) == [0, 1, 2]
+
+
+def test_an_insert_may_bring_columns(spark: SparkSession, path: str) -> None:
+    table = f"delta.`{path}`"
+    anabranch.sql(spark, f"INSERT WITH SCHEMA EVOLUTION INTO {table} SELECT 99, 'x', true AS late")
+    anabranch.sql(spark, f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 98 AS id, 1.5D AS more")
+    found = anabranch.sql(spark, f"SELECT * FROM {table} WHERE id > 90 ORDER BY id").collect()
+    assert list(map(tuple, found)) == [(98, None, None, 1.5), (99, "x", True, None)]
+
+
 # -- the command line --------------------------------------------------------------------------------------------------
 
 

@@ -123,6 +123,7 @@ def _transaction(base: Snapshot, found: Sequence[Absent], chance: Chance) -> Tra
         resolution=base.properties.conflict_resolution,
         removes=frozenset(files["path"].to_pylist()),
         sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
+        means_files=True,
         metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)},
     )
 

@@ -70,15 +70,15 @@ class Move:
 
     def run(
         self, engine: Engine, log: Log, patience: Patience | None, chance: Chance, told: Told | None = None
-    ) -> tuple[Transaction, Committed | None]:
-        """Run it: what was staged, and where it stands; None where others have moved all of it meanwhile.
+    ) -> Committed | None:
+        """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
 
         Raises:
             DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
         staging = Staging(log.store, str(chance.new_id()))
-        return staged_and_committed(MoveHands(self, engine, staging, told), log, patience, chance)
+        return staged_and_committed(MoveHands(self, engine, staging, told), log, patience, chance)[1]
 
 
 class MoveHands(RowHands):
@@ -99,7 +99,6 @@ class MoveHands(RowHands):
         parts = _by_batch(files, self._staging.folder, len(chosen))
         origins = self._origins()
         groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
-        live = sum(rows_of(each.files) - count_of(each.vectors) for each in chosen)
         rows = [row for each in chosen for row in each.files.to_pylist()]
         paths = frozenset(row["path"] for row in rows)
         return Transaction(
@@ -116,7 +115,7 @@ class MoveHands(RowHands):
             adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
             data_change=False,
             groups=groups,
-            metrics={**_sizes(files), **_counts(live, chosen), "executionTimeMs": chance.now_ms() - began},
+            metrics={"executionTimeMs": chance.now_ms() - began},
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
@@ -189,19 +188,6 @@ class MoveHands(RowHands):
 
 _MOVES = "_moves"
 """The hidden folder, in that of the job, of what says where rows came from."""
-
-
-def _counts(live: int, chosen: Sequence[FileSet]) -> dict[str, int]:
-    """Delta's metrics of the rows: those that were moved, and those that were left out."""
-    return {"numCopiedRows": live, "numDeletionVectorRowsRemoved": sum(count_of(each.vectors) for each in chosen)}
-
-
-def _sizes(files: Sequence[FileRow]) -> dict[str, int]:
-    """Delta's metrics of the sizes of what was written."""
-    sizes = sorted(row["size"] for row in files)
-    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
-    places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
-    return {name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}
 
 
 def _mapped(

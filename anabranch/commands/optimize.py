@@ -10,6 +10,7 @@ Source: Databricks documentation, "Optimize data file layout" and "Data skipping
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.moving import Batch, Move, Told
 from anabranch.commands.opening import Location, only, open_log
-from anabranch.errors import InvalidCondition, InvalidOption
+from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import packing
 from anabranch.protocol.clustering import Path, check_zorder, respelled, shown
@@ -29,9 +31,11 @@ from anabranch.protocol.cubes import PROVIDER, Cube, layout
 from anabranch.protocol.curves import Curve, Kind
 from anabranch.protocol.predicates import Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, Patience
 from anabranch.transaction.phases import reach
+from anabranch.transaction.relocation import relocation_of
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,8 @@ class Optimize:
         move = Move(
             base, batches, "OPTIMIZE", self._parameters(base), provider, base.properties.recorded_moves, self.workers
         )
-        mine, committed = move.run(engine, open_log(self.table), patience, chance, told)
-        return outcome_of(mine, committed, batches, len(files))
+        log = Log(base.store)
+        return outcome_of(log, move.run(engine, log, patience, chance, told), len(files))
 
     def _checked(self, base: Snapshot) -> tuple[Path, ...]:
         """The columns to lay rows out by."""
@@ -152,13 +156,27 @@ def selected(base: Snapshot, where: Condition) -> pa.Table:
     return only(base.files, could)
 
 
-def outcome_of(mine: Transaction, committed: Committed | None, batches: Sequence[Batch], considered: int) -> Optimized:
-    """What was done, in numbers."""
-    if committed is None:
-        return Optimized(None, {}, considered)
-    removed = tuple(sorted(source.row["size"] for source in mine.sources.values()))
-    added = tuple(sorted(mine.adds["size"].to_pylist()))
-    vectors = sum(source.row["deletionVector"] is not None for source in mine.sources.values())
-    metrics = {**committed.metrics, "numRemovedFiles": len(removed), "numDeletionVectorsRemoved": vectors}
-    partitions = len({tuple(each.files["partitionValues"][0].as_py()) for each in batches})
-    return Optimized(committed, metrics, considered, len(batches), partitions, removed, added)
+def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimized:
+    """What was done, in numbers, as the log has it: others may have moved a part of it meanwhile. It is done, whether
+    that can be read or not.
+    """
+    commit = None
+    if committed is not None:
+        try:
+            commit = log.read(committed.version, log.snapshot().partition_keys)
+        except AnabranchError as error:
+            _logger.warning("version %s of %s stands, and cannot be described: %s", committed.version, log.table, error)
+    if committed is None or commit is None:
+        return Optimized(committed, {}, considered)
+    said = commit.head.info.get("operationMetrics") or {}
+    relocation = relocation_of(commit)
+    partitions = {tuple(each) for each in commit.removes["partitionValues"].to_pylist()}
+    return Optimized(
+        committed,
+        {name: int(value) for name, value in said.items()},
+        considered,
+        len(relocation.groups) if relocation is not None else 0,
+        len(partitions),
+        tuple(sorted(commit.removes["size"].to_pylist())),
+        tuple(sorted(commit.adds["size"].to_pylist())),
+    )

@@ -22,6 +22,7 @@ from anabranch.commands.moving import Batch, Move, Told
 from anabranch.commands.opening import Location, only, open_log
 from anabranch.commands.optimize import Optimized, outcome_of, selected
 from anabranch.commands.rewriting import PURGE
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.mapping import file_schema, is_mapped
 from anabranch.protocol.predicates import Condition
@@ -68,8 +69,8 @@ class Purge:
         chosen = only(files, _to_purge(base, files))
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
         move = Move(base, batches, "REORG", self._parameters(), workers=self.workers)
-        mine, committed = move.run(engine, open_log(self.table), patience, chance, told)
-        return outcome_of(mine, committed, batches, len(files))
+        log = Log(base.store)
+        return outcome_of(log, move.run(engine, log, patience, chance, told), len(files))
 
     def _parameters(self) -> dict[str, str]:
         return dict(PURGE) if self.where is EVERY_ROW else {**PURGE, "predicate": json.dumps([self.where.text])}

@@ -119,6 +119,7 @@ class RewriteHands(RowHands):
             metadata=plan.metadata,
             protocol=plan.protocol,
             data_change=False,
+            means_files=True,
             metrics={"numCopiedRows": live},
         )
         columns = snapshot.clustering_columns

@@ -66,7 +66,8 @@ class Write:
         columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
         partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
         schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
-        of itself, as REPLACE TABLE does.
+        of itself, as REPLACE TABLE does. optimized: whether few files are written; None: as the session or the table
+        says.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -85,6 +86,7 @@ class Write:
     cluster_by: tuple[Path, ...] | None = None
     description: str | None = None
     replaces: bool = False
+    optimized: bool | None = None
 
     def run(
         self,
@@ -111,7 +113,7 @@ class Write:
         seen = log.newest() if at == "newest" else at
         read = version_read(engine, source, seen, self.reads_target)
         at = base_of(log, seen, read) if seen is not None else None
-        jobs = _Jobs(log, chance, self.replace_where)
+        jobs = _Jobs(log, chance, self.replace_where, self.optimized)
 
         def columns() -> Struct:
             return all_nullable(engine.describe(source))
@@ -208,8 +210,8 @@ class Write:
 class _Jobs:
     """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
 
-    def __init__(self, log: Log, chance: Chance, where: Condition | None) -> None:
-        self._log, self._chance, self._where = log, chance, where
+    def __init__(self, log: Log, chance: Chance, where: Condition | None, optimized: bool | None) -> None:
+        self._log, self._chance, self._where, self._optimized = log, chance, where, optimized
         self.writer = str(chance.new_id())
         self._staging: Staging | None = None
 
@@ -223,7 +225,8 @@ class _Jobs:
         staging.start()
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
-        engine.write(source, schema, columns, self._log.table, staging.folder, rules_of(metadata))
+        rules = replace(rules_of(metadata), optimized_asked=self._optimized)
+        engine.write(source, schema, columns, self._log.table, staging.folder, rules)
         adds = staging.collect(metadata)
         if self._where is not None:
             check_selected(adds, metadata, self._where, self._log.table, engine)

@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.filesets import Marks, count_of
+from anabranch.protocol.filesets import Marks
+from anabranch.protocol.vectors import Descriptor
 
 TAG = "anabranch.moves"
 """The tag of a commit that says where rows went."""
 _FORM = 1
+_ROW_BITS = 40
+_MOST_ROWS = 1 << _ROW_BITS
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class Origin:
     def row(self) -> FileRow:
         """The file, as far as its vector is concerned."""
         return {"path": self.path, "deletionVector": self.vector, "stats": None}
+
+    @property
+    def live(self) -> int:
+        """How many of its rows were moved."""
+        return self.records - (0 if self.vector is None else int(self.vector["cardinality"]))
 
 
 @dataclass(frozen=True)
@@ -95,9 +102,18 @@ def from_text(text: str) -> tuple[Group, ...]:
     if not isinstance(body, dict) or body.get("form") != _FORM:
         raise ValueError("the form of the record of moves is not known here")
     try:
-        return tuple(_group(each) for each in body["groups"])
-    except (KeyError, TypeError) as error:
+        groups = tuple(_group(each) for each in body["groups"])
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the record of moves is damaged: {error!r}") from None
+    if not all(_is_sound(each) for each in groups):
+        raise ValueError("the record of moves says what cannot be")
+    return groups
+
+
+def _is_sound(group: Group) -> bool:
+    numbers = [*(each.records for each in group.sources), *(each.records for each in group.outputs)]
+    whole = all(0 <= number < _MOST_ROWS for number in numbers)
+    return whole and all(0 <= each.live <= each.records for each in group.sources)
 
 
 def _group_body(group: Group) -> dict[str, Any]:
@@ -107,9 +123,28 @@ def _group_body(group: Group) -> dict[str, Any]:
 
 
 def _group(body: Mapping[str, Any]) -> Group:
-    sources = tuple(Origin(str(path), int(records), vector) for path, records, vector in body["from"])
-    outputs = tuple(Output(str(path), int(records), origins) for path, records, origins in body["to"])
+    sources = tuple(Origin(_text(path), _whole(records), _vector(row)) for path, records, row in body["from"])
+    outputs = tuple(
+        Output(_text(path), _whole(records), None if origins is None else _text(origins))
+        for path, records, origins in body["to"]
+    )
     return Group(sources, outputs, body["inOrder"] is True)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _vector(row: Any) -> Mapping[str, Any] | None:
+    return None if row is None else Descriptor.from_row(row).to_row()
 
 
 # -- from old addresses to new ones ------------------------------------------------------------------------------------
@@ -127,67 +162,88 @@ def moved(
     Args:
         group: what was moved together.
         rows: path of a source -> positions in it.
-        vector: gives the deleted positions of a file.
+        vector: gives the deleted positions of a file; asked of those only whose rows are looked for.
         origins: gives the table of a name (`Output.origins`).
 
     Raises:
         Misplaced: one of the rows was not moved, or its new address is not known for certain.
     """
-    dead = {each.path: vector(each.row) for each in group.sources}
-    for each in group.sources:
-        own = rows.get(each.path, BitMap64())
-        if own & dead[each.path] or (own and own.max() >= each.records):
-            raise Misplaced(f"a row of {each.path} was deleted before it could be moved")
-    asked = count_of({path: rows[path] for path in group.paths & rows.keys()})
-    if asked == _lives(group, dead) == sum(each.records for each in group.outputs):
-        return {each.path: BitMap64(range(each.records)) for each in group.outputs if each.records}
-    found = _found(group, rows, dead, origins)
-    if count_of(found) != asked:
-        raise Misplaced(f"not every row of {', '.join(sorted(group.paths & rows.keys()))} was moved")
-    return {path: positions for path, positions in found.items() if positions}
-
-
-def _found(group: Group, rows: Marks, dead: Marks, origins: Callable[[str], pa.Table]) -> dict[str, BitMap64]:
-    if not group.in_order:
-        return {each.path: _by_origins(group, each, rows, origins) for each in group.outputs}
-    if len(group.outputs) != 1 or _lives(group, dead) != group.outputs[0].records:
+    asked = {each.path: rows[each.path] for each in group.sources if rows.get(each.path)}
+    if not asked:
+        return {}
+    dead = {each.path: _dead(each, asked[each.path], vector) for each in group.sources if each.path in asked}
+    if sum(each.live for each in group.sources) != sum(each.records for each in group.outputs):
         raise Misplaced("the record of moves says another number of rows than were there")
-    return {group.outputs[0].path: _one_after_the_other(group, rows, dead)}
+    if all(each.live == len(asked.get(each.path, ())) for each in group.sources):
+        return {each.path: _run(0, each.records) for each in group.outputs if each.records}
+    return _one_after_the_other(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
 
 
-def _lives(group: Group, dead: Marks) -> int:
-    return sum(each.records - len(dead[each.path]) for each in group.sources)
+def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
+    """The positions of a source that were deleted before it was moved; none of them is asked for."""
+    dead = vector(origin.row)
+    if len(dead) != origin.records - origin.live:
+        raise Misplaced(f"the vector of {origin.path} is not the one that it had when it was moved")
+    if asked & dead or asked.max() >= origin.records:
+        raise Misplaced(f"a row of {origin.path} was deleted before it could be moved")
+    return dead
 
 
-def _one_after_the_other(group: Group, rows: Marks, dead: Marks) -> BitMap64:
-    """Positions where the sources' live rows lie one behind the other, in their order."""
+def _one_after_the_other(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
+    """Positions where the sources' live rows lie one behind the other, in their order, in one output."""
+    if len(group.outputs) != 1:
+        raise Misplaced("rows in their order lie in one file, and the record of moves says another number")
     before, found = 0, BitMap64()
     for each in group.sources:
-        if asked := rows.get(each.path):
-            positions, gone = _array(asked), _array(dead[each.path])
-            found |= _bitmap(positions - np.searchsorted(gone, positions) + before)
-        before += each.records - len(dead[each.path])
+        if len(asked.get(each.path, ())) == each.live:
+            found |= _run(before, each.live)
+        elif each.path in asked:
+            positions = _array(asked[each.path])
+            found |= _bitmap(positions - np.searchsorted(_array(dead[each.path]), positions) + before)
+        before += each.live
+    return {group.outputs[0].path: found}
+
+
+def _by_origins(group: Group, asked: Marks, origins: Callable[[str], pa.Table]) -> dict[str, BitMap64]:
+    """Positions where a table says for each row of each output where it came from."""
+    places = {each.path: place for place, each in enumerate(group.sources)}
+    wanted = np.concatenate([_code(places[path], _array(positions)) for path, positions in asked.items()])
+    found, met = dict[str, BitMap64](), list[np.ndarray[Any, Any]]()
+    for output in group.outputs:
+        codes = _origins(output, origins)
+        here = np.isin(codes, wanted)
+        met.append(codes[here])
+        if here.any():
+            found[output.path] = _bitmap(np.flatnonzero(here))
+    if not np.array_equal(np.sort(np.concatenate(met)), np.sort(wanted)):
+        raise Misplaced(f"not every row of {', '.join(sorted(asked))} was moved to one place")
     return found
 
 
-def _by_origins(group: Group, output: Output, rows: Marks, origins: Callable[[str], pa.Table]) -> BitMap64:
-    """Positions where a table says so for each row of the output."""
+def _origins(output: Output, origins: Callable[[str], pa.Table]) -> np.ndarray[Any, Any]:
+    """Where each row of an output came from, as one number."""
     if output.origins is None:
         raise Misplaced(f"it was not recorded which rows went to {output.path}")
     table = origins(output.origins)
     if len(table) != output.records:
         raise Misplaced(f"{output.origins} does not say where each row of {output.path} came from")
-    found = BitMap64()
-    for place, each in enumerate(group.sources):
-        if asked := rows.get(each.path):
-            here = pc.indices_nonzero(pc.equal(table["source"], pa.scalar(place, pa.int32()))).to_numpy()
-            came = table["row"].to_numpy()[here]
-            found |= _bitmap(here[np.isin(came, _array(asked))])
-    return found
+    return _code(table["source"].to_numpy().astype(np.int64), table["row"].to_numpy())
+
+
+def _code(source: Any, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    code: np.ndarray[Any, Any] = (source << _ROW_BITS) | row
+    return code
+
+
+def _run(first: int, count: int) -> BitMap64:
+    """So many positions, however many, in no room."""
+    run = BitMap64()
+    run.add_range(first, first + count)
+    return run
 
 
 def _array(positions: BitMap64) -> np.ndarray[Any, Any]:
-    return np.fromiter(positions, np.int64, len(positions))
+    return np.asarray(positions.to_array(), dtype=np.int64)
 
 
 def _bitmap(positions: np.ndarray[Any, Any]) -> BitMap64:

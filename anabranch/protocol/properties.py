@@ -21,7 +21,7 @@ from anabranch.protocol.iceberg import ICEBERG_V1
 from anabranch.protocol.in_commit import ENABLED
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list
 from anabranch.protocol.mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
-from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, codec_named, is_constraint
+from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, codec_named, is_constraint
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
@@ -152,6 +152,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     ICEBERG_V1: (_boolean, "false"),
     ICEBERG_V2: (_boolean, "false"),
     "delta.targetFileSize": (_size, ""),
+    OPTIMIZED_PROPERTY: (_boolean, "false"),
     "delta.autoOptimize.autoCompact": (_choice("true", "false", "auto", "legacy"), "false"),
     "anabranch.conflictResolution": (_conflict_resolution, "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
@@ -186,7 +187,6 @@ _OF_ENGINES = "it is what an engine remembers of the feature"
 
 _OTHERS: tuple[Other, ...] = (
     Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
-    Other("delta.autoOptimize.optimizeWrite", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
           "a wish about statistics; ours keep 32 characters"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
@@ -87,7 +87,8 @@ class Generated:
 class Rules:
     """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
     it; ``codec``: how the files that hold them are compressed; ``materialised``: files hold partition columns as well,
-    behind the others.
+    behind the others; ``optimized``: few files are written rather than one for each part that an engine works on, and
+    ``optimized_asked``: what the command says of that, which counts more.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -96,6 +97,8 @@ class Rules:
     defaults: Mapping[str, str] = field(default_factory=dict)
     codec: str = "snappy"
     materialised: bool = False
+    optimized: bool = False
+    optimized_asked: bool | None = None
 
     @property
     def bind_rows(self) -> bool:
@@ -115,9 +118,12 @@ def rules_of(metadata: Metadata) -> Rules:
     configuration = metadata.configuration.items()
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
     codec = codec_named(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
-    return _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
+    optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
+    found = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
+    return replace(found, optimized=optimized)
 
 
+OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
 CODEC_PROPERTY = "delta.parquet.compression.codec"
 _CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
 _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}

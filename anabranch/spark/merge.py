@@ -38,7 +38,7 @@ from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import keep, kept, size_of
 from anabranch.spark.types import column, free_name
-from anabranch.spark.write import gathered, write_into
+from anabranch.spark.write import are_few, gathered, write_into
 
 BROADCAST_BYTES = 64 << 20
 """Up to here a source goes to every task, so that the table's rows need not be sorted.
@@ -135,7 +135,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         images = rows.select(*named, *ids, F.col("clause").alias(acting))
         images = _obeying(images, files, changes.updates, acting, beside=[each.name for each in hidden])
         schema = Struct((*files.schema.fields, *hidden))
-        write_into(spark, gathered(images, count), replace(files, schema=schema), folder)
+        write_into(spark, gathered(images, count), replace(files, schema=schema), folder, few=are_few(count))
 
 
 def write_inserts(
@@ -166,7 +166,7 @@ def write_inserts(
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = columns_set(matching, files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
-        write_into(spark, gathered(images, held.rows), files, folder)
+        write_into(spark, gathered(images, held.rows), files, folder, few=are_few(held.rows))
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:

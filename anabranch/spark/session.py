@@ -19,6 +19,7 @@ from anabranch.errors import MissingJava
 
 OLDEST_JAVA = 17
 CHECKS_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
+OPTIMIZES_WRITES = "spark.databricks.delta.optimizeWrite.enabled"
 MERGES_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
@@ -129,6 +130,12 @@ def _advice() -> str:
 def merges_schema(spark: SparkSession) -> bool:
     """Whether the session lets writes add columns, as delta-spark's setting of this name says."""
     return (spark.conf.get(MERGES_SCHEMA, None) or "").strip().lower() == "true"
+
+
+def optimizes_writes(spark: SparkSession) -> bool | None:
+    """Whether writes make few files, as delta-spark's setting of this name says; None where it says nothing."""
+    said = (spark.conf.get(OPTIMIZES_WRITES, None) or "").strip().lower()
+    return said == "true" if said in ("true", "false") else None
 
 
 def checks_retention(spark: SparkSession) -> bool:

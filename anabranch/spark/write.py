@@ -28,6 +28,7 @@ from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column
+from anabranch.spark.evening import evened
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import fitted, given_columns
 from anabranch.spark.members import is_set, rebuilt
@@ -75,7 +76,8 @@ def write(
     with reported("the rows to write", root):
         whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
         obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
-        write_files(spark, obedient, schema, partition_columns, root, folder, rules)
+        even = evened(spark, obedient, partition_columns, rules)
+        write_files(spark, even, schema, partition_columns, root, folder, rules)
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
@@ -97,7 +99,8 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     opened, marked = open_files(spark, files.restricted(dict(marks)), ids=True).marked(marks)
     rows = opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
     rows = gathered(rows, count_of(marks))
-    _write_rows(spark, files, changed(rows, files, assignments, F.lit(True)), assignments, folder)
+    images = changed(rows, files, assignments, F.lit(True))
+    _write_rows(spark, files, images, assignments, folder, few=are_few(count_of(marks)))
 
 
 def rewrite(
@@ -182,19 +185,33 @@ def _utc_text(value: Column) -> Column:
 
 def gathered(rows: DataFrame, count: int) -> DataFrame:
     """Few rows in one file, not in one for each part of the table that was read."""
-    return rows.repartition(1) if count <= _ONE_FILE_ROWS else rows
+    return rows.repartition(1) if are_few(count) else rows
+
+
+def are_few(count: int) -> bool:
+    """Whether so many rows go into one file."""
+    return count <= _ONE_FILE_ROWS
 
 
 def _write_rows(
-    spark: SparkSession, files: FileSet, rows: DataFrame, assignments: Mapping[str, Any], folder: str
+    spark: SparkSession,
+    files: FileSet,
+    rows: DataFrame,
+    assignments: Mapping[str, Any],
+    folder: str,
+    *,
+    few: bool = False,
 ) -> None:
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
     with reported(_text(assignments) or "the rows to keep", files.root, files.version):
-        write_into(spark, rows, replace(files, schema=schema), folder)
+        write_into(spark, rows, replace(files, schema=schema), folder, few=few)
 
 
-def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str) -> None:
-    """Write rows that have the columns of a file set below a folder of its table, as they are."""
+def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, *, few: bool) -> None:
+    """Write rows that have the columns of a file set below a folder of its table, as they are; ``few`` ones are
+    `gathered` already.
+    """
+    rows = rows if few else evened(spark, rows, files.partition_columns, files.rules)
     write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules)
 
 

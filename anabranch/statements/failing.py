@@ -90,7 +90,8 @@ def _place(text: str, error: AnabranchError) -> tuple[int, int] | None:
         for token in tokens:
             if token.text.lower() == name.lower() or text[token.start : token.end + 1] == name:
                 return token.start, token.end + 1
-    return None
+    expression = str(error.facts.get("expression") or "\0")
+    return None if expression not in text else (text.index(expression), text.index(expression) + len(expression))
 
 
 def _names(error: AnabranchError) -> Iterator[str]:

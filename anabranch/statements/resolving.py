@@ -37,7 +37,10 @@ class Resolver(Protocol):
 
 
 class Paths:
-    """Tables that are named by their path: ``delta.`/data/flights` `` and ``anabranch.`/data/flights` ``."""
+    """Tables that are named by their path: ``delta.`/data/flights` `` and ``anabranch.`s3://bucket/flights` ``.
+
+    A path is absolute, or a URL: a schema of Spark's may be called delta, too.
+    """
 
     def may_matter(self, text: str) -> bool:
         """Nothing beyond what a path itself says."""
@@ -45,7 +48,8 @@ class Paths:
 
     def location(self, name: tuple[str, ...]) -> Location | None:
         """The path, where the name is one."""
-        return name[1] if len(name) == 2 and name[0].lower() in _FORMATS else None
+        is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
+        return name[1] if is_path else None
 
     def place(self, name: tuple[str, ...], making: Making) -> Location | None:
         """The path, where the name is one."""

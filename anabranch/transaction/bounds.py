@@ -66,7 +66,7 @@ class Bounded:
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file; while mine is judged, in time."""
         if self._began is not None:
-            self._check_time()
+            self.check_time()
         return self._hands.vector(file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
@@ -75,7 +75,7 @@ class Bounded:
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows that my condition selects, if the files are not too big to look."""
-        self._check_time()
+        self.check_time()
         needed, allowed = self._bytes + int(pc.sum(files["size"]).as_py() or 0), self._bounds().bytes
         if needed > allowed:
             raise Exceeded(RESOLUTION_BYTES, allowed, needed)
@@ -84,7 +84,7 @@ class Bounded:
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """See `Hands.redo`; in time."""
-        self._check_time()
+        self.check_time()
         with self.timed():
             return self._hands.redo(files, rows)
 
@@ -100,7 +100,12 @@ class Bounded:
         """See `Clues.narrower`."""
         return self._hands.narrower(mine, file)
 
-    def _check_time(self) -> None:
+    def check_time(self) -> None:
+        """Hold that there is time left.
+
+        Raises:
+            Exceeded: there is none.
+        """
         spent, allowed = self._spent(), self._bounds().seconds
         if spent > allowed:
             raise Exceeded(RESOLUTION_SECONDS, allowed, spent)

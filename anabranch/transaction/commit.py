@@ -10,6 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import pyarrow as pa
 
 from anabranch.errors import (
     AnabranchError,
@@ -41,6 +44,7 @@ from anabranch.transaction.row_ids import row_ids
 from anabranch.transaction.words import Conflict
 
 _logger = logging.getLogger(__name__)
+_ORIGINS_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class Attempt:
         self._guard = hands if isinstance(hands, Guarded) else None
         self.vectors = VectorFile(None, {})
         self.fence = Fence(log.store, chance)
+        self._kept_origins = lru_cache(_ORIGINS_KEPT)(lambda path: origins_of(log.store, path))
+        self._loaders = Loaders(self.hands.vector, self._origins)
         self._winners: list[Commit] = []
         self._placed_before = False
 
@@ -161,22 +167,29 @@ class Attempt:
 
     def _carried(self, window: Sequence[Commit]) -> tuple[Transaction, Transaction]:
         """Mine behind its winners: as it settles there, and as it is to be put, which is the same but for rows that
-        others have moved since.
+        others have moved since. Between winners that only moved rows it goes leg by leg.
         """
-        mine, checked = self.mine, False
-        while True:
-            with self.hands.timed():
-                verdict = self._judged(mine, window)
-            if not checked:
-                reach("checked")
-            if isinstance(verdict.outcome, Conflict):
-                raise self.error(verdict.outcome)
-            mine, checked = mine if checked else self._fenced(), True
-            mine = carried_over(mine, verdict, self.hands, self._loaders)
-            if verdict.then is None:
-                return mine, self._past(mine, window)
+        verdict = self._judged(self.mine, window)
+        reach("checked")
+        self._refuse(verdict)
+        mine = self._behind(self._fenced(), verdict)
+        while verdict.then is not None:
             mine = self._followed(mine, verdict.then)
             window = [winner for winner in window if winner.version > mine.settled]
+            verdict = self._judged(mine, window)
+            self._refuse(verdict)
+            mine = self._behind(mine, verdict)
+        return mine, self._past(mine, window)
+
+    def _refuse(self, verdict: Verdict) -> None:
+        if isinstance(verdict.outcome, Conflict):
+            raise self.error(verdict.outcome)
+
+    def _behind(self, mine: Transaction, verdict: Verdict) -> Transaction:
+        if mine.groups is None:
+            return carried_over(mine, verdict, self.hands, self._loaders)
+        with self.hands.timed():
+            return carried_over(mine, verdict, self.hands, self._loaders)
 
     def _fenced(self) -> Transaction:
         """Mine with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
@@ -201,18 +214,21 @@ class Attempt:
         return placed if placed is mine else replace(placed, settled=mine.settled)
 
     def _followed(self, mine: Transaction, relocation: Relocation) -> Transaction:
-        outcome = followed(mine, relocation, self._loaders)
+        with self.hands.timed():
+            outcome = followed(mine, relocation, self._loaders)
         if isinstance(outcome, Conflict):
             raise self.error(outcome)
         return outcome
 
-    @property
-    def _loaders(self) -> Loaders:
-        return Loaders(self.hands.vector, lambda path: origins_of(self.log.store, path))
+    def _origins(self, path: str) -> pa.Table:
+        """What says where moved rows came from, if there is time to read it; kept for the next look."""
+        self.hands.check_time()
+        return self._kept_origins(path)
 
     def _judged(self, mine: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
-            return judge(mine, window, self.hands)
+            with self.hands.timed():
+                return judge(mine, window, self.hands)
         except ExecutionFailed as error:
             # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
             said = f"the winners' rows could not be judged: {error.message}"

@@ -71,10 +71,11 @@ class Transaction:
         ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
         they get row ids; those that a winner takes away are left out. data_change: false where rows are
         only moved to other files. groups: where each row went, if moving rows is all that it does and it says so; None
-        else. buried: of its own ``adds``, the rows that winners have deleted at their old addresses. restaged: files
-        among ``adds`` that were put again under another name, by the path under which they were staged
-        (`anabranch.transaction.fence`). tags: further ones for its ``commitInfo``. row_mark: a row id
-        that stands in the files which it brings back, so that none up to it may be given again.
+        else. buried: of its own ``adds``, the rows that winners have deleted at their old addresses. means_files:
+        whether it takes files away for what they are, not for their rows, so that it cannot follow these elsewhere.
+        restaged: files among ``adds`` that were put again under another name, by the path under which they were staged
+        (`anabranch.transaction.fence`). tags: further ones for its ``commitInfo``. row_mark: a row id that stands in
+        the files which it brings back, so that none up to it may be given again.
     """
 
     base: Snapshot | None
@@ -105,6 +106,7 @@ class Transaction:
     recommits: frozenset[str] = frozenset()
     groups: tuple[Group, ...] | None = None
     buried: Marks = field(default_factory=dict)
+    means_files: bool = False
     restaged: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     row_mark: int = row_tracking.NOTHING

@@ -120,7 +120,7 @@ def commit_lines(
         yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=mine.data_change))
         if path in vectors.descriptors:
             marked = ids.of(_marked(row, vectors.descriptors[path]))
-            yield line("add", add_body(marked, data_change=True))
+            yield line("add", add_body(marked, data_change=mine.data_change))
     for path in sorted(ids.recommitted(mine)):
         yield line("add", add_body(ids.of(mine.sources[path].row), data_change=False))
     yield from add_lines(_new_files(mine, ids.new_files(mine), vectors), data_change=mine.data_change)
@@ -172,8 +172,10 @@ def _metrics(mine: Transaction, vectors: VectorFile) -> dict[str, int]:
     with_old = [path for path in mine.touched if mine.sources[path].row.get("deletionVector") is not None]
     kept = set(vectors.descriptors)
     gone = mine.touched - kept
+    moved = {} if mine.groups is None else _metrics_of_moves(mine)
     return {
         **mine.metrics,
+        **moved,
         "numRemovedFiles": len(gone),
         "numAddedFiles": len(mine.adds),
         "numRemovedBytes": sum(mine.sources[path].row["size"] for path in gone),
@@ -182,6 +184,19 @@ def _metrics(mine: Transaction, vectors: VectorFile) -> dict[str, int]:
         "numDeletionVectorsRemoved": len(with_old),
         "numDeletionVectorsUpdated": len(kept & set(with_old)),
         "numAddedChangeFiles": 0,
+    }
+
+
+def _metrics_of_moves(mine: Transaction) -> dict[str, int]:
+    """What was moved, what was left out, and how large the files are into which it went."""
+    groups = mine.groups or ()
+    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
+    sizes = sorted(mine.adds["size"].to_pylist())
+    places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
+    return {
+        **({name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}),
+        "numCopiedRows": sum(each.records for group in groups for each in group.outputs),
+        "numDeletionVectorRowsRemoved": sum(each.records - each.live for group in groups for each in group.sources),
     }
 
 

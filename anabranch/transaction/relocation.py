@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from anabranch.log.commits import Commit
 from anabranch.protocol import moves, row_tracking
 from anabranch.protocol.actions import FILES, FileRow
 from anabranch.protocol.filesets import Marks, union_of
-from anabranch.protocol.moves import Group, Misplaced
+from anabranch.protocol.moves import Group, Misplaced, Origin
 from anabranch.protocol.stats import num_records
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.net import Change, Net, growth
@@ -54,10 +55,27 @@ class Relocation:
 
 def relocation_of(winner: Commit) -> Relocation | None:
     """A winner as a relocation, if moving rows is for certain all that it did and it says where they went."""
+    if winner not in _known:
+        _known[winner] = _relocation(winner)
+    return _known[winner]
+
+
+_known: WeakKeyDictionary[Commit, Relocation | None] = WeakKeyDictionary()
+"""What was found of winners that are looked at again and again."""
+
+
+def _relocation(winner: Commit) -> Relocation | None:
     head = winner.head
-    text = (head.info.get("tags") or {}).get(moves.TAG)
+    tags = head.info.get("tags")
+    text = tags.get(moves.TAG) if isinstance(tags, Mapping) else None
     others = {domain.domain for domain in head.domains} - {row_tracking.DOMAIN}
-    if text is None or head.protocol is not None or head.metadata is not None or others or winner.has_change_feed:
+    if (
+        not isinstance(text, str)
+        or head.protocol is not None
+        or head.metadata is not None
+        or others
+        or winner.has_change_feed
+    ):
         return None
     try:
         groups = moves.from_text(text)
@@ -74,7 +92,20 @@ def _only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
     removed, added = winner.removes["path"].to_pylist(), winner.adds["path"].to_pylist()
     once = len(set(sources)) == len(sources) and len(set(outputs)) == len(outputs) and not set(sources) & set(outputs)
     silent = not any(pc.any(pc.fill_null(each["dataChange"], True)).as_py() for each in (winner.adds, winner.removes))
-    return once and silent and set(removed) <= set(sources) and set(added) <= set(outputs)
+    apart = once and silent and set(removed) <= set(sources) and set(added) <= set(outputs)
+    return apart and _counts_agree(winner, groups)
+
+
+def _counts_agree(winner: Commit, groups: Sequence[Group]) -> bool:
+    """Whether the log itself says of no file another number of rows."""
+    told = {each.path: each.records for group in groups for each in group.sources}
+    told |= {each.path: each.records for group in groups for each in group.outputs}
+    logged = [
+        (path, num_records(stats))
+        for actions in (winner.adds, winner.removes)
+        for path, stats in zip(actions["path"].to_pylist(), actions["stats"].to_pylist(), strict=True)
+    ]
+    return all(records is None or told[path] == records for path, records in logged)
 
 
 # -- mine has marked rows, and a winner moved them ---------------------------------------------------------------------
@@ -82,6 +113,8 @@ def _only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
 
 def followed(mine: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
     """Mine behind a relocation: what it marks, removes and watches, at the new addresses."""
+    if mine.means_files and mine.touched & relocation.left:
+        return _in_the_way(mine, relocation, "the rows of files that mine takes away were moved to others")
     try:
         for group in relocation.groups:
             mine = _through(mine, group, relocation, loaders)
@@ -100,7 +133,7 @@ def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: L
     touched = mine.touched & gone
     if not touched:
         return mine
-    rows = {path: _taken(mine, path, loaders) for path in touched}
+    rows = {each.path: _taken(mine, each, loaders) for each in group.sources if each.path in touched}
     found = moves.moved(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _output(winner, path, loaders) for path in found}
     left = {path: source for path, source in mine.sources.items() if path not in touched}
@@ -109,12 +142,14 @@ def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: L
     return _taking(mine, found)
 
 
-def _taken(mine: Transaction, path: str, loaders: Loaders) -> BitMap64:
+def _taken(mine: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
     """The rows of a file that mine takes away. (Who takes whole files away need not have read their vectors.)"""
-    if path in mine.marks:
-        return mine.marks[path]
-    row = mine.sources[path].row
-    return _live(Source(row, loaders.vector(row)))
+    row = mine.sources[origin.path].row
+    if num_records(row.get("stats")) not in (None, origin.records):
+        raise Misplaced(f"{origin.path} holds another number of rows than the record of moves says")
+    if origin.path in mine.marks:
+        return mine.marks[origin.path]
+    return _all_but(loaders.vector(row), origin.records)
 
 
 def _output(winner: Commit, path: str, loaders: Loaders) -> Source:
@@ -129,9 +164,10 @@ def _taking(mine: Transaction, found: Marks) -> Transaction:
     marks, removes = dict(mine.marks), set(mine.removes)
     for path, rows in found.items():
         source = mine.sources[path]
-        if rows & source.vector:
+        records = num_records(source.row.get("stats"))
+        if rows & source.vector or records is None or rows.max() >= records:
             raise Misplaced(f"a row in {path} was deleted already")
-        if len(rows) + len(source.vector) == num_records(source.row.get("stats")):
+        if len(rows) + len(source.vector) == records:
             removes.add(path)
         elif mine.base is not None and mine.base.properties.vectors:
             marks[path] = rows
@@ -216,7 +252,7 @@ def _overtaken(mine: Transaction, group: Group, net: Net, loaders: Loaders) -> _
         if lost and not (mine.base is not None and mine.base.properties.vectors):
             return None
         buried = moves.moved(group, lost, loaders.vector, loaders.origins) if lost else {}
-    except Misplaced:
+    except (Misplaced, AnabranchError):
         return None
     newest = {**known, **{path: source for path, (source, _) in states.items()}}
     return _Overtaken(group, {path: source for path, source in newest.items() if source is not None}, buried)
@@ -231,7 +267,7 @@ def _state(before: Source, change: Change, loaders: Loaders) -> tuple[Source | N
     if change.after is None:
         if _was_moved(change):
             raise Misplaced(f"{change.before['path']} was moved by another")
-        return None, _live(before)
+        return None, _all_but(before.vector, _records_of(before))
     after = loaders.vector(change.after)
     grown, shrunk = growth(before.vector, after)
     if shrunk:
@@ -246,11 +282,15 @@ def _was_moved(change: Change) -> bool:
     return not pc.all(pc.fill_null(removed["dataChange"], True)).as_py()
 
 
-def _live(source: Source) -> BitMap64:
-    """All rows of a file that are not deleted."""
+def _records_of(source: Source) -> int:
     records = num_records(source.row.get("stats"))
     if records is None:
         raise Misplaced(f"it is not known how many rows {source.row['path']} holds")
+    return records
+
+
+def _all_but(dead: BitMap64, records: int) -> BitMap64:
+    """All rows of a file that are not deleted."""
     rows = BitMap64()
     rows.add_range(0, records)  # as one run, however many they are
-    return rows - source.vector
+    return rows - dead

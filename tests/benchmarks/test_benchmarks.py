@@ -7,12 +7,25 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 import anabranch
-from benchmarks import appenders, checksums, harness, large, merge, one_file, opening, small_appends, synthetic, vacuum
+from benchmarks import (
+    appenders,
+    checksums,
+    harness,
+    large,
+    merge,
+    one_file,
+    opening,
+    optimize,
+    small_appends,
+    synthetic,
+    vacuum,
+)
 from benchmarks.appenders import Call, batch, prove
 from benchmarks.cold import measured
 from benchmarks.harness import Cost, Line, Ratio, Result, by_turns, compared, load_all, page, save
@@ -144,6 +157,23 @@ def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp
     assert len(anabranch.history(twin)) == large.FILES + 1
     assert Path(large.data_files(one)[0]).samefile(twin / Path(large.data_files(one)[0]).name)
     assert anabranch.check(twin, deep=True).is_clean
+
+
+def test_the_tables_to_optimize_have_the_same_live_rows_in_14_files(tmp_path: Path) -> None:
+    marked, plain = (optimize.make(tmp_path, 2800, vectors=vectors, tell=quiet) for vectors in (True, False))
+    files = [pa.concat_tables(map(pq.read_table, large.data_files(each))) for each in (marked, plain)]
+    assert [len(large.data_files(each)) for each in (marked, plain)] == [optimize.FILES] * 2
+    left = [sorted(each.filter(pc.not_equal(each["percent"], 17))["id"].to_pylist()) for each in files]
+    assert left[0] == left[1] == sorted(files[1]["id"].to_pylist())
+    assert 0 < len(left[0]) < len(files[0]) == 2800
+
+
+def test_a_look_up_that_skips_is_seen_to_read_fewer_files_and_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for start in (0, 10, 20, 30):
+        anabranch.append(None, path, pa.table({"few": list(range(start, start + 10))}))
+    assert optimize.touched(path, "few = 7") == (1, 4, 0.25)
+    assert optimize.touched(path, "few >= 0") == (4, 4, 1.0)
 
 
 def test_half_of_what_is_merged_is_in_the_table_and_half_is_new(tmp_path: Path) -> None:

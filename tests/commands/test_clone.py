@@ -623,7 +623,9 @@ def test_whoever_writes_the_target_meanwhile_stands_in_the_way(
 def test_a_commit_that_touches_nothing_stands_in_nobody_s_way(origin: World, target: World, shallow: bool) -> None:
     """As the marks in the history that a VACUUM begins and ends."""
     target.create([{"id": 1}])
-    with at_phase("staged", lambda: put_commit(target.path, 1, info(operation="VACUUM START"))):
+    said = {"defaultRetentionMillis": 7 * 86_400_000}
+    start = info(operation="VACUUM START", operationParameters=said)
+    with at_phase("staged", lambda: put_commit(target.path, 1, start)):
         assert clone(origin, target, shallow, replace=True).version == 2
     assert target.rows() == origin.rows()
     assert_sound(target)

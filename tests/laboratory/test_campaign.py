@@ -16,6 +16,7 @@ VERBS = (
     "Delete",
     "Dynamic",
     "Merge",
+    "Optimize",
     "Overwrite",
     "Replace",
     "Restore",

@@ -21,9 +21,15 @@ def a_group(drawn: list[tuple[int, set[int], set[int]]]) -> tuple[Group, dict[st
         path = f"s{number}"
         dead[path] = BitMap64(row for row in gone if row < records)
         asked[path] = BitMap64(row for row in wanted if row < records) - dead[path]
-        sources.append(Origin(path, records, None))
+        sources.append(origin(path, records, dead[path]))
     live = sum(each.records - len(dead[each.path]) for each in sources)
     return Group(tuple(sources), (Output("o", live),), True), dead, asked
+
+
+def origin(path: str, records: int, dead: BitMap64) -> Origin:
+    """A file with these dead rows, as the log describes their vector."""
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 34, "cardinality": len(dead)}
+    return Origin(path, records, vector if dead else None)
 
 
 def in_order(group: Group, dead: dict[str, BitMap64]) -> list[tuple[str, int]]:
@@ -75,7 +81,7 @@ def test_a_record_that_is_not_understood_is_refused(text: str) -> None:
 
 
 def one(records: int, *dead: int, written: int, in_order: bool = True) -> dict[str, BitMap64]:
-    group = Group((Origin("s", records),), (Output("o", written),), in_order)
+    group = Group((origin("s", records, BitMap64(dead)),), (Output("o", written),), in_order)
     return moved(group, {"s": BitMap64([1])}, lambda row: BitMap64(dead), nothing)
 
 
@@ -101,8 +107,9 @@ def test_of_an_order_that_was_not_recorded_nothing_is_known() -> None:
 
 
 def test_of_all_rows_it_needs_no_record_where_each_went() -> None:
-    group = Group((Origin("s", 3), Origin("t", 2)), (Output("o", 3), Output("q", 1)), False)
     dead = {"s": BitMap64([1]), "t": BitMap64()}
+    sources = (origin("s", 3, dead["s"]), origin("t", 2, dead["t"]))
+    group = Group(sources, (Output("o", 3), Output("q", 1)), False)
     every = {"s": BitMap64([0, 2]), "t": BitMap64([0, 1])}
     found = moved(group, every, lambda row: dead[row["path"]], nothing)
     assert found == {"o": BitMap64([0, 1, 2]), "q": BitMap64([0])}

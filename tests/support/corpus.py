@@ -20,7 +20,9 @@ import pyarrow as pa
 FOLDER = Path(__file__).parent.parent / "corpus"
 FILES = sorted(FOLDER.glob("*.sql"))
 _TABLE = re.compile(r"@([a-z]\w*)")
-_VARYING = re.compile(r"^(DESCRIBE (HISTORY|DETAIL|EXTENDED)|SHOW CREATE|SHOW TBLPROPERTIES @\w+$)")
+_VARYING = re.compile(
+    r"^(DESCRIBE (HISTORY|DETAIL|EXTENDED)|SHOW CREATE|SHOW TBLPROPERTIES @\w+$|RESTORE|CREATE .*CLONE)"
+)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -43,7 +44,7 @@ def why_absent() -> str:
 
 
 class DeltaSpark:
-    """A session of delta-spark; leave it by ``with``.
+    """A session of delta-spark; leave it by ``with``. Settings of yours count more than the worker's.
 
     Example::
 
@@ -52,9 +53,10 @@ class DeltaSpark:
             theirs.rows("/tmp/t")
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="delta-spark-", ignore_cleanup_errors=True)
         command = [str(interop.python()), str(WORKER), str(interop.jars()), self._folder.name]
+        command.append(json.dumps(dict(settings or {})))
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
         environment["PYSPARK_PYTHON"] = str(interop.python())
         environment.pop("PYTHONPATH", None)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 
-def build(jars: str, folder: str):
+def build(jars: str, folder: str, more: dict):
     """A local session as delta-spark's documentation sets it up, with what it leaves behind in ``folder``."""
     from pyspark.sql import SparkSession
 
@@ -36,7 +36,7 @@ def build(jars: str, folder: str):
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     builder = SparkSession.builder.master("local[1]").appName("delta-spark")
-    for key, value in settings.items():
+    for key, value in {**settings, **more}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -56,10 +56,10 @@ def answer(spark, request):
     return {}
 
 
-def main(jars: str, folder: str) -> None:
+def main(jars: str, folder: str, more: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Spark and its JVM print must not stand between the answers
-    spark = build(jars, folder)
+    spark = build(jars, folder, json.loads(more))
     for line in sys.stdin:
         print(json.dumps(answer(spark, json.loads(line))), file=answers, flush=True)
     spark.stop()

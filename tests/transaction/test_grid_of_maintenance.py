@@ -153,7 +153,11 @@ def meeting(made: World, mine: Callable[[World], object], other: Callable[[World
     return None
 
 
-phases = pytest.mark.parametrize("phase", ["staged", "put"])
+def has_work(move: str, kind: Kind) -> bool:
+    """Whether the table of a kind holds what the move looks for."""
+    return move != "REORG" or kind.vectors or kind.mapping != "none"
+
+
 kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 moves = pytest.mark.parametrize("move", MOVES)
 
@@ -204,7 +208,7 @@ def test_a_change_that_meets_a_move_follows_its_rows_where_there_are_vectors(
 @moves
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.level == "WriteSerializable"], ids=str)
 def test_it_makes_no_difference_if_they_meet_at_the_last_moment(tmp_path: Path, kind: Kind, move: str) -> None:
-    for name, change in MINE.items():
+    for name, change in MINE.items() if has_work(move, kind) else ():
         made = world(tmp_path, kind)
         assert meeting(made, MOVES[move], change, "put") is None
         assert bag(made.rows()) == after([MINES[name]])
@@ -221,6 +225,8 @@ BETWEEN = [
     MAPPED[0],
     Kind("WriteSerializable", "file", True, "partitioned"),
 ]
+PLAIN = [Kind("WriteSerializable", "row", False, "partitioned"), Kind("Serializable", "file", False)]
+some_kinds = pytest.mark.parametrize("kind", [*BETWEEN, *PLAIN], ids=str)
 
 
 @pytest.mark.parametrize("places", ["before", "behind", "around"])
@@ -270,14 +276,11 @@ def test_a_move_takes_along_what_several_winners_did(tmp_path: Path, kind: Kind,
 
 @moves
 @pytest.mark.parametrize("other", MOVES)
-@phases
-@pytest.mark.parametrize("kind", [*BETWEEN, Kind("Serializable", "file", False)], ids=str)
-def test_two_moves_of_the_same_rows_never_refuse_each_other(
-    tmp_path: Path, kind: Kind, move: str, other: str, phase: str
-) -> None:
+@some_kinds
+def test_two_moves_of_the_same_rows_never_refuse_each_other(tmp_path: Path, kind: Kind, move: str, other: str) -> None:
     made = world(tmp_path, kind)
     before = made.version
-    assert meeting(made, MOVES[move], MOVES[other], phase) is None
+    assert meeting(made, MOVES[move], MOVES[other], "put" if has_work(move, kind) else "staged") is None
     assert bag(made.rows()) == bag(BASE)
     assert before <= made.version <= before + 2
     made.assert_clean()
@@ -287,12 +290,12 @@ def test_two_moves_of_the_same_rows_never_refuse_each_other(
 
 
 def back(made: World) -> Any:
-    """To version 2: two appends and a DELETE ago, with 8 and 9 alive again, and neither 4 nor 5."""
+    """To version 1: two appends and a DELETE ago, with 8 and 9 alive again, and neither 4 nor 5."""
     return made.restore(1)
 
 
 THEN: Rows = [row(0, 0, p=0), row(1, 1, p=0), row(8, 8, p=0), row(2, 2), row(3, 3), row(9, 9)]
-UNMAPPED = [kind for kind in KINDS if kind.mapping == "none"]
+UNMAPPED = [kind for kind in [*BETWEEN, *PLAIN] if kind.mapping == "none"]
 """Where no column was dropped meanwhile: else the RESTORE is a change of metadata, which fails everyone."""
 
 
@@ -340,7 +343,7 @@ def test_a_restore_that_meets_a_move_leaves_the_old_rows_or_is_refused(tmp_path:
 
 
 @pytest.mark.parametrize("hours", [None, 0.0], ids=["within the retention", "retaining nothing"])
-@kinds
+@some_kinds
 def test_a_vacuum_is_in_nobodys_way(tmp_path: Path, kind: Kind, hours: float | None) -> None:
     everyone = [*MINE.items(), *MOVES.items()]
     for name, act in everyone:
@@ -350,7 +353,7 @@ def test_a_vacuum_is_in_nobodys_way(tmp_path: Path, kind: Kind, hours: float | N
 
 
 @pytest.mark.parametrize("hours", [None, 0.0], ids=["within the retention", "retaining nothing"])
-@kinds
+@some_kinds
 def test_nobody_is_in_the_way_of_a_vacuum(tmp_path: Path, kind: Kind, hours: float | None) -> None:
     for name, act in [*MINE.items(), *MOVES.items()]:
         made = world(tmp_path, kind)

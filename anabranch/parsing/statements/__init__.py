@@ -43,7 +43,8 @@ _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
 }
 _DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
 _TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
-_MARKS = ("delta", "anabranch", "table_changes", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
+_MARKS = ("delta", "anabranch")
+_BEGINNINGS = ("--", "/*", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
 _SPARKS = frozenset(
     """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
     MERGE""".split()  # noqa: SIM905
@@ -55,11 +56,13 @@ _FEEDS = ("table_changes", "table_changes_by_path")
 def may_matter(text: str) -> bool:
     """Whether a statement could be any of Delta's, by a look that costs next to nothing.
 
-    It may be wrong only in saying yes: what names a table by its path says ``delta`` or ``anabranch``, and what only
+    It may be wrong only in saying yes: a path stands in backticks behind ``delta`` or ``anabranch``, and what only
     Delta has begins with a word of its own.
     """
     lowered = text.lower()
-    return any(mark in lowered for mark in _MARKS)
+    if "`" in text and any(mark in lowered for mark in _MARKS):
+        return True
+    return lowered.lstrip().startswith(_BEGINNINGS) or "table_changes" in lowered
 
 
 def is_cut(text: str) -> bool:

@@ -72,7 +72,7 @@ def data_type(r: Reader) -> Typed:
     if said in _DECIMALS:
         return _decimal(r)
     if said in ("CHAR", "CHARACTER", "VARCHAR"):
-        (length,) = r.wrapped(lambda: r.whole("a length"))
+        length = r.single(lambda: r.whole("a length"))
         return Typed("string", f"{'varchar' if said == 'VARCHAR' else 'char'}({length})", True)
     known = _TYPES.get(said)
     if known is None:

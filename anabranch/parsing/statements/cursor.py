@@ -165,6 +165,13 @@ class Cursor:
         self.punctuation(TokenType.R_PAREN, ")")
         return tuple(found)
 
+    def single(self, each: Callable[[], Value]) -> Value:
+        """Take one thing in parentheses."""
+        self.punctuation(TokenType.L_PAREN, "(")
+        found = each()
+        self.punctuation(TokenType.R_PAREN, ")")
+        return found
+
     def punctuation(self, kind: TokenType, shown: str) -> None:
         """Take one sign."""
         if not self.is_type(kind):

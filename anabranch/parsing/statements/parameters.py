@@ -76,8 +76,20 @@ def literal(value: Any) -> str:
         "CAST(X'4F27427269656E' AS STRING)"
 
     Raises:
-        InvalidOption: a value of this type has no literal.
+        InvalidOption: a value of this type has no literal, or this one none.
     """
+    try:
+        found = _literal(value)
+    except (OverflowError, UnicodeError, ValueError):
+        raise InvalidOption(option="args", value=repr(value), reason="no session can read such a value.") from None
+    if found is None:
+        raise InvalidOption(
+            option="args", value=value, reason=f"{type(value).__name__} is no type of a parameter here."
+        )
+    return found
+
+
+def _literal(value: Any) -> str | None:
     match value:
         case None:
             return "NULL"
@@ -98,7 +110,7 @@ def literal(value: Any) -> str:
             return f"TIMESTAMP'{utc.isoformat(sep=' ', timespec='microseconds')} UTC'"
         case dt.date():
             return f"DATE'{value.isoformat()}'"
-    raise InvalidOption(option="args", value=value, reason=f"{type(value).__name__} is no type of a parameter here.")
+    return None
 
 
 def _whole(value: int) -> str:

@@ -81,8 +81,7 @@ def show(r: Reader) -> Statement | None:
 def _key(r: Reader) -> str | None:
     if not r.is_type(TokenType.L_PAREN):
         return None
-    (key,) = r.wrapped(lambda: r.string() if r.is_text() else ".".join(r.path()))
-    return key
+    return r.single(lambda: r.string() if r.is_text() else ".".join(r.path()))
 
 
 def _done(r: Reader, statement: Statement) -> Statement:
@@ -124,7 +123,7 @@ def reorg(r: Reader) -> Statement:
     version = None
     if not r.take("PURGE"):
         r.expect("UPGRADE", "UNIFORM")
-        (version,) = r.wrapped(lambda: _iceberg(r))
+        version = r.single(lambda: _iceberg(r))
     r.punctuation(TokenType.R_PAREN, ")")
     return _done(r, ReorgTable(table, where, version))
 

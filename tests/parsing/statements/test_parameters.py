@@ -16,6 +16,8 @@ from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import literal
 from anabranch.statements.resolving import Paths
 
+_WEST = dt.timezone(dt.timedelta(hours=-12))
+
 
 def where(text: str, args: Any) -> str:
     return parsing.statement(f"DELETE FROM delta.`/t` WHERE {text}", args, Paths().location).where.text
@@ -50,7 +52,9 @@ def test_a_value_is_a_literal(value: Any, text: str) -> None:
     assert literal(value) == text
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, object(), Decimal("NaN"), 1 << 64])
+@pytest.mark.parametrize(
+    "value", [[1], {"a": 1}, object(), Decimal("NaN"), 1 << 64, "\ud800", dt.datetime.max.replace(tzinfo=_WEST)]
+)
 def test_what_has_no_literal_is_refused(value: Any) -> None:
     with pytest.raises(InvalidOption):
         literal(value)
@@ -60,7 +64,7 @@ def test_what_has_no_literal_is_refused(value: Any) -> None:
 def test_no_text_ends_its_literal_early(value: str) -> None:
     try:
         tree = sqlglot.parse_one(f"SELECT {literal(value)}", dialect="databricks")
-    except UnicodeEncodeError:
+    except InvalidOption:
         return  # half of a character, which no engine takes
     (only,) = tree.expressions
     assert only.key in ("literal", "cast")

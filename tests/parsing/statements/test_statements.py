@@ -44,6 +44,8 @@ NOT_OURS = [
     "BEGIN SELECT 1; END",
     "SELECT extract(YEAR FROM delta.`/t`) FROM (SELECT named_struct('/t', DATE'2020-01-01') AS delta)",
     "SELECT a IS DISTINCT FROM delta.`/t` FROM x",
+    "SELECT * FROM delta.`events`",
+    "DELETE FROM delta.events WHERE id = 1",
     "",
     "-- nothing",
 ]
@@ -52,6 +54,26 @@ NOT_OURS = [
 @pytest.mark.parametrize("text", NOT_OURS)
 def test_a_statement_that_names_no_delta_table_is_left_to_spark(text: str) -> None:
     assert parsed(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM `DELTA` . `/t`",
+        "-- first\nVACUUM x",
+        "  /* x */ commit",
+        "Optimize x",
+        "begin; select 1",
+        "SELECT * FROM table_changes('x', 1)",
+    ],
+)
+def test_the_first_look_misses_nothing(text: str) -> None:
+    assert parsing.may_matter(text)
+
+
+@pytest.mark.parametrize("text", ["SELECT start_date, delta FROM x", "SELECT `a` FROM commits", "SELECT 'VACUUM x'"])
+def test_the_first_look_spares_what_is_plainly_sparks(text: str) -> None:
+    assert not parsing.may_matter(text)
 
 
 def test_the_look_at_other_statements_costs_next_to_nothing() -> None:
@@ -345,6 +367,9 @@ WRONG = [
     ("VACUUM @T RETAIN HOURS", "HOURS"),
     ("VACUUM @T DRY RUN DRY RUN", "DRY"),
     ("RESTORE TABLE @T", ""),
+    ("SHOW TBLPROPERTIES @T (a, b)", ","),
+    ("CREATE TABLE @T (a VARCHAR(1, 2))", ","),
+    ("REORG TABLE @T APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2, 3))", ","),
     ("DESCRIBE HISTORY @T LIMIT x", "x"),
     ("SELECT * FROM @T; SELECT 1", ";"),
     ("DELETE FROM @T; DELETE FROM @T", ";"),
