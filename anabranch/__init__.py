@@ -13,7 +13,7 @@ from anabranch import errors
 from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
 
 if TYPE_CHECKING:
-    from anabranch.datasource import install
+    from anabranch.installing import install, uninstall
     from anabranch.sessions import read, session
     from anabranch.statements import sql
     from anabranch.tables import DeltaTable
@@ -36,15 +36,17 @@ __all__ = [
     "restore",
     "session",
     "sql",
+    "uninstall",
     "vacuum",
 ]
 
 _LAZY = {
     "DeltaTable": "anabranch.tables",
-    "install": "anabranch.datasource",
+    "install": "anabranch.installing",
     "read": "anabranch.sessions",
     "session": "anabranch.sessions",
     "sql": "anabranch.statements",
+    "uninstall": "anabranch.installing",
 }
 
 

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from anabranch.catalog import naming, path_in, place
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.insert import NewTable
 from anabranch.conditions import check_rules
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.rules import GENERATION
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.types import declared, parse_type
 
 if TYPE_CHECKING:
@@ -60,10 +62,20 @@ class DeltaTableBuilder:
     properties: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
     clusters: tuple[Path, ...] = ()
+    name: Name | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """Refused: tables with names come later."""
-        raise NotBuilt(what=f"the table name {identifier}", instead="Use location().")
+        """The name under which Spark's catalog will know the table; without `location` it lies where Spark keeps its
+        tables. ``delta.`path` `` is that path.
+
+        Raises:
+            InvalidOption: it is no name.
+        """
+        parts = parts_of(identifier) if isinstance(identifier, str) else None
+        if parts is None:
+            raise InvalidOption(option="identifier", value=identifier, reason="it takes the name of a table.")
+        path = path_in(parts)
+        return replace(self, name=parts) if path is None else self.location(path)
 
     def location(self, location: str) -> DeltaTableBuilder:
         """Where the table will lie."""
@@ -119,20 +131,36 @@ class DeltaTableBuilder:
 
         Raises:
             TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
+            NameTaken, UnknownSchema, UnknownTable: the same of a table with a name.
             InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
             ProtocolChangedException: another writer created it meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        if self.path is None:
+        if self.name is None and self.path is None:
             raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
+        if self.name is None:
+            assert self.path is not None
+            self._make(self.path)
+            return self.opens(self.spark, self.path)
+        named = place(self.spark, self.name, self.path)
+        if named.entry is not None and not self.replaces:
+            if not self.if_not_exists:
+                raise NameTaken(name=spelled(named.name), table=named.location)
+            return self.opens(self.spark, named.location)
+        if named.entry is None and self.replaces and not self.if_not_exists:
+            raise UnknownTable(name=spelled(named.name))
+        with naming(self.spark, named):
+            self._make(named.location)
+        return self.opens(self.spark, named.location)
+
+    def _make(self, path: str) -> None:
         schema = declared(StructType(list(self.columns)))
-        check_rules(schema, self.properties, self.path, SparkEngine(self.spark))
+        check_rules(schema, self.properties, path, SparkEngine(self.spark))
         new = NewTable(schema, self.partitions, self.properties, None, self.description, self.clusters)
         if self.replaces:
-            Replace(self.path, new, or_create=self.if_not_exists).run()
+            Replace(path, new, or_create=self.if_not_exists).run()
         else:
-            Create(self.path, new, if_not_exists=self.if_not_exists).run()
-        return self.opens(self.spark, self.path)
+            Create(path, new, if_not_exists=self.if_not_exists).run()
 
 
 def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:

@@ -1,22 +1,19 @@
-"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``.
+"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``, and on tables with names.
 
-A door. `install` makes both known to a session by wrapping two public properties, ``SparkSession.read`` and
-``DataFrame.write``; every other format goes to Spark untouched. The actions of a DataFrame say, where that is the
-reason, that a VACUUM has removed a file of their version. Where Delta's own JARs are on the session, ``delta`` stays
-theirs and ours is ``anabranch``.
+What `anabranch.installing` puts in front of Spark's own reader and writer; every other format and name goes to Spark
+untouched.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
-from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read, shown_ids
@@ -24,19 +21,18 @@ from anabranch.commands.sources import declared_version
 from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import context_for
-from anabranch.errors import AnabranchError, InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption, NameTaken, NotBuilt
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import condition
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.positional import by_position
-from anabranch.spark.session import has_own_delta
-from anabranch.spark.vanished import vanished
 
-_names: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
-_NAMED = re.compile(r"^\s*(\w+)\s*\.\s*`((?:[^`]|``)+)`\s*$")
+formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
+"""Which formats are ours, of each session that is installed."""
 _LATER_READ = {
     "readchangefeed",
     "readchangedata",
@@ -46,60 +42,7 @@ _LATER_READ = {
 }
 _LATER_WRITE = {"datachange"}
 _HARMLESS = {"datachange": "true"}
-_ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
-
-
-def install(spark: SparkSession) -> SparkSession:
-    """Make a session ready for ``format("delta")`` and ``format("anabranch")``; safe to call twice.
-
-    Example:
-        >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
-        >>> spark.read.format("delta").load("/data/flights")
-    """
-    if spark not in _names:
-        _names[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
-        _wrap(type(spark), "read", _Reader, lambda session: session)
-        _wrap(type(spark.range(0)), "write", _Writer, lambda frame: frame.sparkSession)
-        for action in _ACTIONS:
-            _tell_of_vanished_files(type(spark.range(0)), action)
-    return spark
-
-
-def _tell_of_vanished_files(owner: type, action: str) -> None:
-    """Let an action of a DataFrame that needs a file which a VACUUM has removed say so, for installed sessions only."""
-    plain = getattr(owner, action)
-    if getattr(plain, "is_anabranch", False):
-        return
-
-    @wraps(plain)
-    def act(self: DataFrame, *args: Any, **named: Any) -> Any:
-        try:
-            return plain(self, *args, **named)
-        except AnabranchError:
-            raise
-        except Exception as error:
-            why = vanished(self, error) if self.sparkSession in _names else None
-            if why is None:
-                raise
-            raise why from None
-
-    act.is_anabranch = True  # type: ignore[attr-defined]
-    setattr(owner, action, act)
-
-
-def _wrap(owner: type, name: str, door: type, session_of: Any) -> None:
-    """Give a class's property a door in front, for installed sessions only."""
-    plain = getattr(owner, name)
-    if getattr(plain.fget, "is_anabranch", False):
-        return
-
-    def opened(self: Any) -> Any:
-        found = plain.fget(self)
-        return door(self, found) if session_of(self) in _names else found
-
-    opened.__doc__, opened.is_anabranch = plain.__doc__, True  # type: ignore[attr-defined]
-    setattr(owner, name, property(opened))
 
 
 class _Options:
@@ -132,7 +75,7 @@ class _Options:
         return dict(self._values.pop(key) for key in keys)
 
 
-class _Reader:
+class Reader:
     """``spark.read`` with our formats; anything else becomes Spark's own reader."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
@@ -144,16 +87,16 @@ class _Reader:
 
     def format(self, source: str) -> Any:
         """Choose a format."""
-        self._ours = source.lower() in _names[self._spark]
+        self._ours = source.lower() in formats[self._spark]
         return self if self._ours else self._plain.format(source)
 
-    def option(self, key: str, value: Any) -> _Reader:
+    def option(self, key: str, value: Any) -> Reader:
         """Set an option."""
         self._options.put(key, value)
         self._plain = self._plain.option(key, value)
         return self
 
-    def options(self, **options: Any) -> _Reader:
+    def options(self, **options: Any) -> Reader:
         """Set several options."""
         for key, value in options.items():
             self.option(key, value)
@@ -179,6 +122,13 @@ class _Reader:
         self.options(**options)
         return self._load(path if path is not None else self._options.take("path"))
 
+    def table(self, tableName: str) -> DataFrame:
+        """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
+        path = table_of(self._spark, tableName)
+        if path is None:
+            return self._plain.table(tableName)
+        return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
+
     def _load(self, path: Location | None) -> DataFrame:
         path = _one_path(path)
         version, timestamp = self._options.take("versionAsOf"), self._options.take("timestampAsOf")
@@ -192,13 +142,25 @@ class _Reader:
         return engine.to_df(files, ids=shown_ids(files) if (ids or "").lower() == "true" else None)
 
 
+def table_of(spark: SparkSession, name: str) -> str | None:
+    """Where the Delta table of a name lies, also of ``delta.`path` ``; None where it is Spark's own."""
+    parts = parts_of(name) if isinstance(name, str) else None
+    if parts is None:
+        return None
+    path = path_in(parts) if parts[0].lower() in formats[spark] else None
+    if path is not None:
+        return path
+    entry = entry_of(spark, parts)
+    return None if entry is None else entry.location
+
+
 def _one_path(path: Location | None) -> Location:
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
     return path
 
 
-class _Writer:
+class Writer:
     """``df.write`` with our formats; anything else becomes Spark's own writer."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
@@ -212,29 +174,29 @@ class _Writer:
 
     def format(self, source: str) -> Any:
         """Choose a format."""
-        self._ours = source.lower() in _names[self._frame.sparkSession]
+        self._ours = source.lower() in formats[self._frame.sparkSession]
         return self if self._ours else self._plain.format(source)
 
-    def mode(self, saveMode: str | None) -> _Writer:
+    def mode(self, saveMode: str | None) -> Writer:
         """``append``, ``overwrite``, ``error`` or ``ignore``."""
         if saveMode:
             self._mode = saveMode.lower()
             self._plain = self._plain.mode(saveMode)
         return self
 
-    def option(self, key: str, value: Any) -> _Writer:
+    def option(self, key: str, value: Any) -> Writer:
         """Set an option."""
         self._options.put(key, value)
         self._plain = self._plain.option(key, value)
         return self
 
-    def options(self, **options: Any) -> _Writer:
+    def options(self, **options: Any) -> Writer:
         """Set several options."""
         for key, value in options.items():
             self.option(key, value)
         return self
 
-    def partitionBy(self, *cols: Any) -> _Writer:
+    def partitionBy(self, *cols: Any) -> Writer:
         """The partition columns."""
         flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
         self._partition_by = flat
@@ -248,12 +210,52 @@ class _Writer:
         self._plain = self._plain.clusterBy(*flat)
         return self
 
-    def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
-        """Refused for our formats: tables with names come later."""
+    def saveAsTable(
+        self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        """Write the rows to the table of a name, by the names of their columns; make it where there is none.
+
+        Raises:
+            NameTaken: it is the name of something else, or of a table and the mode is ``error``.
+            UnknownSchema: there is no such schema.
+        """
         chosen = self if format is None else self.format(format)
-        if chosen is self and self._ours:
-            raise NotBuilt(what=f"the table name {name}", instead="Use save(path).")
-        (self._plain if chosen is self else chosen).saveAsTable(name, format, *args, **options)
+        parts = parts_of(name) if isinstance(name, str) else None
+        if chosen is not self or parts is None or not (self._ours or self._is_known(parts, mode)):
+            (self._plain if chosen is self else chosen).saveAsTable(name, format, mode, partitionBy, **options)
+            return
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
+        if (path := path_in(parts)) is not None:
+            self._save(path)
+            return
+        self._save_named(place(self._spark, parts, self._options.take("path")))
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._frame.sparkSession
+
+    def _is_known(self, parts: Name, mode: str | None) -> bool:
+        """Whether it is a table of ours, of which no format need be said to add to it.
+
+        Raises:
+            InvalidOption: its rows would be replaced by a table of another format.
+        """
+        if entry_of(self._spark, parts) is None:
+            return False
+        if (mode or self._mode).lower() == "overwrite":
+            reason = f"say format('delta') to overwrite {spelled(parts)}."
+            raise InvalidOption(option="format", value=None, reason=reason)
+        return True
+
+    def _save_named(self, named: Named) -> None:
+        if named.entry is not None and self._mode not in ("append", "overwrite"):
+            if self._mode == "ignore":
+                return
+            raise NameTaken(name=spelled(named.name), table=named.location)
+        with naming(self._spark, named):
+            self._run(named.location, open_log(named.location).newest(), self._frame, self._schema_change())
 
     def save(
         self,
@@ -274,15 +276,16 @@ class _Writer:
         self._save(path if path is not None else self._options.take("path"))
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
-        """Write the rows to ``delta.`path``` by position: the first column for the table's first, whatever their names.
+        """Write the rows to a table by position: the first column for the table's first, whatever their names.
 
-        They are added, or with ``overwrite`` (or in mode overwrite) replace what is there. Other names are Spark's.
+        The table is named, or is ``delta.`path` ``. They are added, or with ``overwrite`` (or in mode overwrite)
+        replace what is there. Other names are Spark's.
 
         Raises:
             NotATable: there is none. SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
         """
-        named = _NAMED.match(tableName) if isinstance(tableName, str) else None
-        if named is None or named[1].lower() not in _names[self._frame.sparkSession]:
+        path = table_of(self._spark, tableName)
+        if path is None:
             self._plain.insertInto(tableName, overwrite)
             return
         if self._partition_by is not None or self._cluster_by is not None:
@@ -292,10 +295,12 @@ class _Writer:
             self.mode("overwrite" if overwrite else "append")
         elif self._mode != "overwrite":
             self.mode("append")  # as Spark's does, whatever other mode was named
-        path, change = named[2].replace("``", "`"), self._schema_change()
+        change = self._schema_change()
         snapshot = open_log(path).snapshot()
         rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
         self._run(path, snapshot, rows, change)
+        if change is not None and (entry := entry_of(self._spark, parts_of(tableName) or ())) is not None:
+            refresh(self._spark, entry)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from anabranch.builders import DeltaTableBuilder, IdentityGenerator
+from anabranch.catalog import entry_of, located, path_in
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.clone import Clone
@@ -35,6 +36,7 @@ from anabranch.optimizing import DeltaOptimizeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.names import parts_of
 from anabranch.spark.session import checks_retention
 from anabranch.spark.types import parse_columns, schema_of
 
@@ -69,13 +71,23 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """Refused: tables with names come later."""
-        raise NotBuilt(what=f"the table name {tableOrViewName}", instead="Use DeltaTable.forPath.")
+        """The table of a name in Spark's catalog.
+
+        Raises:
+            UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
+        """
+        return cls.forPath(sparkSession, located(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a Delta table at this path."""
-        return open_log(identifier).exists()
+        """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
+        if open_log(identifier).exists():
+            return True
+        name = parts_of(identifier)
+        path = None if name is None else path_in(name)
+        entry = None if name is None or path is not None else entry_of(sparkSession, name)
+        found = path if entry is None else entry.location
+        return found is not None and open_log(found).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:

@@ -45,6 +45,8 @@
     │   ├── CloneRefused
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
+    │   │   └── NameTaken
+    │   ├── UnknownSchema
     │   ├── ReplaceWhereMismatch
     │   ├── UnknownSourceVersion
     │   ├── IdentityColumnGiven
@@ -127,6 +129,8 @@ from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
 from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
+from anabranch.errors.names import NameTaken as NameTaken
+from anabranch.errors.names import UnknownSchema as UnknownSchema
 from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed

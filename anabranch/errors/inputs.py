@@ -323,7 +323,7 @@ class UnknownTable(InputError):
 
     condition = "TABLE_OR_VIEW_NOT_FOUND"
     sql_state = "42P01"
-    template = "The table {name} cannot be found. A Delta table is named by its path: delta.`/path/to/table`."
+    template = "The table {name} cannot be found. Check its name and schema, or name the path: delta.`/path/to/table`."
 
 
 class TransactionStatement(InputError):

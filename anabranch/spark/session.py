@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import MissingJava
 
@@ -140,3 +141,9 @@ def optimizes_writes(spark: SparkSession) -> bool | None:
 def checks_retention(spark: SparkSession) -> bool:
     """Whether VACUUM refuses to retain less than the table says, as delta-spark's setting of this name says."""
     return (spark.conf.get(CHECKS_RETENTION, None) or "true").strip().lower() != "false"
+
+
+def plain_sql(spark: SparkSession, text: str, args: Any = None, **frames: DataFrame) -> DataFrame:
+    """What Spark itself makes of a statement, also where ``spark.sql`` leads to ours."""
+    sql = type(spark).sql
+    return getattr(sql, "anabranch_plain", sql)(spark, text, args, **frames)

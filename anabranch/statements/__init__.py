@@ -12,22 +12,25 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, SqlSyntaxError
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
+from anabranch.spark.session import plain_sql
 from anabranch.statements import rows, showing, tables, upkeep
 from anabranch.statements.failing import placed_in
+from anabranch.statements.named import Names
 from anabranch.statements.resolving import Paths, Resolver
 from anabranch.statements.running import Running
 
-__all__ = ["Resolver", "sql"]
+__all__ = ["Names", "Paths", "Resolver", "sql"]
 
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
 
 
 def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None) -> DataFrame:
-    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``), or any of Spark's.
+    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``) or by their names in the
+    session's catalog, or any of Spark's.
 
     A query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
     as by ``DeltaTable``.
@@ -36,7 +39,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
         spark: any session.
         text: one statement.
         args: the values of its parameters: a dict for ``:name``, a list for ``?``.
-        names: which names beside paths are Delta tables.
+        names: which names are Delta tables; by default those of the session's catalog, and paths.
 
     Returns:
         a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
@@ -52,15 +55,23 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     """
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
-    resolver = names or Paths()
+    resolver = names or Names(spark)
     if not (parsing.may_matter(text) or resolver.may_matter(text)):
-        return spark.sql(text, args=args)
-    _check_quotes(spark, text)
-    statement = parsing.statement(text, args, resolver.location)
+        return plain_sql(spark, text, args)
+    if parsing.may_matter(text):
+        _check_quotes(spark, text)
+    try:
+        statement = parsing.statement(text, args, resolver.location, resolver.place)
+    except SqlSyntaxError:
+        if parsing.may_matter(text) or parsing.is_cut(text):
+            raise
+        statement = None  # Spark may know words that are not known here
     if statement is None:
-        return spark.sql(text, args=args)
+        return plain_sql(spark, text, args)
+    _check_quotes(spark, text)
+    run = Running(spark)
     with placed_in(text):
-        return _run(statement, Running(spark))
+        return resolver.run(statement, run, lambda: _run(statement, run))
 
 
 def _check_quotes(spark: SparkSession, text: str) -> None:

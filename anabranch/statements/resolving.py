@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from pyspark.sql import DataFrame
+
 from anabranch.commands.opening import Location
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.parsing.statements.making import Making
+from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
+from anabranch.statements.running import Running
 
 _FORMATS = frozenset({"delta", "anabranch"})
 
@@ -18,6 +25,14 @@ class Resolver(Protocol):
 
     def location(self, name: tuple[str, ...]) -> Location | None:
         """Where the Delta table of this name lies; None where the name means something else, or nothing."""
+        ...
+
+    def place(self, name: tuple[str, ...], making: Making) -> Location | None:
+        """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
+        ...
+
+    def run(self, statement: Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
+        """Run a statement, ``plain`` or with what it does to names."""
         ...
 
 
@@ -35,3 +50,20 @@ class Paths:
         """The path, where the name is one."""
         is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
         return name[1] if is_path else None
+
+    def place(self, name: tuple[str, ...], making: Making) -> Location | None:
+        """The path, where the name is one."""
+        return self.location(name)
+
+    def run(self, statement: Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
+        """As it is: a path is the table, and has no other name.
+
+        Raises:
+            NotBuilt, InvalidOption: the statement would change the name.
+        """
+        if isinstance(statement, DropTable):
+            raise NotBuilt(what="DROP TABLE of a path", instead="Remove the folder.")
+        if isinstance(statement, RenameTable):
+            reason = "a table that is named by its path has no other name."
+            raise InvalidOption(option="RENAME TO", value=".".join(statement.name), reason=reason)
+        return plain()

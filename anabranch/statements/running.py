@@ -26,6 +26,7 @@ from anabranch.parsing.blocks import block_predicate
 from anabranch.parsing.statements.values import Expression, Query, Reference, Table
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
+from anabranch.spark.session import plain_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.failing import of_spark
 
@@ -87,7 +88,7 @@ class Running:
             pieces += [_escaped(text[end : each.start]), f"{{{name}}}", _alias(each)]
             end = each.stop
         with of_spark(query):
-            return self.spark.sql("".join([*pieces, _escaped(text[end:])]), args=_arguments(query), **frames)
+            return plain_sql(self.spark, "".join([*pieces, _escaped(text[end:])]), _arguments(query), **frames)
 
     def frame(self, reference: Reference) -> DataFrame:
         """The rows of a table that a query may need."""

@@ -135,8 +135,14 @@ def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
 
 def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
     """SHOW CREATE TABLE: a statement that makes such a table."""
-    text = create_text(run.snapshot(statement.table), f"delta.{quoted(str(statement.table.location))}")
+    text = create_text(run.snapshot(statement.table), _shown(statement.table))
     return run.shown({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
+
+
+def _shown(table: Table) -> str:
+    """A table's name as a statement may write it again."""
+    is_path = len(table.name) == 2 and table.name[1] == str(table.location)
+    return f"delta.{quoted(str(table.location))}" if is_path else ".".join(map(_name, table.name))
 
 
 def create_text(snapshot: Snapshot, name: str) -> str:

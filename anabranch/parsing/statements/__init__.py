@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
-from anabranch.parsing.statements import alters, rows, tables, upkeep, values
+from anabranch.parsing.statements import alters, making, rows, tables, upkeep, values
 from anabranch.parsing.statements.dialect import TokenType, tokenized, word
 from anabranch.parsing.statements.parameters import literal
 from anabranch.parsing.statements.pointing import excerpt
-from anabranch.parsing.statements.reader import Locate, Reader
+from anabranch.parsing.statements.reader import Locate, Place, Reader
 from anabranch.parsing.statements.values import Query, Statement
 
-__all__ = ["Locate", "excerpt", "literal", "may_matter", "split", "statement", "values"]
+__all__ = ["Locate", "Place", "excerpt", "is_cut", "literal", "may_matter", "split", "statement", "values"]
 
 _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
     "DELETE": rows.delete,
@@ -39,6 +39,7 @@ _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
     "RESTORE": upkeep.restore,
     "GENERATE": upkeep.generate,
     "FSCK": upkeep.repair,
+    "DROP": making.drop,
 }
 _DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
 _TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
@@ -64,13 +65,23 @@ def may_matter(text: str) -> bool:
     return lowered.lstrip().startswith(_BEGINNINGS) or "table_changes" in lowered
 
 
-def statement(text: str, args: Any, locate: Locate) -> Statement | None:
+def is_cut(text: str) -> bool:
+    """Whether a text falls into words that are known here."""
+    try:
+        tokenized(text)
+    except SqlSyntaxError:
+        return False
+    return True
+
+
+def statement(text: str, args: Any, locate: Locate, place: Place | None = None) -> Statement | None:
     """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
 
     Args:
         text: one statement; a semicolon may end it.
         args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
         locate: where the Delta table of a name lies.
+        place: where one that is made under a name will lie; by default only what ``locate`` knows.
 
     Raises:
         SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
@@ -84,7 +95,7 @@ def statement(text: str, args: Any, locate: Locate) -> Statement | None:
     tokens = tokenized(text)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    r = Reader(text, tokens, args, locate)
+    r = Reader(text, tokens, args, locate, place)
     if not tokens:
         return None
     _refuse_transactions(r)

@@ -19,6 +19,7 @@ from anabranch.parsing.statements.values import (
     DropTableConstraint,
     DropTableFeature,
     Path,
+    RenameTable,
     RenameTableColumn,
     SetTableProperties,
     Statement,
@@ -66,8 +67,7 @@ def _set_location(r: Reader, table: Table) -> Statement:
 
 
 def _rename(r: Reader, table: Table) -> Statement:
-    name = ".".join(r.path("the new name"))
-    raise InvalidOption(option="RENAME TO", value=name, reason="a table that is named by its path has no other name.")
+    return RenameTable(table, r.path("the new name"))
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -13,12 +13,16 @@ from typing import Any
 from anabranch.errors import InvalidOption
 from anabranch.parsing.statements.cursor import Cursor
 from anabranch.parsing.statements.dialect import Token, TokenType
+from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
 from anabranch.parsing.statements.tables_read import Found, alias_at, tables_read
 from anabranch.parsing.statements.values import Arguments, Expression, Location, Query, Reference, Table
 
 Locate = Callable[[tuple[str, ...]], "Location | None"]
 """Where the Delta table of a name lies; None where the name means something else, or nothing."""
+
+Place = Callable[[tuple[str, ...], Making], "Location | None"]
+"""Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
 
 _SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
 _END = 1 << 62
@@ -27,9 +31,11 @@ _END = 1 << 62
 class Reader(Cursor):
     """A statement that is being read."""
 
-    def __init__(self, text: str, tokens: Sequence[Token], args: Any, locate: Locate) -> None:
+    def __init__(
+        self, text: str, tokens: Sequence[Token], args: Any, locate: Locate, place: Place | None = None
+    ) -> None:
         super().__init__(text, tokens)
-        self._args, self._locate = args, locate
+        self._args, self._locate, self._place = args, locate, place
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
 
@@ -48,6 +54,18 @@ class Reader(Cursor):
             self.i = at
             return None
         return self._completed(location, name, start, alias=alias)
+
+    def new_table(self) -> Table | None:
+        """As `table`, for one that the statement makes: nothing need have its name yet."""
+        if self._place is None or not self.is_name():
+            return self.table()
+        at, start = self.i, self.start
+        name = self.path("the name of a table")
+        location = self._place(name, making(self.tokens, self.i))
+        if location is None:
+            self.i = at
+            return None
+        return Table(location, name, span=(start, self.stop))
 
     def _completed(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
         location = self._at_version(location)

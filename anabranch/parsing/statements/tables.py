@@ -54,7 +54,7 @@ def replace(r: Reader) -> Statement | None:
 def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
     """What stands behind CREATE TABLE."""
     if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
-    target = r.table()
+    target = r.new_table()
     if target is None:
         return None
     if r.take("LIKE"):

@@ -181,6 +181,21 @@ class ConvertTable:
     collects_statistics: bool = True
 
 
+@dataclass(frozen=True)
+class DropTable:
+    """DROP TABLE [IF EXISTS], of a table that is there."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    """RENAME TO."""
+
+    table: Table
+    name: Path
+
+
 # -- ALTER TABLE -------------------------------------------------------------------------------------------------------
 
 
@@ -410,6 +425,8 @@ Statement: TypeAlias = (
     | CreateTable
     | CloneTable
     | ConvertTable
+    | DropTable
+    | RenameTable
     | SetTableProperties
     | UnsetTableProperties
     | AddTableColumns

@@ -417,7 +417,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
         "CREATE TABLE @T (a INT, PRIMARY KEY (a))",
         "CREATE TABLE @T (a INT) CLUSTER BY AUTO",
         "CREATE VIEW x AS SELECT * FROM @T",
-        "DROP TABLE @T",
         "TRUNCATE TABLE @T",
         "CONVERT TO DELTA x",
         "CACHE TABLE x AS SELECT * FROM @T",

@@ -1,0 +1,156 @@
+"""Tables with names: how one gets its name, keeps it up to date, gives it up or takes another.
+
+A door that other doors share: it brings a table at a path and its entry in Spark's catalog (`anabranch.spark.names`)
+together. Guarantee: an entry is written once the table stands, so that no name ever leads to half a table; whatever can
+be refused is refused before anything is written; of two that want one name, one is told that it is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from anabranch.commands.drop import Drop
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import InvalidOption, NameTaken, UnknownSchema, UnknownTable
+from anabranch.spark import names
+from anabranch.spark.names import Entry, Name, spelled
+
+_FORMATS = frozenset({"delta", "anabranch"})
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name that has a table, or is about to get one.
+
+    Attributes:
+        name: the whole name. location: where its table lies, or will. managed: whether the files go with the name.
+        entry: what the catalog says of it now; None where it is free.
+    """
+
+    name: Name
+    location: str
+    managed: bool
+    entry: Entry | None = None
+
+
+def path_in(name: Name) -> str | None:
+    """The path, where a name is one: ``delta.`/data/flights` ``."""
+    is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
+    return name[1] if is_path else None
+
+
+def place(spark: SparkSession, name: Name, location: Location | None = None) -> Named:
+    """Where a table of this name lies, or would be made: at ``location``, or where Spark keeps the schema's tables.
+
+    Raises:
+        NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
+        InvalidOption: the table of this name lies elsewhere.
+    """
+    full = names.whole(spark, name)
+    entry = names.find(spark, full)
+    if entry is not None:
+        if location is not None and open_log(location).table != open_log(entry.location).table:
+            reason = f"the table {spelled(full)} is at {entry.location}."
+            raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
+        return Named(entry.name, entry.location, entry.managed, entry)
+    if names.is_taken(spark, full):
+        raise NameTaken(name=spelled(full), table=spelled(full))
+    if not spark.catalog.databaseExists(spelled(full[:-1])):
+        raise UnknownSchema(name=spelled(full), schema=spelled(full[:-1]))
+    if location is not None:
+        return Named(full, open_log(location).table, managed=False)
+    return Named(full, _free_folder(names.folder(spark, full)), managed=True)
+
+
+def _free_folder(wanted: str) -> str:
+    """The folder of a new managed table: its own alone, also where a dropped or renamed one left something behind."""
+    store = open_log(wanted).store
+    return f"{wanted}-{uuid.uuid4().hex[:8]}" if store.list_all() else wanted
+
+
+@contextmanager
+def naming(spark: SparkSession, named: Named) -> Iterator[None]:
+    """Give the table that is made inside its name.
+
+    Raises:
+        NameTaken: somebody else took it meanwhile; the files of a managed table are removed again.
+    """
+    yield
+    snapshot = open_log(named.location).snapshot()
+    if named.entry is not None:
+        refresh(spark, named.entry)
+        return
+    entry = Entry(named.name, named.location, named.managed)
+    try:
+        names.record(spark, entry, snapshot.schema, snapshot.metadata.description)
+    except AnalysisException:
+        now = names.find(spark, named.name)
+        if now is not None and now.location == named.location:
+            return  # two made one table, and the other one has named it already: both have written to it
+        if not names.is_taken(spark, named.name):
+            raise
+        if named.managed:
+            Drop(named.location).run()
+        raise NameTaken(name=spelled(named.name), table=named.location) from None
+
+
+def refresh(spark: SparkSession, entry: Entry) -> None:
+    """Let an entry say what the table's columns and comments are now; one that is gone stays so."""
+    snapshot = open_log(entry.location).snapshot()
+    schema, comment = snapshot.schema, snapshot.metadata.description
+    if entry.columns == names.fingerprint(schema, comment):
+        return
+    if names.find(spark, entry.name) is not None:
+        names.record(spark, entry, schema, comment, replaces=True)
+
+
+def entry_of(spark: SparkSession, name: Name) -> Entry | None:
+    """The entry of a name, whole or in part; None where it is none of ours."""
+    return names.find(spark, name)
+
+
+def located(spark: SparkSession, identifier: str) -> str:
+    """Where the Delta table of a name or of ``delta.`path` `` lies.
+
+    Raises:
+        UnknownTable: there is none of this name.
+    """
+    name = names.parts_of(identifier) if isinstance(identifier, str) else None
+    if name is None:
+        raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
+    path = path_in(name)
+    if path is not None:
+        return path
+    entry = names.find(spark, name)
+    if entry is None:
+        raise UnknownTable(name=spelled(name))
+    return entry.location
+
+
+def drop(spark: SparkSession, entry: Entry) -> None:
+    """Take a table's name away; and the files of a managed one, after that."""
+    names.remove(spark, entry.name)
+    if entry.managed:
+        Drop(entry.location).run()
+
+
+def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
+    """Give a table another name, in its schema; its files stay where they are.
+
+    Raises:
+        NameTaken: that is the name of something else. InvalidOption: it is of another schema.
+    """
+    target = (*entry.name[:-1], *to) if len(to) == 1 else names.whole(spark, to)
+    if [each.lower() for each in target[:-1]] != [each.lower() for each in entry.name[:-1]]:
+        reason = f"the table is in the schema {spelled(entry.name[:-1])}, and stays there."
+        raise InvalidOption(option="RENAME TO", value=spelled(to), reason=reason)
+    if names.is_taken(spark, target):
+        raise NameTaken(name=spelled(target), table=entry.location)
+    names.rename(spark, entry.name, target)

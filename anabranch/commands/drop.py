@@ -1,0 +1,43 @@
+"""DROP of a managed table: everything that lies in its folder goes, the log first.
+
+The log goes from its oldest file to its newest, so that no reader of the path ever takes an older version for the
+newest: what is left of a log is a log with a gap, which is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anabranch.commands.opening import Location, open_log
+from anabranch.storage.trees import remove_empty, tree
+
+_LOG = "_delta_log/"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Remove a table with all its files; where there is no log, nothing.
+
+    Example:
+        >>> Drop("/warehouse/flights").run()
+    """
+
+    table: Location
+
+    def run(self) -> int:
+        """Run it; gives how many files went.
+
+        Raises:
+            StoreError: a file could not be removed; run it again.
+        """
+        store = open_log(self.table).store
+        log = store.list_from(_LOG)
+        for entry in log:
+            store.delete(entry.name)
+        if not log:
+            return 0
+        rest = tree(store, lambda folder: False)
+        for entry in rest.files:
+            store.delete(entry.name)
+        remove_empty(store, [*rest.folders, ""])
+        return len(log) + len(rest.files)

@@ -1,0 +1,137 @@
+"""``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
+
+The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
+``table`` and ``read``, ``DataFrame.write`` and ``writeTo``, and the actions of a DataFrame, which say, where that is
+the reason, that a VACUUM has removed a file of their version. Guarantee: a session that is not installed, and a name,
+format or statement that is none of ours, gets Spark's own; with the last session that is uninstalled, PySpark's classes
+are again what they were. Where Delta's own JARs are on the session, ``delta`` stays theirs and ours is ``anabranch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from threading import RLock
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.datasource import Reader, Writer, formats, table_of
+from anabranch.errors import AnabranchError
+from anabranch.spark.session import has_own_delta
+from anabranch.spark.vanished import vanished
+from anabranch.statements import Names, sql
+from anabranch.writing import WriterV2
+
+_ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
+_lock = RLock()
+_wrapped: dict[tuple[type, str], tuple[Any, Any]] = {}
+"""Of each attribute that is wrapped: what it was, and what it is."""
+
+
+def install(spark: SparkSession) -> SparkSession:
+    """Make a session ready for Delta tables; safe to call twice, and from several threads.
+
+    Example:
+        >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
+        >>> spark.read.format("delta").load("/data/flights")
+        >>> spark.sql("DELETE FROM flights WHERE carrier = :c", {"c": "UA"})
+    """
+    with _lock:
+        if spark not in formats:
+            formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
+        _wrap_all(type(spark), type(spark.range(0)))
+    return spark
+
+
+def uninstall(spark: SparkSession) -> SparkSession:
+    """Give a session back what `install` put something in front of; one that is not installed stays as it is.
+
+    Example:
+        >>> spark = anabranch.uninstall(spark)
+    """
+    with _lock:
+        formats.pop(spark, None)
+        if not formats:
+            for (owner, name), (plain, ours) in list(_wrapped.items()):
+                if vars(owner).get(name) is ours:  # else somebody has wrapped ours, which then only passes on
+                    setattr(owner, name, plain)
+                    del _wrapped[owner, name]
+    return spark
+
+
+def _wrap_all(session: type, frame: type) -> None:
+    _wrap(session, "sql", _sql)
+    _wrap(session, "table", _table)
+    _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
+    _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
+    _wrap(frame, "writeTo", _write_to)
+    for action in _ACTIONS:
+        _wrap(frame, action, _telling_of_vanished_files)
+
+
+def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
+    if (owner, name) in _wrapped:
+        return
+    plain = getattr(owner, name)
+    ours = door(plain)
+    _wrapped[owner, name] = plain, ours
+    setattr(owner, name, ours)
+
+
+def _sql(plain: Any) -> Any:
+    @wraps(plain)
+    def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        known = formats.get(self)
+        if known is None or kwargs or not isinstance(sqlQuery, str):
+            return plain(self, sqlQuery, args, **kwargs)
+        return sql(self, sqlQuery, args, names=Names(self, known))
+
+    run.anabranch_plain = plain  # type: ignore[attr-defined]
+    return run
+
+
+def _table(plain: Any) -> Any:
+    @wraps(plain)
+    def rows(self: SparkSession, tableName: str) -> DataFrame:
+        if self in formats and table_of(self, tableName) is not None:
+            return self.read.table(tableName)
+        return plain(self, tableName)
+
+    return rows
+
+
+def _write_to(plain: Any) -> Any:
+    @wraps(plain)
+    def writer(self: DataFrame, table: str) -> Any:
+        found = plain(self, table)
+        return WriterV2(self, table, found) if self.sparkSession in formats else found
+
+    return writer
+
+
+def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
+    def opened(self: Any) -> Any:
+        found = plain.fget(self)
+        return door(self, found) if session_of(self) in formats else found
+
+    opened.__doc__ = plain.__doc__
+    return property(opened)
+
+
+def _telling_of_vanished_files(plain: Any) -> Any:
+    """An action of a DataFrame that says so where it needs a file which a VACUUM has removed."""
+
+    @wraps(plain)
+    def act(self: DataFrame, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        except AnabranchError:
+            raise
+        except Exception as error:
+            why = vanished(self, error) if self.sparkSession in formats else None
+            if why is None:
+                raise
+            raise why from None
+
+    return act

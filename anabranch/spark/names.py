@@ -1,0 +1,251 @@
+"""Names: a table's entry in Spark's catalog, which an installed session opens and any other cannot misread.
+
+Knows how Spark names things, and nothing of logs. An entry is a persistent view with the table's columns and comments,
+the table's place in its properties, and a body that raises. Guarantee: a session that does not know Anabranch reads no
+row of an entry, nor takes the table for empty: every column is an error, so that no optimizer can do without it. What
+an entry says of columns may be behind the table; where the table lies, it is asked each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from anabranch.errors import InvalidOption
+from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.spark.session import plain_sql
+from anabranch.spark.types import quoted, spark_type
+
+Name = tuple[str, ...]
+LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
+_ADVICE = "a Delta table, which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+_REMEMBERED_S, _REMEMBERED = 2.0, 1000
+_ESCAPED = "spark.sql.parser.escapedStringLiterals"
+
+
+_foreign: WeakKeyDictionary[SparkSession, dict[Name, float]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the catalog says of a table.
+
+    Attributes:
+        name: its whole name. location: where it lies. managed: whether its files go when it is dropped. columns: by
+        what the entry's columns can be told from others (`fingerprint`).
+    """
+
+    name: Name
+    location: str
+    managed: bool = False
+    columns: str = ""
+
+
+def parts_of(identifier: str) -> Name | None:
+    """The parts of a name as it is written, ``db.`a.b` `` for one; None where it is no name.
+
+    Example:
+        >>> parts_of("db.`a``b`")
+        ('db', 'a`b')
+    """
+    parts, i = [], 0
+    while True:
+        part, i = _quoted_part(identifier, i) if identifier[i : i + 1] == "`" else _bare_part(identifier, i)
+        if not part:
+            return None
+        parts.append(part)
+        if i == len(identifier):
+            return tuple(parts)
+        if identifier[i] != ".":
+            return None
+        i += 1
+
+
+def _bare_part(text: str, i: int) -> tuple[str, int]:
+    end = i
+    while end < len(text) and text[end] not in ".`":
+        end += 1
+    part = text[i:end].strip()
+    return (part, end) if part and not any(each.isspace() for each in part) else ("", end)
+
+
+def _quoted_part(text: str, i: int) -> tuple[str, int]:
+    found, i = "", i + 1
+    while i < len(text):
+        if text[i] == "`" and text[i + 1 : i + 2] == "`":
+            found, i = found + "`", i + 2
+        elif text[i] == "`":
+            return found, i + 1
+        else:
+            found, i = found + text[i], i + 1
+    return "", i
+
+
+def spelled(name: Name) -> str:
+    """A name as SQL text."""
+    return ".".join(map(quoted, name))
+
+
+# -- looking up --------------------------------------------------------------------------------------------------------
+
+
+def find(spark: SparkSession, name: Name) -> Entry | None:
+    """The entry of this name; None where it is the name of something else (a temporary view counts first), or none."""
+    try:
+        if not spark.catalog.tableExists(spelled(name)):
+            return None
+        found = spark.catalog.getTable(spelled(name))
+        if found.tableType != "VIEW" or found.isTemporary:
+            _remember(spark, name)
+            return None
+        rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+    except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
+        return None
+    said = {row["key"]: row["value"] for row in rows}
+    if LOCATION not in said:
+        _remember(spark, name)
+        return None
+    whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
+    return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""))
+
+
+def whole(spark: SparkSession, name: Name) -> Name:
+    """A name with the session's catalog and schema, as far as it names none itself."""
+    if len(name) > 2:
+        return name
+    catalog = spark.catalog.currentCatalog()
+    return (catalog, *name) if len(name) == 2 else (catalog, spark.catalog.currentDatabase(), *name)
+
+
+def is_taken(spark: SparkSession, name: Name) -> bool:
+    """Whether the catalog holds anything of this whole name."""
+    return bool(spark.catalog.tableExists(spelled(name)))
+
+
+def folder(spark: SparkSession, name: Name) -> str:
+    """Where Spark would keep the files of a managed table of this whole name.
+
+    Raises:
+        AnalysisException: SCHEMA_NOT_FOUND.
+    """
+    base = spark.catalog.getDatabase(spelled(name[:-1])).locationUri
+    return f"{base.rstrip('/')}/{name[-1].lower()}"
+
+
+def is_foreign(spark: SparkSession, name: Name) -> bool:
+    """Whether a name was that of something else a moment ago, so that a query need not ask again.
+
+    Where it has become one of ours since, in another process or by another current schema, the query reaches the entry
+    itself, which raises.
+    """
+    seen = _foreign.get(spark, {}).get(name)
+    return seen is not None and time.monotonic() - seen < _REMEMBERED_S
+
+
+def _remember(spark: SparkSession, name: Name) -> None:
+    with _lock:
+        known = _foreign.setdefault(spark, {})
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[name] = time.monotonic()
+
+
+def forget() -> None:
+    """Forget what names were those of something else, in every session: names have changed, or may have."""
+    with _lock:
+        _foreign.clear()
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | None, *, replaces: bool = False) -> None:
+    """Put an entry into the catalog; its name is a whole one.
+
+    Raises:
+        AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS, or its catalog keeps no views.
+        InvalidOption: the session reads texts in quotes in another way than they are written here.
+    """
+    error = f"raise_error('{_ADVICE}')"
+    names = ", ".join(_column(field.name, field.metadata.get("comment"), spark) for field in schema)
+    body = ", ".join(f"CAST({error} AS {ddl(field.type)}) AS {quoted(field.name)}" for field in schema)
+    said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    forget()
+    plain_sql(
+        spark,
+        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(entry.name)} ({names})"
+        f"{_comment(comment, spark)} TBLPROPERTIES ({_properties(said, spark)})"
+        f" AS SELECT {body} WHERE {error} IS NULL",
+    )
+
+
+def fingerprint(schema: Struct, comment: str | None) -> str:
+    """By what an entry's columns and comments can be told from others."""
+    said = [comment, *([field.name, ddl(field.type), field.metadata.get("comment")] for field in schema)]
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def rename(spark: SparkSession, name: Name, to: Name) -> None:
+    """Give an entry another name; both are whole names.
+
+    Raises:
+        AnalysisException: Spark's: the name is taken, or of another schema.
+    """
+    forget()
+    plain_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
+
+
+def remove(spark: SparkSession, name: Name) -> None:
+    """Take an entry out of the catalog; one that is gone is fine."""
+    plain_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
+
+
+def ddl(type_: DataType) -> str:
+    """A type as SQL text in which every member's name is quoted.
+
+    Example:
+        >>> ddl(Array("long"))
+        'ARRAY<BIGINT>'
+    """
+    match type_:
+        case Struct():
+            return f"STRUCT<{', '.join(f'{quoted(each.name)}: {ddl(each.type)}' for each in type_)}>"
+        case Array():
+            return f"ARRAY<{ddl(type_.element)}>"
+        case Map():
+            return f"MAP<{ddl(type_.key)}, {ddl(type_.value)}>"
+    return spark_type(type_).simpleString().upper()
+
+
+def _column(name: str, comment: str | None, spark: SparkSession) -> str:
+    return quoted(name) + _comment(comment, spark)
+
+
+def _comment(comment: str | None, spark: SparkSession) -> str:
+    return f" COMMENT {_text(comment, spark)}" if comment else ""
+
+
+def _properties(said: Mapping[str, str], spark: SparkSession) -> str:
+    return ", ".join(f"'{key}' = {_text(value, spark)}" for key, value in said.items())
+
+
+def _text(text: str, spark: SparkSession) -> str:
+    """A text as SQL.
+
+    Raises:
+        InvalidOption: the session reads what stands for a quote or a backslash in another way.
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    if escaped != text and (spark.conf.get(_ESCAPED, None) or "").lower() == "true":
+        reason = "with it this text cannot be said in a statement: " + text
+        raise InvalidOption(option=_ESCAPED, value="true", reason=reason)
+    return f"'{escaped}'"

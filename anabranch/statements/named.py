@@ -1,0 +1,184 @@
+"""Named: the resolver that knows the names in Spark's catalog, and what statements do to names.
+
+Guarantee: a name that is no entry of ours goes to Spark, with the statement as it was written. What is remembered of
+names is only which are *not* ours, for queries, and not for long: at worst a table that has just got its name is
+unknown for a moment, and then the entry itself says so, since it raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch import catalog
+from anabranch.catalog import Named
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.log.snapshot import Snapshot
+from anabranch.parsing.statements import values as v
+from anabranch.parsing.statements.making import Making
+from anabranch.spark import names
+from anabranch.spark.names import Entry, Name, ddl, spelled
+from anabranch.statements.resolving import Paths
+from anabranch.statements.running import Running
+
+_MATTERS = re.compile(
+    r"\b(from|join|using|into|overwrite|table|update|describe|desc|show|optimize|vacuum|reorg|restore|generate|fsck)\b",
+    re.IGNORECASE,
+)
+"""Words behind which a statement may name a table."""
+_READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
+_RESHAPE = (
+    v.SetTableProperties,
+    v.AddTableColumns,
+    v.DropTableColumns,
+    v.RenameTableColumn,
+    v.ChangeTableColumn,
+    v.RestoreTable,
+    v.InsertRows,
+    v.MergeRows,
+)
+"""Statements after which a table may have other columns."""
+
+
+class Names:
+    """Tables by their names in a session's catalog, and by their paths. For one statement: what is found holds for it.
+
+    Args:
+        formats: of which kinds tables are ours, where a statement makes one.
+    """
+
+    def __init__(self, spark: SparkSession, formats: frozenset[str] = frozenset({"delta", "anabranch"})) -> None:
+        self._spark, self._formats, self._reads = spark, formats, False
+        self._known: dict[Name, Entry | None] = {}
+        self._new: dict[Name, Named] = {}
+
+    def may_matter(self, text: str) -> bool:
+        """Whether it has a word behind which a table is named."""
+        self._reads = _READS.match(text) is not None
+        if not self._reads:  # it may change what names mean, as USE does
+            names.forget()
+        return _MATTERS.search(text) is not None
+
+    def location(self, name: Name) -> Location | None:
+        """Where the table of this name lies, or the path that it is."""
+        path = self._path(name)
+        if path is not None:
+            return path
+        entry = self._entry(name)
+        return None if entry is None else entry.location
+
+    def _path(self, name: Name) -> Location | None:
+        return Paths().location(name) if name[0].lower() in self._formats else None
+
+    def _entry(self, name: Name) -> Entry | None:
+        if name not in self._known:
+            if self._reads and names.is_foreign(self._spark, name):
+                return None
+            self._known[name] = catalog.entry_of(self._spark, name)
+        return self._known[name]
+
+    def place(self, name: Name, making: Making) -> Location | None:
+        """Where the table will lie, if it is to be one of ours.
+
+        Raises:
+            NameTaken, UnknownSchema, InvalidOption: it cannot be made under this name.
+        """
+        path = self._path(name)
+        if path is not None:
+            return path
+        if not self._is_ours(making):
+            return None
+        named = self._new[name] = catalog.place(self._spark, name, making.location)
+        # The clause is held against what it says itself.
+        return named.location if making.location is None else making.location
+
+    def _is_ours(self, making: Making) -> bool:
+        if making.format is None and making.clones:
+            return True
+        if making.format is None and making.like is not None:
+            return self.location(making.like) is not None
+        default = self._spark.conf.get("spark.sql.sources.default", None) or ""
+        return (making.format or default).lower() in self._formats
+
+    # -- running
+
+    def run(self, statement: v.Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
+        """Run it, and do to names what it says.
+
+        Raises:
+            NameTaken, UnknownTable: the name is not free, or there is none to replace.
+        """
+        table = getattr(statement, "table", None)
+        if table is None:
+            return plain()
+        if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in self._new:
+            return self._made(statement, self._new[table.name], run, plain)
+        entry = self._known.get(table.name)
+        if entry is None:
+            return Paths().run(statement, run, plain)
+        return self._of_entry(statement, entry, run, plain)
+
+    def _of_entry(
+        self, statement: v.Statement, entry: Entry, run: Running, plain: Callable[[], DataFrame]
+    ) -> DataFrame:
+        if isinstance(statement, v.DropTable):
+            catalog.drop(self._spark, entry)
+            return run.nothing()
+        if isinstance(statement, v.RenameTable):
+            catalog.rename(self._spark, entry, statement.name)
+            return run.nothing()
+        found = plain()
+        if isinstance(statement, _RESHAPE):
+            catalog.refresh(self._spark, entry)
+        return found
+
+    def _made(
+        self, statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
+    ) -> DataFrame:
+        if named.entry is not None and not statement.replaces:
+            if statement.if_not_exists:
+                return run.nothing()
+            raise NameTaken(name=spelled(named.name), table=named.location)
+        if named.entry is None and isinstance(statement, v.CreateTable) and not statement.creates:
+            raise UnknownTable(name=spelled(named.name))
+        there = None if named.managed or statement.replaces else open_log(named.location).newest()
+        registers = there is not None and isinstance(statement, v.CreateTable)
+        with catalog.naming(self._spark, named):
+            if registers and statement.query is None and statement.like is None:  # type: ignore[union-attr]
+                _check_same(statement, there, named.location)
+                found = run.nothing()
+            else:
+                found = plain()
+        return found
+
+
+def _check_same(statement: Any, there: Snapshot | None, location: str) -> None:
+    """Hold that a table which is there already is as a CREATE TABLE … LOCATION says.
+
+    Raises:
+        InvalidOption: it is not.
+    """
+    assert there is not None
+    said = [(field.name, ddl(field.type)) for field in statement.columns]
+    known = [(field.name, ddl(field.type)) for field in there.schema]
+    other: dict[str, tuple[Any, Any]] = {}
+    if said and said != known:
+        other["columns"] = _columns(said), _columns(known)
+    if (said or statement.partitions) and (statement.partitions or ()) != there.partition_columns:
+        other["PARTITIONED BY"] = statement.partitions or (), there.partition_columns
+    if statement.clusters is not None and tuple(statement.clusters) != tuple(there.clustering_columns):
+        other["CLUSTER BY"] = statement.clusters, there.clustering_columns
+    configuration = there.metadata.configuration
+    for key, value in statement.properties.items():
+        if configuration.get(key) != value:
+            other[key] = value, configuration.get(key)
+    for option, (value, has) in other.items():
+        raise InvalidOption(option=option, value=value, reason=f"the table that is at {location} already has {has}.")
+
+
+def _columns(pairs: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in pairs)

@@ -1,0 +1,203 @@
+"""SQL text on tables with names: every statement that a path takes, and what only a name has."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch import errors
+from anabranch.spark import names
+from anabranch.testing import at_phase
+
+pytestmark = pytest.mark.spark
+
+
+class Catalog:
+    """A schema of its own, in which statements run; ``{s}`` is its name."""
+
+    def __init__(self, spark: SparkSession, schema: str) -> None:
+        self.spark, self.schema = spark, schema
+
+    def __call__(self, text: str, args: Any = None) -> Any:
+        return anabranch.sql(self.spark, text.replace("{s}", self.schema), args)
+
+    def rows(self, text: str, args: Any = None) -> list[Any]:
+        return sorted(tuple(row) for row in self(text, args).collect())
+
+    def entry(self, name: str) -> names.Entry | None:
+        return names.find(self.spark, (self.schema, name))
+
+    def path(self, name: str) -> Path:
+        found = self.entry(name)
+        assert found is not None
+        return Path(found.location.removeprefix("file://").removeprefix("file:"))
+
+
+@pytest.fixture
+def run(spark: SparkSession) -> Iterator[Catalog]:
+    anabranch.uninstall(spark)
+    schema = f"s_{uuid.uuid4().hex[:10]}"
+    spark.sql(f"CREATE DATABASE {schema}")
+    yield Catalog(spark, schema)
+    spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t (id BIGINT, s STRING COMMENT 'c') USING delta PARTITIONED BY (s) COMMENT 'hello'")
+    run("INSERT INTO {s}.t VALUES (1, 'a'), (2, 'b'), (3, 'b')")
+    assert run("UPDATE {s}.t AS t SET id = t.id + 10 WHERE t.s = :s", {"s": "a"}).first()[0] == 1
+    assert run("DELETE FROM {s}.t WHERE {s}.t.id = 2").first()[0] == 1
+    run("CREATE TABLE {s}.u USING delta AS SELECT id, upper(s) AS s FROM {s}.t")
+    run("MERGE INTO {s}.t USING {s}.u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert run.rows("SELECT t.id, u.s FROM {s}.t JOIN {s}.u USING (id) WHERE t.id > 0") == [(3, "B"), (11, "A")]
+    assert run.rows("SELECT count(*) FROM {s}.t VERSION AS OF 1") == [(3,)]
+    for text in ("OPTIMIZE {s}.t", "VACUUM {s}.t", "RESTORE TABLE {s}.t TO VERSION AS OF 1", "DESCRIBE HISTORY {s}.t"):
+        run(text)
+    assert run.rows("SELECT * FROM spark_catalog.{s}.t WHERE t.id > 0") == [(1, "a"), (2, "b"), (3, "b")]
+    assert run("SHOW CREATE TABLE {s}.t").first()[0].startswith(f"CREATE TABLE {run.schema}.t (")
+    assert run("DELETE FROM {s}.t WHERE t.id = 3").first()[0] == 1
+    assert anabranch.read(run.spark, f"{run.schema}.t", where="id = 1").count() == 1
+    assert run("DESCRIBE DETAIL {s}.t").first()["location"].endswith("/t")
+
+
+def test_altering_a_table_brings_its_entry_up_to_date(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    run("ALTER TABLE {s}.t ADD COLUMN day DATE COMMENT 'new'")
+    shown = [tuple(row) for row in run.spark.sql(f"DESCRIBE {run.schema}.t").collect()]
+    assert shown == [("id", "bigint", None), ("day", "date", "new")]
+
+
+def test_dropping_a_managed_table_takes_its_files_and_an_external_one_keeps_them(run: Catalog, tmp_path: Path) -> None:
+    run("CREATE TABLE {s}.m USING delta AS SELECT 1 AS id")
+    run(f"CREATE TABLE {{s}}.e USING delta LOCATION '{tmp_path}/e' AS SELECT 2 AS id")
+    managed = run.path("m")
+    assert (managed / "_delta_log").is_dir()
+    run("DROP TABLE {s}.m")
+    run("DROP TABLE {s}.e")
+    assert run.entry("m") is None
+    assert run.entry("e") is None
+    assert not managed.exists()
+    assert len(anabranch.history(tmp_path / "e")) == 1
+    run("DROP TABLE IF EXISTS {s}.m")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run("DROP TABLE {s}.m")
+
+
+def test_a_table_that_is_there_gets_a_name_and_must_be_as_the_statement_says(run: Catalog, tmp_path: Path) -> None:
+    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    run(f"CREATE TABLE {{s}}.a USING delta LOCATION '{tmp_path}/t'")
+    run(f"CREATE TABLE {{s}}.b (id BIGINT) USING delta LOCATION 'file://{tmp_path}/t'")
+    with pytest.raises(errors.InvalidOption):
+        run(f"CREATE TABLE {{s}}.c (id STRING) USING delta LOCATION '{tmp_path}/t'")
+    assert run.entry("c") is None
+    assert run.rows("SELECT a.id FROM {s}.a JOIN {s}.b USING (id)") == [(1,)]
+    assert len(anabranch.history(tmp_path / "t")) == 1
+
+
+def test_renaming_keeps_the_rows_and_frees_the_name(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    run("ALTER TABLE {s}.t RENAME TO {s}.old")
+    run("CREATE TABLE {s}.t USING delta AS SELECT 2 AS id")
+    assert run.rows("SELECT t.id, old.id FROM {s}.t, {s}.old") == [(2, 1)]
+    with pytest.raises(errors.NameTaken):
+        run("ALTER TABLE {s}.t RENAME TO old")
+    with pytest.raises(errors.InvalidOption):
+        run("ALTER TABLE {s}.t RENAME TO default.other")
+    run("DROP TABLE {s}.old")
+    assert run.rows("SELECT * FROM {s}.t") == [(2,)]
+
+
+def test_a_name_is_made_once_unless_the_statement_says_otherwise(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    for text in ("CREATE TABLE {s}.t (x INT) USING delta", "CREATE TABLE {s}.t USING delta AS SELECT 2 AS id"):
+        with pytest.raises(errors.NameTaken) as error:
+            run(text)
+        assert error.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    run("CREATE TABLE IF NOT EXISTS {s}.t (x INT) USING delta")
+    run("CREATE OR REPLACE TABLE {s}.t USING delta AS SELECT id + 1 AS id, 'x' AS s FROM {s}.t")
+    assert run.rows("SELECT * FROM {s}.t") == [(2, "x")]
+    assert len(anabranch.history(run.path("t"))) == 2
+    with pytest.raises(errors.UnknownTable):
+        run("REPLACE TABLE {s}.none (x INT) USING delta")
+    with pytest.raises(errors.UnknownSchema):
+        run("CREATE TABLE {s}_none.t (x INT) USING delta")
+
+
+def test_like_and_clone_make_tables_with_names(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    run("CREATE TABLE {s}.l LIKE {s}.t")
+    run("CREATE TABLE {s}.c SHALLOW CLONE {s}.t")
+    run("CREATE OR REPLACE TABLE {s}.d DEEP CLONE {s}.t")
+    each = " UNION ALL ".join(f"SELECT '{name}', id FROM {{s}}.{name}" for name in "lcd")
+    assert run.rows(each) == [("c", 1), ("d", 1)]
+
+
+def test_a_temporary_view_and_a_table_of_sparks_keep_their_names(run: Catalog) -> None:
+    """Where a temporary view has a table's name, a query reads the view, and CREATE makes the table."""
+    spark, name = run.spark, f"v_{uuid.uuid4().hex[:8]}"
+    spark.range(3).createOrReplaceTempView(name)
+    run(f"CREATE TABLE {name} USING delta AS SELECT id + 10 AS id FROM {name}")
+    assert run.rows(f"SELECT * FROM {name}") == [(0,), (1,), (2,)]
+    assert run.rows(f"SELECT * FROM default.{name}") == [(10,), (11,), (12,)]
+    run(f"DROP TABLE default.{name}")
+    run("CREATE TABLE {s}.p (id INT) USING parquet")
+    run("INSERT INTO {s}.p VALUES (1)")
+    assert run.rows("SELECT * FROM {s}.p") == [(1,)]
+    with pytest.raises(errors.NameTaken):
+        run("CREATE OR REPLACE TABLE {s}.p (id INT) USING delta")
+    with pytest.raises(errors.UnknownTable):
+        run("OPTIMIZE {s}.p")
+    spark.catalog.dropTempView(name)
+
+
+def test_an_unknown_name_is_sparks_error(run: Catalog) -> None:
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run("SELECT * FROM {s}.none")
+    with pytest.raises(errors.UnknownTable):
+        run("VACUUM {s}.none")
+
+
+def test_a_path_has_no_name_to_be_dropped_or_changed(run: Catalog, tmp_path: Path) -> None:
+    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    with pytest.raises(errors.NotBuilt):
+        run(f"DROP TABLE delta.`{tmp_path}/t`")
+    with pytest.raises(errors.InvalidOption):
+        run(f"ALTER TABLE delta.`{tmp_path}/t` RENAME TO x")
+    assert len(anabranch.history(tmp_path / "t")) == 1
+
+
+def test_of_two_that_make_one_managed_table_one_is_told_that_the_name_is_taken(run: Catalog) -> None:
+    """No one's files are removed by the other's failure, and none are left without a name."""
+    spark = anabranch.install(run.spark)
+    name = f"{run.schema}.t"
+
+    def append(n: int) -> None:
+        spark.range(n, n + 1).write.format("delta").mode("append").saveAsTable(name)
+
+    with pytest.raises(errors.NameTaken), at_phase("staged", lambda: append(1)):
+        append(0)
+    assert run.rows("SELECT * FROM {s}.t") == [(1,)]
+    assert not (run.path("t").parent / "t").exists()
+
+    other = f"CREATE TABLE {run.schema}.u (id INT) USING parquet LOCATION '{run.path('t')}_elsewhere'"
+    with at_phase("committed", lambda: names.plain_sql(spark, other)), pytest.raises(errors.NameTaken):
+        run("CREATE TABLE {s}.u USING delta AS SELECT 1 AS id")
+    assert not (run.path("t").parent / "u").exists()
+    assert run.entry("u") is None
+
+
+def test_a_name_that_has_just_become_ours_is_known_at_once(run: Catalog) -> None:
+    spark = anabranch.install(run.spark)
+    spark.sql(f"CREATE TABLE {run.schema}.t (id INT) USING parquet")
+    assert run.rows("SELECT * FROM {s}.t") == []
+    spark.sql(f"DROP TABLE {run.schema}.t")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run("SELECT * FROM {s}.t")
+    spark.range(1).write.format("delta").saveAsTable(f"{run.schema}.t")
+    assert run.rows("SELECT * FROM {s}.t") == [(0,)]
