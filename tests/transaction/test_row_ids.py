@@ -19,7 +19,7 @@ OTHER_ENGINES = (Copy, Restore, Configure, Upgrade)
 
 
 def is_ours(statement: Statement) -> bool:
-    """Whether the product plays it, leaves the files of all versions, which are read here, and brings no old id back."""
+    """Whether the product plays it, leaves the files of all versions, which are read here, and brings no old id."""
     return isinstance(statement, Select) or not isinstance(statement, (*OTHER_ENGINES, Vacuum))
 
 
