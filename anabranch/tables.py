@@ -384,9 +384,10 @@ class DeltaTable:
         """
         if not isinstance(timestamp, str):
             raise InvalidOption(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
-        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
         ignores = self._ignores_missing()
-        return self._restored(Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=zone))
+        return self._restored(
+            Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone())
+        )
 
     def generate(self, mode: str) -> None:
         """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.

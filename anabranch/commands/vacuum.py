@@ -35,10 +35,11 @@ from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.fence import END, START, job_of, start_tags
+from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance, patience_for
 from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.vacuums import END, START
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0

@@ -7,13 +7,12 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from anabranch.catalog import path_in
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.parsing.statements.making import Making
 from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
 from anabranch.statements.running import Running
-
-_FORMATS = frozenset({"delta", "anabranch"})
 
 
 class Resolver(Protocol):
@@ -48,8 +47,7 @@ class Paths:
 
     def location(self, name: tuple[str, ...]) -> Location | None:
         """The path, where the name is one."""
-        is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
-        return name[1] if is_path else None
+        return path_in(name)
 
     def place(self, name: tuple[str, ...], making: Making) -> Location | None:
         """The path, where the name is one."""

@@ -25,10 +25,8 @@ from anabranch.protocol.paths import encode, store_name
 from anabranch.storage.contract import Store
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.patience import Chance
+from anabranch.transaction.vacuums import START, retention_of
 from anabranch.transaction.words import Conflict
-
-START, END = "VACUUM START", "VACUUM END"
-"""The operations by which a VACUUM frames its work, in Delta's words."""
 
 SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
 """Tags of a START of ours: the jobs that it spares, and the moment before which a file was last written that it may
@@ -96,9 +94,7 @@ def _start(commit: Commit) -> Start | None:
 def _retained_ms(info: Mapping[str, object]) -> int:
     """How long another engine's VACUUM retains files, as far as it says; 0 where it does not."""
     said = info.get("operationParameters")
-    parameters = said if isinstance(said, dict) else {}
-    stated = parameters.get("specifiedRetentionMillis", parameters.get("defaultRetentionMillis"))
-    return _whole(stated) or 0
+    return retention_of(said if isinstance(said, Mapping) else {}) or 0
 
 
 def _whole(said: object) -> int | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 START, END = "VACUUM START", "VACUUM END"
+"""The operations by which a VACUUM frames its work, in Delta's words."""
 
 DEAD_AFTER_MS = 7 * 86_400_000
 """A VACUUM that has not said its END by then was killed: none deletes for longer than this."""
@@ -61,10 +62,11 @@ def event_of(version: int, timestamp: int, info: Mapping[str, Any]) -> Event | N
     if operation != START:
         return None
     parameters = info.get("operationParameters")
-    return Event(version, timestamp, True, _retention(parameters if isinstance(parameters, Mapping) else {}))
+    return Event(version, timestamp, True, retention_of(parameters if isinstance(parameters, Mapping) else {}))
 
 
-def _retention(parameters: Mapping[str, Any]) -> int | None:
+def retention_of(parameters: Mapping[str, Any]) -> int | None:
+    """How long a START says that files are retained, in milliseconds; None where it does not say it."""
     for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
         found = parameters.get(key)
         if found is not None:
