@@ -21,7 +21,7 @@ import random
 import signal
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing import get_context
@@ -236,6 +236,10 @@ class _Halves:
         self._file.flush()
         self._journal(f"half {self._name}")
         self._file.write(data[len(data) // 2 :])
+
+    def writelines(self, chunks: Iterable[bytes]) -> None:
+        """Write the chunks, as one."""
+        self.write(b"".join(chunks))
 
 
 # -- broken products ---------------------------------------------------------------------------------------------------
