@@ -47,11 +47,13 @@ clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to 
 	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m clouds -rs $(ARGS)
 
-# About half an hour on two cores: 200,000 histories, the mutants, 300 kills, 300 histories on Spark.
+# About half an hour on two cores: 200,000 histories, the mutants, 300 kills, 300 histories on Spark; then the grid of
+# maintenance on each kind of table, of which the other tests take a choice.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
 	$(BIN)/python -m laboratory.kills --kills 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
+	ANABRANCH_GRID=whole $(PYTEST) -q -n $(JOBS) tests/transaction/test_grid_of_maintenance.py
 
 bench: setup ## Run the benchmarks; ARGS are handed to them
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)

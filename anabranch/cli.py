@@ -9,7 +9,7 @@ import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.box import SIMPLE
@@ -324,12 +324,19 @@ def vacuum(
 
 
 @app.command()
-def matrix(as_json: Json = False) -> None:
+def matrix(
+    resolution: Annotated[Literal["row", "file"] | None, typer.Option(help="Only with this resolution.")] = None,
+    level: Annotated[
+        Literal["WriteSerializable", "Serializable"] | None, typer.Option(help="Only at this isolation level.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Run the documented matrices of conflicts, here and now. Exit code 1 if a cell differs."""
     from anabranch.testing import matrix as tried  # the other commands need no tools for tests
 
     found = []
-    for each in tried.matrices():
+    dials, levels = (resolution,) if resolution else tried.DIALS, (level,) if level else tried.LEVELS
+    for each in tried.matrices(dials, levels):
         found.append(each)
         if not as_json:
             _print_matrix(each)

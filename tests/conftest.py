@@ -12,6 +12,11 @@ os.environ.pop(
 )  # pytest's workers inherit one, which would fix the width of what the command line prints
 
 
+os.fsync = os.fstat  # type: ignore[assignment]
+"""No power fails during a test, so nothing waits for the disk, which is a good part of the time. A bad descriptor is an
+error still; what is made durable, and when, is asked in tests/storage/test_local_faults.py."""
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder."""

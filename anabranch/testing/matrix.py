@@ -13,7 +13,7 @@ Source: Databricks documentation, "Isolation levels and write conflicts", "Write
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,11 +134,16 @@ class Matrix:
         return all(cell.as_documented for cell in self.cells)
 
 
-def matrices() -> Iterator[Matrix]:
-    """Both documented matrices at both levels, each as soon as it was run; in a temporary folder of this machine."""
+def matrices(dials: Sequence[str] = DIALS, levels: Sequence[str] = LEVELS) -> Iterator[Matrix]:
+    """The documented matrices, each as soon as it was run; in a temporary folder of this machine.
+
+    Args:
+        dials: values of ``anabranch.conflictResolution``; both give both matrices that are documented.
+        levels: isolation levels.
+    """
     with TemporaryDirectory(prefix="anabranch-matrix-", ignore_cleanup_errors=True) as folder:
-        for dial in DIALS:
-            for level in LEVELS:
+        for dial in dials:
+            for level in levels:
                 table = _Table(Path(folder) / f"{dial}-{level}", dial, level)
                 cells = [_cell(table, mine, winner) for mine in GROUPS for winner in GROUPS]
                 yield Matrix(dial, level, tuple(cells))

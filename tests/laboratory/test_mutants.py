@@ -8,6 +8,7 @@ from laboratory.campaign import caught, prepare
 from laboratory.mutants import MUTANTS, Mutant
 
 FIRST = {
+    "a dynamic overwrite looks for no file": 16_000,
     "own commit not known again": 6_500,
     "files that are gone count as known": 14_900,
     "a MERGE does not withdraw what it inserted": 3_900,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,10 @@ class World:
 
     path: str
     engine: ArrowEngine = field(default_factory=ArrowEngine)
+
+    def copy(self, folder: Path) -> World:
+        """The same table at a fresh location below a folder."""
+        return World(shutil.copytree(self.path, table_path(folder)), self.engine)
 
     @property
     def log(self) -> Log:

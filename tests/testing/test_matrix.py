@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from anabranch.cli import app
-from anabranch.testing import matrix
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
 from anabranch.transaction import conflicts
 
@@ -73,15 +72,14 @@ def test_the_row_level_lets_other_rows_of_a_file_through(found: dict[tuple[str, 
 # -- a product that differs --------------------------------------------------------------------------------------------
 
 
-def only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "DIALS", ("row",))
-    monkeypatch.setattr(matrix, "LEVELS", ("WriteSerializable",))
+def one() -> Matrix:
+    (only,) = matrices(("row",), ("WriteSerializable",))
+    return only
 
 
 def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch)
     monkeypatch.setattr(conflicts, "_ROW_RULES", ())
-    (each,) = matrices()
+    each = one()
     wrong = cell(each, UPDATES, UPDATES)
     assert not wrong.as_documented
     assert not each.as_documented
@@ -89,9 +87,8 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch)
     monkeypatch.setattr(conflicts, "_goes_by_rows", lambda mine: False)
-    (each,) = matrices()
+    each = one()
     assert not cell(each, UPDATES, UPDATES).as_documented
 
 
@@ -105,11 +102,11 @@ def test_wrong_rows_are_caught_even_where_nobody_was_refused() -> None:
 
 
 def invoke(*words: str) -> Any:
-    return CliRunner().invoke(app, ["matrix", *words], env={"COLUMNS": "300"})
+    only = ("--resolution", "row", "--level", "WriteSerializable")
+    return CliRunner().invoke(app, ["matrix", *only, *words], env={"COLUMNS": "300"})
 
 
 def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch)
     monkeypatch.setattr(conflicts, "_ROW_RULES", ())
     shown = invoke()
     assert shown.exit_code == 1
@@ -122,16 +119,14 @@ def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.Monke
 
 
 def test_an_optimize_that_refuses_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch)
     monkeypatch.setattr(conflicts, "relocation_of", lambda winner: None)
-    (each,) = matrices()
+    each = one()
     wrong = cell(each, UPDATES, "OPTIMIZE")
     assert not wrong.as_documented
     assert not wrong.is_beyond
 
 
-def test_the_command_shows_a_tick_for_each_cell_and_says_which_go_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch)
+def test_the_command_shows_a_tick_for_each_cell_and_says_which_go_beyond() -> None:
     shown = invoke()
     assert shown.exit_code == 0
     assert shown.output.count("✓") == 9
