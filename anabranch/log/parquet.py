@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import CorruptLog, NotFound
+from anabranch.log.row_groups import groups_with
 from anabranch.storage.contract import Entry, Store
 
 READ_WHOLE_BYTES = 1 << 20
@@ -72,8 +73,7 @@ class LogParquet:
 
     def _groups_with(self, columns: Sequence[str]) -> list[int]:
         kinds = {name.partition(".")[0] for name in columns}
-        metadata = self._parquet.metadata
-        return [i for i in range(metadata.num_row_groups) if _holds(metadata.row_group(i), kinds)]
+        return groups_with(self._parquet.metadata, kinds)
 
     def _opened(self) -> pq.ParquetFile:
         try:
@@ -105,18 +105,6 @@ class LogParquet:
 
 
 _UNREADABLE = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError, UnicodeDecodeError)
-
-
-def _holds(group: pq.RowGroupMetaData, kinds: set[str]) -> bool:
-    """Whether a row group may hold a value of one of these top-level columns."""
-    chunks = [group.column(i) for i in range(group.num_columns)]
-    of_kinds = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in kinds]
-    return not all(_is_null(chunk) for chunk in of_kinds)
-
-
-def _is_null(chunk: pq.ColumnChunkMetaData) -> bool:
-    said = chunk.statistics
-    return said is not None and bool(said.has_null_count) and said.null_count == chunk.num_values
 
 
 class _Ranged(io.RawIOBase):

@@ -1,0 +1,138 @@
+"""Row groups: which parts of a Parquet file may hold a value of a column, as its footer tells.
+
+Knows Thrift's compact protocol, and no more of Parquet than this question takes. Guarantee: a garbled footer is a
+``ValueError``. Arrow tells the same of a whole footer, but one that contradicts itself ends the process: what it asks
+of a column chunk lets an exception of C++ through.
+
+Source: Apache Thrift, "Thrift compact protocol"; Apache Parquet, ``parquet.thrift``, for the numbers of fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_MAGIC_BYTES, _TAIL_BYTES = 4, 8
+_GROUPS, _CHUNKS, _CHUNK = 4, 1, 3
+"""FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data."""
+_PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
+"""ColumnMetaData.path_in_schema, num_values and statistics, Statistics.null_count."""
+_DEEPEST = 32
+_MOST_BITS = 70
+
+Fields = Mapping[int, Any]
+
+
+def groups_with(footer: pq.FileMetaData, columns: set[str]) -> list[int]:
+    """The row groups of which the footer does not say that they hold NULL only in all of these top-level columns.
+
+    Raises:
+        ValueError: the footer contradicts itself.
+    """
+    if footer.num_row_groups <= 1:
+        return list(range(footer.num_row_groups))
+    try:
+        groups = _structs(_parsed(footer), _GROUPS)
+        return [number for number, group in enumerate(groups) if _may_hold(group, columns)]
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(f"its footer is garbled ({type(error).__name__}: {error})") from None
+
+
+def _may_hold(group: Fields, columns: set[str]) -> bool:
+    chunks = [cast(Fields, chunk[_CHUNK]) for chunk in _structs(group, _CHUNKS)]
+    return not all(_is_null(chunk) for chunk in chunks if chunk[_PATH][0].decode() in columns)
+
+
+def _is_null(chunk: Fields) -> bool:
+    nulls = chunk.get(_STATISTICS, {}).get(_NULLS)
+    return nulls is not None and bool(nulls == chunk[_VALUES])
+
+
+def _structs(fields: Fields, number: int) -> list[Fields]:
+    return cast(list[Fields], fields[number])
+
+
+# -- Thrift ------------------------------------------------------------------------------------------------------------
+
+
+def _parsed(footer: pq.FileMetaData) -> Fields:
+    sink = pa.BufferOutputStream()
+    footer.write_metadata_file(sink)
+    return _struct(_Bytes(sink.getvalue().to_pybytes()[_MAGIC_BYTES:-_TAIL_BYTES]), 0)
+
+
+class _Bytes:
+    """Bytes that are read from front to back; beyond their end is an IndexError."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def byte(self) -> int:
+        """The next one."""
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def take(self, size: int) -> bytes:
+        """The next so many."""
+        start, self._at = self._at, self._at + size
+        if self._at > len(self._data):
+            raise IndexError("it ends too early")
+        return self._data[start : self._at]
+
+    def number(self) -> int:
+        """The next number, seven bits to a byte."""
+        byte = self.byte()
+        value, shift = byte & 0x7F, 7
+        while byte & 0x80:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > _MOST_BITS:
+                raise IndexError("a number does not end")
+        return value
+
+
+def _struct(data: _Bytes, depth: int) -> Fields:
+    """The fields of a struct by their numbers."""
+    if depth > _DEEPEST:
+        raise IndexError("it nests too deep")
+    found: dict[int, Any] = {}
+    number = 0
+    while head := data.byte():
+        step, kind = head >> 4, head & 15
+        number = number + step if step else _signed(data, depth)
+        found[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _READ[kind](data, depth)
+    return found
+
+
+def _list(data: _Bytes, depth: int) -> list[Any]:
+    head = data.byte()
+    size, read = head >> 4, _READ[head & 15]
+    return [read(data, depth) for _ in range(data.number() if size == _LONG else size)]
+
+
+def _signed(data: _Bytes, depth: int) -> int:
+    value = data.number()
+    return (value >> 1) ^ -(value & 1)
+
+
+_TRUE, _FALSE, _LONG = 1, 2, 15
+_READ: Mapping[int, Callable[[_Bytes, int], Any]] = {
+    _TRUE: lambda data, depth: data.byte() == _TRUE,
+    _FALSE: lambda data, depth: data.byte() == _TRUE,
+    3: lambda data, depth: data.byte(),
+    4: _signed,
+    5: _signed,
+    6: _signed,
+    7: lambda data, depth: data.take(8),
+    8: lambda data, depth: data.take(data.number()),
+    9: lambda data, depth: _list(data, depth + 1),
+    10: lambda data, depth: _list(data, depth + 1),
+    12: lambda data, depth: _struct(data, depth + 1),
+}
+"""How a value of each of Thrift's types is read where it stands by itself or in a list; Parquet has no maps."""

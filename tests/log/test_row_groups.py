@@ -1,0 +1,97 @@
+"""Row groups: chosen as Arrow's own reading of the footer says, and never at the price of the process."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.log.row_groups import groups_with
+
+COLUMNS = ("add", "protocol", "flag")
+
+
+def file_of(rows: list[dict[str, Any]], per_group: int, **options: Any) -> bytes:
+    add = pa.struct([("path", pa.string()), ("tags", pa.map_(pa.string(), pa.string())), ("size", pa.int64())])
+    schema = pa.schema([("add", add), ("protocol", pa.struct([("version", pa.int32())])), ("flag", pa.bool_())])
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink, row_group_size=per_group, **options)
+    return sink.getvalue()
+
+
+def footer_of(data: bytes) -> pq.FileMetaData:
+    return pq.ParquetFile(io.BytesIO(data)).metadata
+
+
+def by_arrow(footer: pq.FileMetaData, columns: set[str]) -> list[int]:
+    found = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        asked = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
+        if any(not chunk.is_stats_set or chunk.statistics.null_count != chunk.num_values for chunk in asked):
+            found.append(number)
+    return found
+
+
+ADD = {"path": "a", "tags": {"k": "v"}, "size": -3}
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "add": st.sampled_from([None, ADD, {**ADD, "path": "long" * 300, "tags": {}}]),
+            "protocol": st.sampled_from([None, None, {"version": 3}, {"version": None}]),
+            "flag": st.sampled_from([None, True, False]),
+        }
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 20), st.sets(st.sampled_from(COLUMNS)), st.booleans())
+def test_the_groups_are_those_of_arrow(
+    rows: list[dict[str, Any]], per_group: int, columns: set[str], told: bool
+) -> None:
+    footer = footer_of(file_of(rows, per_group, write_statistics=told))
+    several = footer.num_row_groups > 1
+    assert groups_with(footer, columns) == (by_arrow(footer, columns) if several else [*range(footer.num_row_groups)])
+
+
+def test_a_single_group_is_not_asked_about() -> None:
+    footer = footer_of(file_of([{"add": None}] * 5, 10))
+    assert groups_with(footer, {"add"}) == [0]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_whatever_is_garbled_is_a_value_error_or_an_answer(data: st.DataObject) -> None:
+    whole = bytearray(b"PAR1" + row_groups_bytes() + b"12345678")
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(4, len(whole) - 9))] = data.draw(st.integers(0, 255))
+    try:
+        found = groups_with(Garbled(bytes(whole[: data.draw(st.integers(5, len(whole)))]) + b"12345678"), {"add"})
+    except ValueError:
+        return
+    assert all(isinstance(number, int) for number in found)
+
+
+def row_groups_bytes() -> bytes:
+    sink = pa.BufferOutputStream()
+    footer_of(file_of([{"add": ADD, "flag": True}, {"protocol": {"version": 1}}] * 4, 2)).write_metadata_file(sink)
+    return sink.getvalue().to_pybytes()[4:-8]
+
+
+class Garbled:
+    """A footer of these bytes, for which Arrow would not answer."""
+
+    num_row_groups = 4
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def write_metadata_file(self, sink: pa.NativeFile) -> None:
+        sink.write(self._data)
