@@ -24,11 +24,12 @@ demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo
 	@$(WITH_JAVA) $(BIN)/anabranch demo $(ARGS)
 
+# Each of the processes has a Spark of its own; a file's tests stay together, since they share tables.
 # pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
 test: setup ## Run all tests, those without a JVM first; ARGS go to pytest
 	@$(WITH_JAVA) { plain=0; spark=0; \
 	$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS) || plain=$$?; \
-	$(PYTEST) -m spark $(ARGS) || spark=$$?; \
+	$(PYTEST) -m spark -n $(JOBS) --dist loadfile $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
 		0,*|5,*) exit $$spark ;; \

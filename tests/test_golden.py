@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +28,15 @@ def versions() -> list[tuple[str, str]]:
     if not DAT.is_dir():
         return [("", MISSING)]
     return [(t.name, v.name) for t in sorted(DAT.iterdir()) for v in sorted((t / "expected").iterdir())]
+
+
+LARGE = ("parquet-decimal-dictionaries", "parquet-decimal-dictionaries-v2")
+"""Tables of a million rows, of plain columns."""
+
+
+def in_order(frame: DataFrame) -> pa.Table:
+    names = sorted(frame.columns)
+    return frame.select(names).toArrow().sort_by([(name, "ascending") for name in names])
 
 
 def expected_rows(spark: SparkSession, folder: Path) -> DataFrame:
@@ -87,7 +97,10 @@ def test_a_table_of_the_kernels_reads_as_expected(spark: SparkSession, name: str
     found = anabranch.read(spark, KERNEL / name / "delta")
     expected = spark.read.parquet(str(KERNEL / name / "expected"))
     assert sorted(found.columns) == sorted(expected.columns)
-    assert bag(found) == bag(expected)
+    if name in LARGE:
+        assert in_order(found).equals(in_order(expected))
+    else:
+        assert bag(found) == bag(expected)
 
 
 @pytest.mark.parametrize("name", kernel_tables())

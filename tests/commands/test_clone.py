@@ -17,6 +17,8 @@ from anabranch.commands.check import check
 from anabranch.commands.clone import Clone
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable, application
+from anabranch.commands.opening import open_log
+from anabranch.log.files import located_file
 from anabranch.log.log import forget
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction
@@ -28,6 +30,7 @@ from anabranch.storage.open import mounted
 from anabranch.testing import DictStore, Watched, at_phase
 from anabranch.transaction.commit import Committed
 from tests.support.changes import ROWS
+from tests.support.golden import DAT, KERNEL, MISSING
 from tests.support.our_tables import OURS
 from tests.support.raw_logs import PROTOCOL, info, listing, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
@@ -697,3 +700,38 @@ def test_constraints_are_held_in_the_clone(tmp_path: Path) -> None:
     clone(origin, target, False)
     with pytest.raises(errors.CheckConstraintViolated):
         anabranch.append(None, target.path, [{"id": 2_000}])
+
+
+# -- tables of other engines -------------------------------------------------------------------------------------------
+
+GOLDEN = [path for folder in (DAT, KERNEL) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
+
+
+@both
+@pytest.mark.parametrize("name", [f"{path.parent.name}/{path.name}" for path in GOLDEN] or [""])
+def test_a_clone_of_a_golden_table_has_its_files_its_vectors_and_its_flaws(
+    tmp_path: Path, name: str, shallow: bool
+) -> None:
+    """Those that we may not write are refused, and leave nothing."""
+    if not name:
+        pytest.skip(MISSING)
+    source, target = str(DAT.parent / name / "delta"), str(tmp_path / "t")
+    try:
+        anabranch.clone(source, target, shallow=shallow)
+    except errors.UnsupportedFeature:
+        assert not Path(target, "_delta_log").exists()
+        return
+    assert files_of(target) == files_of(source)
+    wrong = [str(each.problem) for each in anabranch.check(source).findings]
+    assert [str(each.problem) for each in anabranch.check(target).findings] == wrong
+
+
+def files_of(table: str) -> list[tuple[bytes, Any, Any, list[int]]]:
+    """Of each file its bytes, its partition values, its statistics and what its vector hides."""
+    snapshot = open_log(table).snapshot()
+    found = []
+    for row in snapshot.files.to_pylist():
+        store, file = located_file(open_store(table), row["path"])
+        hidden = vector_of(open_store(table), row).to_array().tolist()
+        found.append((store.get(file), row["partitionValues"], row["stats"], hidden))
+    return sorted(found, key=repr)
