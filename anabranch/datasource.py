@@ -45,6 +45,12 @@ class _Options:
     def __init__(self) -> None:
         self._values: dict[str, tuple[str, str]] = {}
 
+    def copy(self) -> _Options:
+        """The same, to be used up by one command: a reader may be asked again."""
+        other = _Options()
+        other._values = dict(self._values)
+        return other
+
     def put(self, name: str, value: Any) -> None:
         """Set one, or leave it out with None."""
         if value is not None:
@@ -135,24 +141,24 @@ class Reader:
         return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _load(self, path: Location | None) -> DataFrame:
-        path = _one_path(path)
-        self._options.take("path")
-        if any([self._options.flag("readChangeFeed"), self._options.flag("readChangeData")]):
-            return self._load_changes(path)
-        version, timestamp = self._options.take("versionAsOf"), self._options.take("timestampAsOf")
-        ids = self._options.flag("rowIds")
-        self._options.refuse_rest(set(), "reading")
+        path, options = _one_path(path), self._options.copy()
+        options.take("path")
+        if any([options.flag("readChangeFeed"), options.flag("readChangeData")]):
+            return self._load_changes(path, options)
+        version, timestamp = options.take("versionAsOf"), options.take("timestampAsOf")
+        ids = options.flag("rowIds")
+        options.refuse_rest(set(), "reading")
         engine = SparkEngine(self._spark)
         files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
         return engine.to_df(files, ids=shown_ids(files) if ids else None)
 
-    def _load_changes(self, path: Location) -> DataFrame:
+    def _load_changes(self, path: Location, options: _Options) -> DataFrame:
         """The changes of the table, from a version or timestamp to another."""
-        engine, take = SparkEngine(self._spark), self._options.take
+        engine, take = SparkEngine(self._spark), options.take
         asked = ReadChanges(
             path, take(START), take(END), take(START_TIME), take(END_TIME), engine.zone(), engine.reads_beyond()
         )
-        self._options.refuse_rest(set(), "reading the changes")
+        options.refuse_rest(set(), "reading the changes")
         return engine.changes(asked.run())
 
 
