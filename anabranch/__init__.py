@@ -14,7 +14,7 @@ from anabranch.api import append, check, clone, explain, files, fsck, generate, 
 
 if TYPE_CHECKING:
     from anabranch.installing import install, uninstall
-    from anabranch.sessions import read, session
+    from anabranch.sessions import changes, read, session
     from anabranch.statements import sql
     from anabranch.tables import DeltaTable
 
@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DeltaTable",
     "append",
+    "changes",
     "check",
     "clone",
     "errors",
@@ -42,6 +43,7 @@ __all__ = [
 
 _LAZY = {
     "DeltaTable": "anabranch.tables",
+    "changes": "anabranch.sessions",
     "install": "anabranch.installing",
     "read": "anabranch.sessions",
     "session": "anabranch.sessions",

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh
+from anabranch.commands.feed import END, END_TIME, START, START_TIME, ReadChanges
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read, shown_ids
@@ -33,13 +34,6 @@ from anabranch.spark.positional import by_position
 
 formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 """Which formats are ours, of each session that is installed."""
-_LATER_READ = {
-    "readchangefeed",
-    "readchangedata",
-    "startingversion",
-    "endingversion",
-    "startingtimestamp",
-}
 _LATER_WRITE = {"datachange"}
 _HARMLESS = {"datachange": "true"}
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
@@ -51,6 +45,12 @@ class _Options:
     def __init__(self) -> None:
         self._values: dict[str, tuple[str, str]] = {}
 
+    def copy(self) -> _Options:
+        """The same, to be used up by one command: a reader may be asked again."""
+        other = _Options()
+        other._values = dict(self._values)
+        return other
+
     def put(self, name: str, value: Any) -> None:
         """Set one, or leave it out with None."""
         if value is not None:
@@ -60,6 +60,17 @@ class _Options:
     def take(self, name: str) -> str | None:
         """The value of one, which is then used up."""
         return self._values.pop(name.lower(), ("", None))[1]
+
+    def flag(self, name: str) -> bool | None:
+        """Whether one is true, which is then used up; None where it is not set.
+
+        Raises:
+            InvalidOption: it is neither true nor false.
+        """
+        text = self.take(name)
+        if text is not None and text.lower() not in ("true", "false"):
+            raise InvalidOption(option=name, value=text, reason="it takes true or false.")
+        return None if text is None else text.lower() == "true"
 
     def refuse_rest(self, later: set[str], what: str) -> None:
         """Refuse every option that nobody took, those of a later version by name."""
@@ -130,16 +141,25 @@ class Reader:
         return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _load(self, path: Location | None) -> DataFrame:
-        path = _one_path(path)
-        version, timestamp = self._options.take("versionAsOf"), self._options.take("timestampAsOf")
-        ids = self._options.take("rowIds")
-        if ids is not None and ids.lower() not in ("true", "false"):
-            raise InvalidOption(option="rowIds", value=ids, reason="it takes true or false.")
-        self._options.take("path")
-        self._options.refuse_rest(_LATER_READ, "reading")
+        path, options = _one_path(path), self._options.copy()
+        options.take("path")
+        if any([options.flag("readChangeFeed"), options.flag("readChangeData")]):
+            return self._load_changes(path, options)
+        version, timestamp = options.take("versionAsOf"), options.take("timestampAsOf")
+        ids = options.flag("rowIds")
+        options.refuse_rest(set(), "reading")
         engine = SparkEngine(self._spark)
         files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
-        return engine.to_df(files, ids=shown_ids(files) if (ids or "").lower() == "true" else None)
+        return engine.to_df(files, ids=shown_ids(files) if ids else None)
+
+    def _load_changes(self, path: Location, options: _Options) -> DataFrame:
+        """The changes of the table, from a version or timestamp to another."""
+        engine, take = SparkEngine(self._spark), options.take
+        asked = ReadChanges(
+            path, take(START), take(END), take(START_TIME), take(END_TIME), engine.zone(), engine.reads_beyond()
+        )
+        options.refuse_rest(set(), "reading the changes")
+        return engine.changes(asked.run())
 
 
 def table_of(spark: SparkSession, name: str) -> str | None:
@@ -319,7 +339,7 @@ class Writer:
             txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
-            optimized=self._flag("optimizeWrite"),
+            optimized=self._options.flag("optimizeWrite"),
             schema_change=change,
             cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
         )
@@ -333,18 +353,12 @@ class Writer:
 
     def _schema_change(self) -> SchemaChange | None:
         """What the rows may do to the table's columns: as the options say, else as the session does for ``merge``."""
-        merges, replaces = self._flag("mergeSchema"), self._flag("overwriteSchema")
+        merges, replaces = self._options.flag("mergeSchema"), self._options.flag("overwriteSchema")
         if replaces and self._mode == "overwrite":
             return "overwrite"
         return (
             "merge" if (SparkEngine(self._frame.sparkSession).merges_schema() if merges is None else merges) else None
         )
-
-    def _flag(self, name: str) -> bool | None:
-        text = self._options.take(name)
-        if text is not None and text.lower() not in ("true", "false"):
-            raise InvalidOption(option=name, value=text, reason="it takes true or false.")
-        return None if text is None else text.lower() == "true"
 
     def _is_dynamic(self, where: str | None) -> bool:
         """Whether only the partitions that are written are replaced: as the option says, else as the session does,

@@ -83,12 +83,17 @@ def _sql(plain: Any) -> Any:
     @wraps(plain)
     def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         known = formats.get(self)
-        if known is None or kwargs or not isinstance(sqlQuery, str):
+        if known is None or kwargs or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
             return plain(self, sqlQuery, args, **kwargs)
         return sql(self, sqlQuery, args, names=Names(self, known))
 
     run.anabranch_plain = plain  # type: ignore[attr-defined]
     return run
+
+
+def _is_theirs(known: frozenset[str], text: str) -> bool:
+    """Whether it calls a function that Delta's own JARs have, too."""
+    return "delta" not in known and "table_changes" in text.lower()
 
 
 def _table(plain: Any) -> Any:

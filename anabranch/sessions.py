@@ -1,4 +1,6 @@
-"""``anabranch.session`` and ``anabranch.read``: a session that is ready, and a DataFrame with file skipping."""
+"""``anabranch.session``, ``anabranch.read`` and ``anabranch.changes``: a session that is ready, and DataFrames of the
+rows of a version, with file skipping, and of what versions changed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.catalog import entry_of
+from anabranch.commands.feed import ReadChanges
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.read import Read, kept, shown_ids
 from anabranch.commands.travel import AsOf
@@ -18,7 +21,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import parts_of
 from anabranch.spark.session import build
 
-__all__ = ["read", "session"]
+__all__ = ["changes", "read", "session"]
 
 
 def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> SparkSession:
@@ -72,6 +75,40 @@ def read(
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     return engine.to_df(files, condition, columns, shown_ids(files) if row_ids else None)
+
+
+def changes(
+    spark: SparkSession,
+    path_or_name: Location,
+    start: int | None = None,
+    end: int | None = None,
+    start_timestamp: Any = None,
+    end_timestamp: Any = None,
+) -> DataFrame:
+    """The rows that each version of a range inserted and deleted, with the columns ``_change_type``,
+    ``_commit_version`` and ``_commit_timestamp`` behind their own.
+
+    Args:
+        spark: any session.
+        path_or_name: path or URL of the table, or its name where nothing lies at such a path.
+        start: the first version. end: the last one, by default the newest.
+        start_timestamp: instead of ``start``, the first version that was committed then or later: text, a date or a
+            datetime; what says no time zone is of the session's.
+        end_timestamp: instead of ``end``, the last one that was committed then or earlier.
+
+    Raises:
+        ChangeDataNotRecorded: the table did not record its changes at one of these versions.
+        NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is none.
+        NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
+        ChangeSchemaChanged, ChangeSchemaDiffers: the columns changed on the way.
+        ChangeFilesMissing: a VACUUM has removed a file of theirs.
+
+    Example:
+        >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
+    """
+    engine, path = SparkEngine(spark), _path(spark, path_or_name)
+    asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
+    return engine.changes(asked.run())
 
 
 def _path(spark: SparkSession, path_or_name: Location) -> Location:

@@ -31,14 +31,15 @@ from anabranch.transaction.patience import Chance, Patience, patience_for
 from anabranch.transaction.phases import reach
 
 
-def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> None:
-    """Hold that this version may write a table's rows, in the layout that the table has.
+def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
+    """Hold that this version may write a table's rows, in the layout that the table has; ``only_marks``: what it takes
+    away it only marks, and it changes no row.
 
     Raises:
         UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.
         InvalidOption: a clustering column gets no statistics, as the protocol demands.
     """
-    check_writable(base.table, base.protocol, base.metadata, changes_rows=changes_rows)
+    check_writable(base.table, base.protocol, base.metadata, changes_rows=changes_rows and not only_marks)
     if changes_rows and base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation=operation)
     check_clustering(base.clustering_columns, base.metadata)

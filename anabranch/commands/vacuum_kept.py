@@ -9,7 +9,6 @@ PROTOCOL.md, sections "Vacuum Protocol Check", "Deletion Vectors" and "Add CDC F
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptVector
+from anabranch.log.changes import change_files
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -34,7 +34,6 @@ CHANGE_DATA = "_change_data"
 LOG = "_delta_log"
 _NOT_HIDDEN = (CHANGE_DATA, "_delta_index")
 _MARKER = re.compile(r"_(?:started|beating)_(?P<id>[0-9a-f-]{36})")
-_FEED_LINE = b'{"cdc":'
 
 
 # -- names in the folder -----------------------------------------------------------------------------------------------
@@ -151,9 +150,7 @@ def retained_change_data(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[st
 
 def change_data_of(commit: Commit) -> list[str]:
     """The paths of a commit's files of change data, which no snapshot knows."""
-    lines = commit.raw.data.split(b"\n") if commit.has_change_feed else ()
-    actions = (json.loads(text) for text in lines if b'"cdc"' in text)
-    return [action["cdc"]["path"] for action in actions if "cdc" in action]
+    return [each["path"] for each in change_files(commit)]
 
 
 def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:

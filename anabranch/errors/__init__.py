@@ -20,7 +20,8 @@
     │   ├── CorruptVector
     │   ├── InvalidPartitionValue
     │   ├── MissingDataFile
-    │   │   └── RestoreFilesMissing
+    │   │   ├── RestoreFilesMissing
+    │   │   └── ChangeFilesMissing
     │   └── UnsupportedFeature
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
@@ -32,6 +33,11 @@
     │   ├── InvalidOption
     │   ├── InvalidTimestamp
     │   ├── AmbiguousTimeTravel
+    │   ├── NoChangeStart
+    │   ├── InvalidChangeRange
+    │   ├── ChangeDataNotRecorded
+    │   ├── ChangeSchemaChanged
+    │   │   └── ChangeSchemaDiffers
     │   ├── ColumnInUse
     │   ├── RowViolation
     │   │   ├── NotNullViolated
@@ -92,6 +98,12 @@ from anabranch.errors.conflicts import DeltaConcurrentModificationException as D
 from anabranch.errors.conflicts import MetadataChangedException as MetadataChangedException
 from anabranch.errors.conflicts import ProtocolChangedException as ProtocolChangedException
 from anabranch.errors.conflicts import StagedFilesVacuumed as StagedFilesVacuumed
+from anabranch.errors.feeds import ChangeDataNotRecorded as ChangeDataNotRecorded
+from anabranch.errors.feeds import ChangeFilesMissing as ChangeFilesMissing
+from anabranch.errors.feeds import ChangeSchemaChanged as ChangeSchemaChanged
+from anabranch.errors.feeds import ChangeSchemaDiffers as ChangeSchemaDiffers
+from anabranch.errors.feeds import InvalidChangeRange as InvalidChangeRange
+from anabranch.errors.feeds import NoChangeStart as NoChangeStart
 from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
 from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
 from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable

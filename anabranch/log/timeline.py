@@ -112,14 +112,36 @@ def version_at(log: Log, moment_ms: int) -> int:
         TimestampAfterLatestCommit: it lies behind the newest version: what is committed meanwhile could belong to it.
         CorruptLog: a commit does not say when it was made, where the table promises it.
     """
-    snapshot = log.snapshot()
+    return last_until(log.snapshot(), moment_ms)
+
+
+def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int:
+    """As `version_at`, where ``snapshot`` is the newest version; ``beyond``: a moment behind it means it."""
     line = _readable(snapshot)
     place = line.at(moment_ms)
     if place < 0:
         raise TimestampBeforeEarliestCommit(**_facts(line, snapshot, moment_ms))
-    if line.versions[place] == snapshot.version and line.timestamp(place) < moment_ms:
+    if not beyond and line.versions[place] == snapshot.version and line.timestamp(place) < moment_ms:
         raise TimestampAfterLatestCommit(**_facts(line, snapshot, moment_ms))
     return line.versions[place]
+
+
+def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int | None:
+    """The oldest readable version that was committed at a moment or later, where ``snapshot`` is the newest.
+
+    Args:
+        beyond: whether the moment may lie behind the newest version; then it is None.
+
+    Raises:
+        TimestampAfterLatestCommit: it lies behind the newest version. CorruptLog: as `version_at`.
+    """
+    line = _readable(snapshot)
+    place = line.at(moment_ms - 1) + 1
+    if place < len(line):
+        return line.versions[place]
+    if beyond:
+        return None
+    raise TimestampAfterLatestCommit(**_facts(line, snapshot, moment_ms))
 
 
 def _readable(snapshot: Snapshot) -> Timeline:

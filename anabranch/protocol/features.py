@@ -38,9 +38,11 @@ WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
 """Writer features understood here, some only as long as they are not active (see `active`)."""
 
 SUPPORTED = frozenset(
-    each.name for each in KNOWN if each.reads == each.writes == Support.YES and each.preview_of is None
+    each.name
+    for each in KNOWN
+    if each.reads == Support.YES and each.writes >= Support.APPENDS and each.preview_of is None
 )
-"""Features that a user may switch on here: all that they ask is done."""
+"""Features that a user may switch on here: all that they ask is done, or who does not is refused."""
 
 _OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
 _RULES = frozenset(each.name for each in KNOWN if each.is_rule)
@@ -125,7 +127,8 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
-    """Refuse a table that cannot be written rightly; ``changes_rows`` is false for a command that only adds rows.
+    """Refuse a table that cannot be written rightly; ``changes_rows`` is false for a command that only adds rows, or
+    marks some as deleted.
 
     Raises:
         UnsupportedFeature: with the feature's name.

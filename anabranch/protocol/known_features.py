@@ -21,7 +21,9 @@ class Support(IntEnum):
     UNUSED = 1
     """Refused as soon as the metadata uses the feature (`anabranch.protocol.features.active`)."""
     APPENDS = 2
-    """Refused where rows are changed while the metadata uses the feature; adding rows is fine."""
+    """Refused where rows are changed while the metadata uses the feature; to add rows, and to mark some as deleted, is
+    fine.
+    """
     YES = 3
     """All that it asks is done."""
 

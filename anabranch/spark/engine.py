@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.curves import Curve
+from anabranch.protocol.feed import Feed
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
@@ -23,10 +24,11 @@ from anabranch.protocol.schema import Struct
 from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.failures import reported
+from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.rules import check_expressions
 from anabranch.spark.scan import scan
-from anabranch.spark.session import merges_schema
+from anabranch.spark.session import merges_schema, reads_beyond
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 """On what the value of an expression depends besides the row."""
@@ -161,6 +163,10 @@ class SparkEngine:
             rows = rows.select(*map(types.column, names), *hidden)
         return origins.marked(rows, files.table_id, files.version)
 
+    def changes(self, feed: Feed) -> DataFrame:
+        """See `anabranch.spark.feed.changes`."""
+        return changes(self.spark, feed)
+
     def rows(self, table: pa.Table) -> DataFrame:
         """An Arrow table as a DataFrame."""
         return types.arrow_rows(self.spark, table)
@@ -168,6 +174,10 @@ class SparkEngine:
     def are_builtin(self, functions: Iterable[str]) -> bool:
         """See `anabranch.spark.functions.are_builtin`."""
         return are_builtin(self.spark, functions)
+
+    def reads_beyond(self) -> bool:
+        """See `anabranch.spark.session.reads_beyond`."""
+        return reads_beyond(self.spark)
 
     def merges_schema(self) -> bool:
         """See `anabranch.spark.session.merges_schema`."""

@@ -68,10 +68,10 @@ def bitmap(positions: Words) -> BitMap64:
 def file_keys(names: Sequence[str]) -> tuple[pa.Array, Callable[[Column], Column]]:
     """A short key for each of these names, and the expression that gives a name's key.
 
-    Checksums where no two are alike, which is a good deal faster than names; else the names themselves.
+    Checksums where no two names have the same, which is a good deal faster than names; else the names themselves.
     """
     checksums = [zlib.crc32(name.encode()) for name in names]
-    if len(set(checksums)) == len(names):
+    if len(set(checksums)) == len(set(names)):
         return pa.array(checksums, pa.int64()), F.crc32
     return pa.array(names, pa.string()), lambda name: name
 
@@ -90,15 +90,15 @@ def is_marked(
     """
     names, bits = list(marks), [words_of(each) for each in marks.values()]
     if len(bits) <= IN_PLAN_FILES and sum(map(len, bits)) <= IN_PLAN_WORDS:
-        return rows, _bit(_words_in_plan(spark, file, names, bits), column(position))
-    joined, (words,) = with_facts(spark, rows, file, names, {"bits": _lists(bits)})
-    return joined, _bit(column(words), column(position))
+        return rows, is_in_words(_words_in_plan(spark, file, names, bits), column(position))
+    joined, (words,) = with_facts(spark, rows, file, names, {"bits": word_lists(bits)})
+    return joined, is_in_words(column(words), column(position))
 
 
 def _words_in_plan(spark: SparkSession, file: str, names: list[str], bits: list[Words]) -> Column:
     keys, key = file_keys(names)
     known = F.array(*[F.lit(each) for each in keys.to_pylist()])
-    sets = spark.createDataFrame(pa.table({"sets": _one_list(_lists(bits))})).scalar()
+    sets = spark.createDataFrame(pa.table({"sets": _one_list(word_lists(bits))})).scalar()
     # array_position gives 0 for an unknown key, and at -1 there is nothing.
     found = F.get(sets, F.array_position(known, key(column(file))).cast("int") - 1)
     return F.coalesce(found, _unknown(file))
@@ -109,7 +109,7 @@ def with_facts(
 ) -> tuple[DataFrame, list[str]]:
     """Rows with what is known of their files, by a broadcast join: the rows, and the names of the new columns.
 
-    A file that is not among ``names`` stops the query.
+    A file that is not among ``names`` stops the query; rows of one that is there several times come as often.
     """
     keys, key = file_keys(names)
     table = {"key": keys, "known": pa.array([True] * len(names)), **facts}
@@ -119,7 +119,8 @@ def with_facts(
     return joined.filter(F.coalesce(column(added[1]), _unknown(file))), added[2:]
 
 
-def _bit(words: Column, position: Column) -> Column:
+def is_in_words(words: Column, position: Column) -> Column:
+    """Whether a position is in a set, given as `word_lists` has it."""
     word = F.get(words, F.shiftright(position, 6).cast("int"))
     return F.coalesce(F.getbit(word, position.bitwiseAND(63).cast("int")) == 1, F.lit(False))
 
@@ -128,7 +129,8 @@ def _unknown(file: str) -> Column:
     return F.raise_error(F.concat(F.lit("Anabranch does not know the file "), column(file)))
 
 
-def _lists(bits: list[Words]) -> pa.ListArray:
+def word_lists(bits: list[Words]) -> pa.ListArray:
+    """Sets of positions as one column."""
     offsets = np.cumsum([0, *map(len, bits)])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(bits)))
 

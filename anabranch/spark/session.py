@@ -21,6 +21,7 @@ OLDEST_JAVA = 17
 CHECKS_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
 OPTIMIZES_WRITES = "spark.databricks.delta.optimizeWrite.enabled"
 MERGES_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
+READS_BEYOND = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
 
@@ -130,6 +131,11 @@ def _advice() -> str:
 def merges_schema(spark: SparkSession) -> bool:
     """Whether the session lets writes add columns, as delta-spark's setting of this name says."""
     return (spark.conf.get(MERGES_SCHEMA, None) or "").strip().lower() == "true"
+
+
+def reads_beyond(spark: SparkSession) -> bool:
+    """Whether changes may be asked for behind the newest version, as delta-spark's setting of this name says."""
+    return (spark.conf.get(READS_BEYOND, None) or "").strip().lower() == "true"
 
 
 def optimizes_writes(spark: SparkSession) -> bool | None:

@@ -16,20 +16,24 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from anabranch.commands.feed import ReadChanges
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.read import kept
 from anabranch.commands.travel import AsOf
 from anabranch.conditions import context_of
+from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.blocks import block_predicate
-from anabranch.parsing.statements.values import Expression, Query, Reference, Table
+from anabranch.parsing.statements.values import Changes, Expression, Query, Reference, Table
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
 from anabranch.spark.session import plain_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.failing import of_spark
 
+_BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 Pinned = tuple[Location, int | None]
 
 
@@ -93,11 +97,37 @@ class Running:
     def frame(self, reference: Reference) -> DataFrame:
         """The rows of a table that a query may need."""
         snapshot = self.snapshot(reference.table)
+        if reference.changes is not None:
+            return self.engine.changes(self._asked_changes(reference.table, reference.changes).run(at=snapshot))
         predicate = None
         if reference.where is not None:
             name, context = reference.table.alias or reference.table.name[-1], context_of(snapshot, self.engine)
             predicate = block_predicate(reference.where, name, context, sole=reference.sole)
         return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+
+    def _asked_changes(self, table: Table, changes: Changes) -> ReadChanges:
+        start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)
+        return ReadChanges(
+            table.location, start[0], end[0], start[1], end[1], self.engine.zone(), self.engine.reads_beyond()
+        )
+
+    def _bound(self, text: str) -> tuple[int | None, Any]:
+        """A version or a moment: a whole number is the one, a text or a time the other.
+
+        Raises:
+            InvalidOption: it is neither. InvalidCondition: it cannot be evaluated.
+        """
+        if text.isdigit():
+            return int(text), None
+        with reported(text, "table_changes"):
+            found = self.spark.range(1).select(F.expr(text).alias("bound"))
+            type_ = found.schema["bound"].dataType
+            is_version = isinstance(type_, T.IntegralType)
+            (row,) = found.select("bound" if is_version else F.expr(text).cast("string")).collect()
+        if row[0] is None or not isinstance(type_, _BOUNDS):
+            reason = "it takes a version, which is a whole number, or a moment, as a text or a timestamp."
+            raise InvalidOption(option="table_changes", value=text, reason=reason)
+        return (row[0], None) if is_version else (None, row[0])
 
     @contextmanager
     def placed(self, expression: Expression) -> Iterator[str]:

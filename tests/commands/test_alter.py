@@ -82,7 +82,7 @@ def test_what_is_so_already_is_not_committed(world: World) -> None:
     [
         ("delta.isolationLevel", "Snapshot"),
         ("delta.noSuchThing", "1"),
-        ("delta.enableChangeDataFeed", "true"),
+        ("delta.enableVariantShredding", "true"),
         ("delta.columnMapping.mode", "id"),
         ("delta.constraints.c", "id > 0"),
         ("delta.feature.deletionVectors", "yes"),

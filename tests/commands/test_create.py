@@ -77,7 +77,7 @@ def test_of_many_who_create_at_once_one_wins(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "properties", [{"delta.typo": "1"}, {"delta.checkpointInterval": "0"}, {"delta.enableChangeDataFeed": "true"}]
+    "properties", [{"delta.typo": "1"}, {"delta.checkpointInterval": "0"}, {"delta.enableVariantShredding": "true"}]
 )
 def test_a_property_that_is_not_honoured_creates_nothing(world: World, properties: dict[str, str]) -> None:
     with pytest.raises(errors.InvalidProperty):

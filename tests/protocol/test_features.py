@@ -220,10 +220,13 @@ def nested_in_lists(column: Field) -> Struct:
     return Struct((Field("deep", Array(Map("string", inner, True), True)),))
 
 
-def test_a_change_feed_binds_those_who_change_rows_only() -> None:
+def test_a_change_feed_binds_those_only_who_change_rows() -> None:
     fed = metadata_of(delta_enableChangeDataFeed="true")
     check_writable("t", Protocol(1, 4), fed, changes_rows=False)
     assert refused(Protocol(1, 4), fed, changes_rows=True) == "writer changeDataFeed"
+    assert upgraded(Protocol(1, 2), fed) == Protocol(
+        1, 7, None, frozenset({"appendOnly", "invariants", "changeDataFeed"})
+    )
 
 
 @pytest.mark.parametrize("mode", ["none", "NONE"])

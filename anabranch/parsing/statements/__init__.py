@@ -50,7 +50,6 @@ _SPARKS = frozenset(
     MERGE""".split()  # noqa: SIM905
 )
 """With what a statement of Spark's may begin that reads Delta tables, and writes none."""
-_FEEDS = ("table_changes", "table_changes_by_path")
 
 
 def may_matter(text: str) -> bool:
@@ -99,7 +98,6 @@ def statement(text: str, args: Any, locate: Locate, place: Place | None = None) 
     if not tokens:
         return None
     _refuse_transactions(r)
-    _refuse_feeds(r)
     _check_single(r)
     try:
         found = _by_grammar(r)
@@ -186,13 +184,6 @@ def _refuse_transactions(r: Reader) -> None:
     begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"))
     if alone or begins:
         raise TransactionStatement(statement=" ".join(each for each in said if each), excerpt=_excerpt(r, 0))
-
-
-def _refuse_feeds(r: Reader) -> None:
-    """Hold that no change data feed is read."""
-    for i, token in enumerate(r.tokens[:-1]):
-        if word(token).lower() in _FEEDS and r.tokens[i + 1].token_type == TokenType.L_PAREN:
-            raise NotBuilt(what=token.text, instead="Compare two versions of the table.")
 
 
 def _excerpt(r: Reader, i: int) -> str:

@@ -6,17 +6,18 @@ Guarantee: a part keeps every character of the statement, but for parameters in 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, UnknownTable
 from anabranch.parsing.statements.cursor import Cursor
-from anabranch.parsing.statements.dialect import Token, TokenType
+from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
-from anabranch.parsing.statements.tables_read import Found, alias_at, tables_read
-from anabranch.parsing.statements.values import Arguments, Expression, Location, Query, Reference, Table
+from anabranch.parsing.statements.pointing import excerpt
+from anabranch.parsing.statements.tables_read import BY_PATH, Found, alias_at, tables_read
+from anabranch.parsing.statements.values import Arguments, Changes, Expression, Location, Query, Reference, Table
 
 Locate = Callable[[tuple[str, ...]], "Location | None"]
 """Where the Delta table of a name lies; None where the name means something else, or nothing."""
@@ -170,8 +171,8 @@ class Reader(Cursor):
     def query_between(self, first: int, after: int, before: str = "") -> Query:
         """The text of some tokens as a query, perhaps with something before it."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        used = [marker for marker in self._markers if start <= marker.start < stop]
         references = self._within(start, stop, lambda place: place - start + len(before))
+        used = [marker for marker in self._left() if start <= marker.start < stop]
         arguments = arguments_for(used, self._args)
         return Query(before + self.text[start:stop], references, arguments, (start, stop))
 
@@ -188,7 +189,15 @@ class Reader(Cursor):
     def everything(self) -> Query:
         """The whole statement, byte for byte, as it is handed to Spark."""
         references = self._within(0, _END, lambda place: place)
-        return Query(self.text, references, self._args, (0, self.end))
+        arguments = self._args
+        if len(self._left()) < len(self._markers) and not isinstance(arguments, Mapping):
+            arguments = arguments_for(self._left(), arguments)
+        return Query(self.text, references, arguments, (0, self.end))
+
+    def _left(self) -> list[Marker]:
+        """The parameters that stay in a text whose tables are put into their place."""
+        taken = [(each.start, each.stop) for each in self._all()]
+        return [each for each in self._markers if not any(start <= each.start < stop for start, stop in taken)]
 
     def reads_delta(self) -> bool:
         """Whether any part of the statement reads a Delta table."""
@@ -231,6 +240,8 @@ class Reader(Cursor):
         return self._references
 
     def _reference(self, found: Found) -> Reference | None:
+        if found.asks_changes:
+            return self._changes(found)
         location = self._locate(found.parts)
         if location is None:
             return None
@@ -247,6 +258,66 @@ class Reader(Cursor):
         if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
             return reference
         return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+
+    # -- changes
+
+    def _changes(self, found: Found) -> Reference:
+        """``table_changes('table', start [, end])``, or ``…_by_path('/path', …)``.
+
+        Raises:
+            SqlSyntaxError: it is not put together so. UnknownTable: there is no such Delta table.
+        """
+        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side.i = found.after + 1
+        table = side._feeding(by_path=found.parts[0].lower() == BY_PATH)
+        bounds = []
+        while side.is_type(TokenType.COMMA):
+            side.i += 1
+            first = side.start
+            side.skip_to(comma=True, what="a version or a moment")
+            bounds.append(side._bound(first, side.stop)[0])
+        if not 1 <= len(bounds) <= 2:
+            side.fail("it takes a table, a start, and perhaps an end: versions, or moments as texts.")
+        side.punctuation(TokenType.R_PAREN, ")")
+        stop, sampled = side.stop, side.at("TABLESAMPLE")
+        alias, side.i = alias_at(side.tokens, side.i)
+        takes = found.takes_alias and alias is None and not sampled
+        start = self.tokens[found.first].start
+        named = replace(table, alias=alias, span=(start, stop))
+        return Reference(named, start, stop, takes, changes=Changes(*bounds))
+
+    def _feeding(self, *, by_path: bool) -> Table:
+        """Take the table whose changes are asked for: its name or path as a text, or its name as it is."""
+        at, marker = self.i, next((each for each in self._markers if each.start == self.start), None)
+        if marker is not None:
+            said = str(marker.value)
+            while not self.done and self.start < marker.stop:
+                self.i += 1
+        elif self.is_text() or by_path:
+            said = self.string("the path of a table" if by_path else "the name of a table")
+        else:
+            name = self.path("the name of a table")
+            return Table(self._located(name, at), name)
+        if by_path or said.startswith("/") or ":/" in said.partition("`")[0]:
+            return Table(said, (said,))
+        name = self._name_in(said, at)
+        return Table(self._located(name, at), name)
+
+    def _name_in(self, said: str, at: int) -> tuple[str, ...]:
+        inside = Cursor(said, tokenized(said))
+        name = inside.path() if inside.is_name() else ()
+        if not name or not inside.done:
+            self.fail("this is no name of a table.", at)
+        return name
+
+    def _located(self, name: tuple[str, ...], at: int) -> Location:
+        location = self._locate(name)
+        if location is None:
+            token = self.tokens[at]
+            raise UnknownTable(
+                name=".".join(f"`{part}`" for part in name), excerpt=excerpt(self.text, token.start, self.stop)
+            )
+        return location
 
     def _analysed(self, first: int, after: int) -> str | None:
         """A condition for file skipping, with what parameters can be literals; None where there is nothing."""

@@ -30,6 +30,9 @@ _OPAQUE = frozenset(
 """Words in a FROM by which a condition over a table's columns may be about other rows than the table's."""
 _STARTS_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 _WORDS = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+BY_PATH = "table_changes_by_path"
+FEEDS = frozenset({"table_changes", BY_PATH})
+"""Functions that stand for the changes of a table."""
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Block:
 
 @dataclass
 class Found:
-    """A name where a table is wanted: tokens ``first`` to before ``after``, in a block."""
+    """A name where a table is wanted: tokens ``first`` to before ``after``, in a block; or that of one of `FEEDS`."""
 
     first: int
     after: int
@@ -54,7 +57,7 @@ class Found:
     alias: str | None
     is_inner: bool
     takes_alias: bool
-    renamed: bool = False
+    asks_changes: bool = False
 
 
 @dataclass
@@ -188,9 +191,13 @@ class _Scan:
 
     def _table(self, group: _Group, *, is_inner: bool, takes_alias: bool) -> None:
         parts, after = self._parts(self._i + 1)
-        if not parts or (len(parts) == 1 and parts[0].lower() in group.names) or self._is(after, TokenType.L_PAREN):
+        if not parts or (len(parts) == 1 and parts[0].lower() in group.names):
             return
-        found = Found(self._i + 1, after, parts, group.block, None, is_inner, takes_alias)
+        is_call = self._is(after, TokenType.L_PAREN)
+        asks_changes = is_call and len(parts) == 1 and parts[0].lower() in FEEDS
+        if is_call and not asks_changes:
+            return
+        found = Found(self._i + 1, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
         self._found.append(found)
 
     def _parts(self, i: int) -> tuple[tuple[str, ...], int]:

@@ -39,13 +39,22 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """Which changes ``table_changes`` asks for: SQL texts of a version or moment, and of another, up to which."""
+
+    start: str
+    end: str | None = None
+
+
+@dataclass(frozen=True)
 class Reference:
     """A table that a text reads.
 
     Attributes:
         start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
         where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
-        whether that block reads nothing else, so that a bare name is one of its columns.
+        whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
+        are read, in place of its rows.
     """
 
     table: Table
@@ -54,6 +63,7 @@ class Reference:
     takes_alias: bool = False
     where: str | None = None
     sole: bool = False
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from anabranch import errors
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.blocks import block_predicate, unqualified
 from anabranch.parsing.context import Context
@@ -134,3 +135,83 @@ def test_a_qualifier_is_taken_away_where_it_is_the_tables(text: str, bare: str) 
 
 def test_a_path_qualifies_as_well() -> None:
     assert unqualified("delta.`/t`.id = `/t`.id", ("delta", "/t"), COLUMNS) == "id = id"
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "location", "start", "end"),
+    [
+        ("SELECT * FROM table_changes('/t', 3)", "/t", "3", None),
+        ("SELECT * FROM table_changes('delta.`/t`', 3, 5)", "/t", "3", "5"),
+        (
+            "SELECT * FROM TABLE_CHANGES(delta.`/t`, '2020-01-01', now() - x) c",
+            "/t",
+            "'2020-01-01'",
+            "now() - x",
+        ),
+        (
+            "SELECT * FROM table_changes_by_path('s3://b/t', coalesce(1, 2)) WHERE id = 1",
+            "s3://b/t",
+            "coalesce(1, 2)",
+            None,
+        ),
+        ("SELECT * FROM table_changes(:t, :from, :to)", "/t", "7", "'x'"),
+        ("WITH c AS (FROM table_changes('/t', 1)) SELECT * FROM c", "/t", "1", None),
+        ("SELECT * FROM a WHERE id IN (SELECT id FROM table_changes('/t', 1, 2))", "/t", "1", "2"),
+        ("SELECT * FROM a, table_changes('/t', 1) c", "/t", "1", None),
+    ],
+)
+def test_table_changes_is_a_table(text: str, location: str, start: str, end: str | None) -> None:
+    (found,) = references(text, {"t": "delta.`/t`", "from": 7, "to": "x"})
+    assert (found.table.location, found.changes.start, found.changes.end) == (location, start, end)
+    assert text[found.start : found.stop].lower().startswith("table_changes")
+    assert text[: found.stop].endswith(")")
+    assert found.where is None
+
+
+def test_table_changes_stands_among_other_tables() -> None:
+    text = "SELECT * FROM @T t JOIN table_changes('/s', 1) c ON t.id = c.id JOIN @S USING (id) WHERE t.id > 1"
+    first, changes, last = references(text)
+    assert [each.table.location for each in (first, changes, last)] == ["/t", "/s", "/s"]
+    assert (first.changes, changes.table.alias, last.changes) == (None, "c", None)
+
+
+def test_other_functions_are_no_tables() -> None:
+    assert parsing.statement("SELECT * FROM range(3), x.table_changes('/t', 1)", None, Paths().location) is None
+    assert parsing.statement("SELECT table_changes('/t', 1) FROM x", None, Paths().location) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM table_changes('/t')",
+        "SELECT * FROM table_changes('/t', 1, 2, 3)",
+        "SELECT * FROM table_changes('/t', 1",
+        "SELECT * FROM table_changes('a b', 1)",
+        "SELECT * FROM table_changes(3, 1)",
+        "SELECT * FROM table_changes_by_path(t, 1)",
+        "SELECT * FROM table_changes('/t', )",
+    ],
+)
+def test_table_changes_is_refused_where_it_is_not_put_together_so(text: str) -> None:
+    with pytest.raises(errors.SqlSyntaxError) as error:
+        references(text)
+    assert "^" in str(error.value)
+
+
+def test_the_changes_of_what_is_no_delta_table_are_refused() -> None:
+    with pytest.raises(errors.UnknownTable, match=r"`a`\.`b`"):
+        references("SELECT * FROM table_changes('a.b', 1)")
+
+
+def test_parameters_that_name_a_version_are_used_up() -> None:
+    text = "SELECT ? FROM @T VERSION AS OF ? JOIN table_changes('/t', ?) WHERE id = ?"
+    found = parsing.statement(text.replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], Paths().location)
+    assert (found.references[0].table.version, found.references[1].changes.start) == ("3", "4")
+    assert found.arguments == ("a", "b")
+    inserted = parsing.statement(
+        f"INSERT INTO delta.`/t` {text}".replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], Paths().location
+    )
+    assert inserted.query.arguments == ("a", "b")

@@ -420,7 +420,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
         "TRUNCATE TABLE @T",
         "CONVERT TO DELTA x",
         "CACHE TABLE x AS SELECT * FROM @T",
-        "SELECT * FROM table_changes('x', 0)",
     ],
 )
 def test_what_is_not_built_is_refused_by_name(text: str) -> None:

@@ -1,0 +1,70 @@
+"""Why a change data feed cannot be read."""
+
+from __future__ import annotations
+
+from anabranch.errors.inputs import InputError
+from anabranch.errors.tables import MissingDataFile
+
+
+class NoChangeStart(InputError):
+    """A change data feed is asked for, and nothing says from where on."""
+
+    condition = "DELTA_NO_START_FOR_CDC_READ"
+    sql_state = "42601"
+    template = "The changes of the table at {table} are asked for without a start: give a version or a timestamp."
+
+
+class InvalidChangeRange(InputError):
+    """The end of a change data feed lies before its start."""
+
+    condition = "DELTA_INVALID_CDC_RANGE"
+    sql_state = "22003"
+    template = (
+        "The changes of the table at {table} cannot be read from version {start} to version {end}: the end lies before "
+        "the start."
+    )
+
+
+class ChangeDataNotRecorded(InputError):
+    """The change data feed was not enabled at some version of the range."""
+
+    condition = "DELTA_MISSING_CHANGE_DATA"
+    sql_state = "KD002"
+    template = (
+        "The changes of the table at {table} cannot be read from version {start} to version {end}: at version "
+        "{version} they were not recorded. Take versions since delta.enableChangeDataFeed = true was set; DESCRIBE "
+        "HISTORY shows when that was."
+    )
+
+
+class ChangeSchemaChanged(InputError):
+    """The columns were changed within the range of a change data feed so that older rows do not fit them any more."""
+
+    condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+    sql_state = "0AKDC"
+    template = (
+        "The changes of the table at {table} cannot be read from version {start} to version {end} with the columns of "
+        "version {read_version}: version {version} has other columns ({reason}). Read the versions before and from "
+        "{version} on apart."
+    )
+
+
+class ChangeSchemaDiffers(ChangeSchemaChanged):
+    """The columns with which a change data feed is read are not those of its first version, nor more of them."""
+
+    condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+    template = (
+        "The changes of the table at {table} cannot be read from version {start} to version {end} with the columns of "
+        "version {read_version}: version {version} has other columns ({reason}). Begin at the version that changed "
+        "them, or compare two versions of the table."
+    )
+
+
+class ChangeFilesMissing(MissingDataFile):
+    """A file with changes of a version is not there any more: the version is older than what a VACUUM retained."""
+
+    condition = "DELTA_CHANGE_DATA_FILE_NOT_FOUND"
+    template = (
+        "The changes of version {version} of the table at {table} cannot be read: their file {file} is not there any "
+        "more, since that version is older than what a VACUUM retained. Begin at a later version."
+    )

@@ -1,0 +1,219 @@
+"""Changes: what the versions of a range inserted and deleted, out of their commits.
+
+Knows commit files and vectors; decides by `anabranch.protocol.feed`. Guarantee: every version of the range is read, and
+recorded its changes, or the feed is refused; columns that mean something else at some version are never mixed.
+
+PROTOCOL.md, sections "Add CDC File" and "Change Data Files".
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.errors import (
+    ChangeDataNotRecorded,
+    ChangeFilesMissing,
+    ChangeSchemaChanged,
+    ChangeSchemaDiffers,
+    CorruptLog,
+    CorruptVector,
+    InvalidOption,
+    VersionNotFound,
+)
+from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.log import Log
+from anabranch.log.names import commit_name, commit_version, first_name
+from anabranch.log.segment import filled
+from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.timeline import Timeline, timeline
+from anabranch.log.vectors import place_of, vector_of
+from anabranch.protocol.actions import FileRow, Metadata, empty_files
+from anabranch.protocol.feed import (
+    COLUMNS,
+    ENABLED,
+    Feed,
+    VersionChanges,
+    changes_nothing,
+    derived,
+    unreadable,
+    written,
+)
+from anabranch.protocol.in_commit import IN_COMMIT
+from anabranch.protocol.mapping import is_mapped
+from anabranch.protocol.vectors import Descriptor
+from anabranch.storage.contract import Entry
+
+
+def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
+    """The changes of the versions from ``start`` to ``end``, both included, with the columns that delta-spark reads
+    them with: those of the newest version, or of ``end`` where the table maps columns.
+
+    Args:
+        newest: the table as it is now; ``end`` may lie behind it, and then means it.
+
+    Raises:
+        VersionNotFound: a version does not exist, or its files were cleaned up.
+        ChangeDataNotRecorded: the feed was not enabled at one of them.
+        ChangeSchemaChanged, ChangeSchemaDiffers: the columns of one of them cannot be read with the others.
+        ChangeFilesMissing: the vector of a file is gone.
+        InvalidOption: the table has a column of its own of a name that the feed needs.
+        CorruptLog, CorruptVector: a commit or a vector is damaged.
+    """
+    end = min(end, newest.version)
+    first = log.snapshot(start)
+    _check_recorded(log.table, first.metadata, (start, start, end))
+    shown = _shown(log, first, newest, end)
+    commits = _commits(log, start, end, shown, newest.version)
+    for commit in commits[1:]:
+        if commit.head.metadata is not None:
+            _check_recorded(log.table, commit.head.metadata, (commit.version, start, end))
+    _check_columns(log.table, first.metadata, commits, shown, end)
+    line = timeline(log.store, newest.metadata)
+    versions = tuple(_version(log, commit, line, shown.metadata) for commit in commits)
+    return feed_of(newest, shown.metadata, versions)
+
+
+def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
+    """These changes, with the columns of some metadata of the table; none by default."""
+    for name in COLUMNS:
+        if metadata.schema.find(name) is not None:
+            reason = f"the table at {newest.table} has a column {name} of its own."
+            raise InvalidOption(option="readChangeFeed", value=True, reason=reason)
+    return Feed(newest.table, metadata, versions, newest.version)
+
+
+def change_files(commit: Commit) -> list[Mapping[str, Any]]:
+    """The bodies of a commit's ``cdc`` actions, which no snapshot knows.
+
+    Raises:
+        CorruptLog: one is not as it must be.
+    """
+    lines = commit.raw.data.split(b"\n") if commit.has_change_feed else ()
+    try:
+        actions = [json.loads(text) for text in lines if b'"cdc"' in text]
+        found = [each["cdc"] for each in actions if "cdc" in each]
+        if not all(isinstance(each["path"], str) for each in found):
+            raise TypeError("a path is no text")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"an action cdc is not as it must be ({error!r})."
+        raise CorruptLog(table=commit.table, file=commit.raw.file, reason=reason) from None
+    return found
+
+
+# -- which versions ----------------------------------------------------------------------------------------------------
+
+
+def _commits(log: Log, start: int, end: int, shown: Snapshot, latest: int) -> list[Commit]:
+    listing = log.store.list_from(first_name(start))
+    entries = [entry for entry in listing if start <= _version_of(entry) <= end]
+    first = next(iter(entries), None)
+    if (first is None or _version_of(first) != start) and log.store.head(commit_name(start)) is None:
+        earliest = end if first is None else _version_of(first)
+        raise VersionNotFound(table=log.table, version=start, earliest=earliest, latest=latest)
+    found = filled(log.store, entries, start, end)
+    return [parse_commit(log.table, read_commit(log.store, entry), shown.partition_keys) for entry in found]
+
+
+def _version_of(entry: Entry) -> int:
+    version = commit_version(entry.name)
+    return -1 if version is None else version
+
+
+def _check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> None:
+    if metadata.configuration.get(ENABLED, "").strip().lower() != "true":
+        version, start, end = at
+        raise ChangeDataNotRecorded(table=table, version=version, start=start, end=end)
+
+
+def _shown(log: Log, first: Snapshot, newest: Snapshot, end: int) -> Snapshot:
+    """The version with whose columns the feed is read."""
+    last = newest if end == newest.version else log.snapshot(end)
+    mapped = any(is_mapped(each.metadata.configuration) for each in (first, last, newest))
+    return last if mapped else newest
+
+
+def _check_columns(table: str, first: Metadata, commits: list[Commit], shown: Snapshot, end: int) -> None:
+    start = commits[0].version
+    facts = {"table": table, "start": start, "end": end, "read_version": shown.version}
+    for commit in commits[1:]:
+        if commit.head.metadata is not None and (why := _misfit(commit.head.metadata, shown.metadata)):
+            raise ChangeSchemaChanged(version=commit.version, reason=why, **facts)
+    if why := _misfit(first, shown.metadata):
+        raise ChangeSchemaDiffers(version=start, reason=why, **facts)
+
+
+def _misfit(older: Metadata, newer: Metadata) -> str | None:
+    if older.partition_columns != newer.partition_columns:
+        return "the table is partitioned by other columns"
+    return unreadable(older.schema, newer.schema)
+
+
+# -- one of them -------------------------------------------------------------------------------------------------------
+
+
+def _version(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
+    version, timestamp = commit.version, _timestamp(commit, line)
+    files = change_files(commit)
+    if files:
+        return written(version, timestamp, files)
+    if changes_nothing(commit.head.info):
+        return VersionChanges(version, timestamp)
+    removes = commit.removes if not metadata.partition_columns else _with_values(log, commit)
+    return derived(version, timestamp, commit.adds, removes, lambda row: _vector(log, version, row))
+
+
+def _timestamp(commit: Commit, line: Timeline) -> int:
+    place = bisect.bisect_left(line.versions, commit.version)
+    stated = commit.head.info.get(IN_COMMIT) if place >= line.unstated else None
+    return line.timestamp(place) if stated is None else int(stated)
+
+
+def _with_values(log: Log, commit: Commit) -> pa.Table:
+    """Its removes with their partition values, which need not stand in a remove (``extendedFileMetadata``).
+
+    Raises:
+        CorruptLog: the version before has no such file.
+    """
+    removes = commit.removes
+    stated = pc.and_(pc.fill_null(removes["extendedFileMetadata"], False), pc.is_valid(removes["partitionValues"]))
+    if not len(removes) or pc.all(stated).as_py():
+        return removes
+    live = log.snapshot(commit.version - 1).files if commit.version else empty_files()
+    places = pc.index_in(removes["path"], value_set=live["path"].combine_chunks())
+    for row in removes.filter(pc.and_(pc.invert(stated), pc.is_null(places))).slice(0, 1).to_pylist():
+        reason = f"it removes the file {row['path']}, which the version before does not have."
+        raise CorruptLog(table=log.table, file=commit.raw.file, reason=reason)
+    values = live["partitionValues"].combine_chunks().take(places.combine_chunks())
+    return removes.set_column(removes.column_names.index("partitionValues"), "partitionValues", values)
+
+
+def _vector(log: Log, version: int, row: FileRow) -> BitMap64:
+    """The vector of a file.
+
+    Raises:
+        ChangeFilesMissing: it is gone. CorruptVector: it is damaged.
+    """
+    try:
+        return vector_of(log.store, row)
+    except CorruptVector as error:
+        if (gone := _is_gone(log, row)) is not None:
+            raise ChangeFilesMissing(table=log.table, version=version, file=gone, reason="is gone") from error
+        raise
+
+
+def _is_gone(log: Log, row: FileRow) -> str | None:
+    try:
+        descriptor = Descriptor.from_row(row["deletionVector"])
+        if descriptor.storage_type == "i":
+            return None
+        store, name = place_of(log.store, descriptor)
+        return name if store.head(name) is None else None
+    except ValueError:
+        return None
