@@ -37,6 +37,8 @@ _RESHAPE = (
     v.DropTableColumns,
     v.RenameTableColumn,
     v.ChangeTableColumn,
+    v.ChangeTableColumns,
+    v.ReplaceTableColumns,
     v.RestoreTable,
     v.InsertRows,
     v.MergeRows,

@@ -1,6 +1,8 @@
 """A reader of one statement: the cursor, and the parts that it cuts out of the text.
 
-Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals.
+Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals,
+and for what stands before a table's own name where a column is qualified by both (``delta.`/t`.id``): a table is put
+into place under its own name alone.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from anabranch.errors import InvalidOption
 from anabranch.parsing.statements.cursor import Cursor
 from anabranch.parsing.statements.dialect import Token, TokenType
 from anabranch.parsing.statements.making import Making, making
-from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
+from anabranch.parsing.statements.parameters import arguments_for, literal, markers
+from anabranch.parsing.statements.qualifiers import Edit, edited, qualifiers, shifted
 from anabranch.parsing.statements.tables_read import Found, alias_at, tables_read
 from anabranch.parsing.statements.values import Arguments, Expression, Location, Query, Reference, Table
 
@@ -38,6 +41,7 @@ class Reader(Cursor):
         self._args, self._locate, self._place = args, locate, place
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
+        self._targets: list[Table] = []
 
     # -- tables
 
@@ -74,7 +78,9 @@ class Reader(Cursor):
         called: str | None = None
         if alias:
             called, self.i = alias_at(self.tokens, self.i)
-        return Table(location, name, version, timestamp, called, (start, stop))
+        table = Table(location, name, version, timestamp, called, (start, stop))
+        self._targets.append(table)
+        return table
 
     def _at_version(self, location: Location) -> Location:
         """A path with the ``@v3`` that stands right behind its name."""
@@ -107,7 +113,8 @@ class Reader(Cursor):
         while self.token is not None and self.token.token_type in _SIGNS:
             self.i += 1
             self._operand()
-        return self._bound(self.tokens[first].start, self.stop)[0]
+        start, stop = self.tokens[first].start, self.stop
+        return self._edited(start, stop, self._values(start, stop))[0]
 
     def _operand(self) -> None:
         if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
@@ -171,9 +178,10 @@ class Reader(Cursor):
         """The text of some tokens as a query, perhaps with something before it."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
         used = [marker for marker in self._markers if start <= marker.start < stop]
-        references = self._within(start, stop, lambda place: place - start + len(before))
+        text, moved = self._edited(start, stop, self._cuts())
+        references = self._within(start, stop, lambda place: moved(place) + len(before))
         arguments = arguments_for(used, self._args)
-        return Query(before + self.text[start:stop], references, arguments, (start, stop))
+        return Query(before + text, references, arguments, (start, stop))
 
     def joined(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""
@@ -186,9 +194,9 @@ class Reader(Cursor):
         return Query(f"{first.text} {second.text}", (*first.references, *moved), arguments, second.span)
 
     def everything(self) -> Query:
-        """The whole statement, byte for byte, as it is handed to Spark."""
-        references = self._within(0, _END, lambda place: place)
-        return Query(self.text, references, self._args, (0, self.end))
+        """The whole statement, as it is handed to Spark."""
+        text, moved = self._edited(0, len(self.text), self._cuts())
+        return Query(text, self._within(0, _END, moved), self._args, (0, self.end))
 
     def reads_delta(self) -> bool:
         """Whether any part of the statement reads a Delta table."""
@@ -212,15 +220,22 @@ class Reader(Cursor):
 
     def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
         """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
-        inside = [(each, literal(each.value)) for each in self._markers if start <= each.start < stop]
-        return self._spliced(start, stop, inside), lambda place: _shifted(place, start, inside)
+        return self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
 
-    def _spliced(self, start: int, stop: int, inside: Sequence[tuple[Marker, str]]) -> str:
-        pieces, end = [], start
-        for marker, text in inside:
-            pieces += [self.text[end : marker.start], text]
-            end = marker.stop
-        return "".join([*pieces, self.text[end:stop]])
+    def _values(self, start: int, stop: int) -> list[Edit]:
+        inside = (each for each in self._markers if start <= each.start < stop)
+        return [Edit(each.start, each.stop, literal(each.value)) for each in inside]
+
+    def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
+        """A stretch of text with these edits, and where each place of the statement is in it."""
+        inside = sorted(each for each in edits if start <= each.start < stop)
+        return edited(self.text, start, stop, inside), lambda place: shifted(place, start, inside)
+
+    def _cuts(self) -> list[Edit]:
+        """What goes from names that qualify a column by a table's whole name."""
+        tables = [*(each.table for each in self._all()), *self._targets]
+        names = {each.name for each in tables if each.alias is None and len(each.name) > 1}
+        return [cut for name in names for cut in qualifiers(self.tokens, name)]
 
     # -- what is read
 
@@ -256,12 +271,7 @@ class Reader(Cursor):
         known = []
         for marker in self._markers:
             try:
-                known += [(marker, literal(marker.value))] if start <= marker.start < stop else []
+                known += self._values(marker.start, marker.stop)
             except InvalidOption:  # a value that only Spark can make a literal of
                 continue
-        return self._spliced(start, stop, known)
-
-
-def _shifted(place: int, start: int, inside: Sequence[tuple[Marker, str]]) -> int:
-    grown = sum(len(text) - (marker.stop - marker.start) for marker, text in inside if marker.stop <= place)
-    return place - start + grown
+        return self._edited(start, stop, known)[0]
