@@ -62,7 +62,8 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     if parsing.may_matter(text):
         _check_quotes(spark, text)
     try:
-        statement = parsing.statement(text, args, resolver.location, resolver.place)
+        with placed_in(text):
+            statement = parsing.statement(text, args, resolver.location, resolver.place)
     except SqlSyntaxError:
         if parsing.may_matter(text) or parsing.is_cut(text):
             raise

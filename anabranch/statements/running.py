@@ -87,7 +87,7 @@ class Running:
         for name, each in zip(frames, query.references, strict=True):
             pieces += [_escaped(text[end : each.start]), f"{{{name}}}", _alias(each)]
             end = each.stop
-        with of_spark(query):
+        with of_spark(query, self.spark):
             return plain_sql(self.spark, "".join([*pieces, _escaped(text[end:])]), _arguments(query), **frames)
 
     def frame(self, reference: Reference) -> DataFrame:

@@ -137,6 +137,8 @@ def altered(statement: Any, run: Running) -> DataFrame:
     if isinstance(statement, v.AddTableConstraint):
         snapshot = run.snapshot(statement.table)
         where = condition(statement.check.text, context_of(snapshot, run.engine))
+        if not where.row_local:  # where Spark can make no sense of it, it says why
+            run.engine.version_asked(where, snapshot.schema, snapshot.table, snapshot.metadata.id)
         command = alter.AddConstraint(statement.table.location, statement.name, where)
         command.run(run.engine, alter.Moment(at=snapshot))
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:

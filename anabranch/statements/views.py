@@ -57,7 +57,7 @@ def create(statement: CreateTempView, run: Running) -> None:
     """
     rows = run.query(statement.query)
     if statement.columns is not None:
-        with of_spark(statement.query):
+        with of_spark(statement.query, run.spark):
             rows = rows.toDF(*statement.columns)
     name = _name(statement)
     _put(rows, statement)
@@ -113,7 +113,7 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
 def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
     """The rows of a view now: the columns that it had when it was made, whatever came to its tables since."""
     rows = run.query(statement.query)
-    with of_spark(statement.query):
+    with of_spark(statement.query, run.spark):
         if statement.columns is not None and len(statement.columns) == len(rows.columns):
             return rows.toDF(*statement.columns)
         if len(set(view.columns)) < len(view.columns):

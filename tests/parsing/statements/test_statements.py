@@ -391,7 +391,16 @@ def test_a_wrong_statement_shows_the_word(text: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["COMMIT", "ROLLBACK;", "BEGIN", "BEGIN TRANSACTION", "START TRANSACTION", "BEGIN DELETE FROM @T; END"]
+    "text",
+    [
+        "COMMIT",
+        "ROLLBACK;",
+        "BEGIN",
+        "BEGIN TRANSACTION",
+        "START TRANSACTION",
+        "BEGIN DELETE FROM @T; END",
+        "BEGIN ATOMIC",
+    ],
 )
 def test_transactions_of_several_statements_are_refused_with_the_reason(text: str) -> None:
     with pytest.raises(errors.TransactionStatement) as error:
