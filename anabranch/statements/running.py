@@ -58,10 +58,16 @@ class Running:
         """A table's place and the version that it is named with, None for the newest."""
         return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
 
-    def asked(self, table: Table) -> tuple[str | None, Any]:
+    def asked(self, table: Table) -> tuple[int | str | None, Any]:
         """The version and the moment behind AS OF, as far as they are said."""
-        version = None if table.version is None else table.version.strip("'\"")
+        version: int | str | None = None if table.version is None else table.version.strip("'\"")
+        if isinstance(version, str) and version.isascii() and version.isdigit():
+            version = int(version)
         return version, None if table.timestamp is None else self._moment(table.timestamp)
+
+    def zone_of(self, moment: Any) -> dict[str, str]:
+        """The time zone in which a moment is read, where one is said."""
+        return {} if moment is None else {"zone": self.engine.zone()}
 
     def _moment(self, text: str) -> Any:
         """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
