@@ -41,7 +41,8 @@ class Named:
 
 
 def path_in(name: Name) -> str | None:
-    """The path, where a name is one: ``delta.`/data/flights` ``."""
+    """The path, where a name is one: ``delta.`/data/flights` ``, perhaps behind ``spark_catalog``."""
+    name = name[1:] if len(name) == 3 and name[0].lower() == "spark_catalog" else name
     is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
     return name[1] if is_path else None
 

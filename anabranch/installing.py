@@ -20,7 +20,8 @@ from anabranch.datasource import Reader, Writer, formats, table_of
 from anabranch.errors import AnabranchError
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.vanished import vanished
-from anabranch.statements import Names, sql
+from anabranch.statements import Names, sql, views
+from anabranch.statements.running import Running
 from anabranch.writing import WriterV2
 
 _ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
@@ -99,8 +100,10 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 def _table(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: SparkSession, tableName: str) -> DataFrame:
-        if self in formats and table_of(self, tableName) is not None:
-            return self.read.table(tableName)
+        if self in formats:
+            if table_of(self, tableName) is not None:
+                return self.read.table(tableName)
+            views.renew(Running(self), f"TABLE {tableName}")
         return plain(self, tableName)
 
     return rows

@@ -350,9 +350,8 @@ class DeltaTable:
         said = {} if properties is None else properties
         if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
             raise InvalidOption(option="properties", value=properties, reason="it takes a dict of text to text.")
-        Clone(
-            self._path, target, shallow, zone=self._engine.zone(), replace=replaces, properties=dict(said), **at
-        ).run()
+        at = {**at, "zone": self._engine.zone()} if "timestamp" in at else at
+        Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at).run()
         return DeltaTable.forPath(self._spark, target)
 
     def restoreToVersion(self, version: int) -> DataFrame:

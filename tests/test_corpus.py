@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import anabranch
+from anabranch.errors import AnabranchError
 from tests.support import corpus
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -17,7 +18,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 def given(spark: SparkSession, entry: corpus.Entry, folder: Path) -> str:
     try:
-        found = anabranch.sql(spark, corpus.placed(entry.statement, folder)).toArrow()
+        found = anabranch.sql(spark, corpus.placed(entry.statement, folder), entry.args).toArrow()
+    except AnabranchError as error:
+        nowhere = "" if "^" in str(error.facts.get("excerpt")) else ", which points at no word"
+        return f"error {error.getCondition()}{nowhere}"
     except PySparkException as error:
         return f"error {error.getCondition()}"
     return corpus.outcome(entry.statement, found)

@@ -74,6 +74,16 @@ def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSessi
     assert session.sql("SELECT * FROM t VERSION AS OF 0").count() == 2
 
 
+def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
+    session.range(2).write.format("delta").saveAsTable("t")
+    session.sql("CREATE TEMPORARY VIEW follows AS SELECT t.id, i_t.id AS other FROM t JOIN t AS i_t ON t.id = i_t.id")
+    session.range(2, 3).write.format("delta").mode("append").saveAsTable("t")
+    assert session.table("follows").count() == 3
+    schema = session.catalog.currentDatabase()
+    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,)]
+    session.catalog.dropTempView("follows")
+
+
 def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> None:
     one = session.range(1)
     for mode in ("append", "overwrite", "ignore", "error"):

@@ -215,6 +215,61 @@ def test_an_insert_may_bring_columns(spark: SparkSession, path: str) -> None:
     assert list(map(tuple, found)) == [(98, None, None, 1.5), (99, "x", True, None)]
 
 
+def test_columns_are_qualified_by_the_whole_name_of_their_table(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    table, other = f"delta.`{path}`", f"delta.`{tmp_path}/other`"
+    anabranch.append(None, f"{tmp_path}/other", [{"id": 1, "s": "o"}, {"id": 2, "s": "p"}])
+    joined = f"SELECT {table}.id, {other}.* FROM {table} JOIN {other} ON {table}.id = {other}.id WHERE {table}.s = 's1'"
+    assert [tuple(row) for row in anabranch.sql(spark, joined).collect()] == [(1, 1, "o")]
+    inner = f"SELECT {table}.id FROM {table} WHERE EXISTS (SELECT 1 FROM {table} x WHERE x.id = {table}.id + 20)"
+    assert ids(anabranch.sql(spark, inner)) == [0, 1, 2]
+    assert anabranch.sql(spark, f"UPDATE {table} SET {table}.s = 'u' WHERE {table}.id = :i", {"i": 1}).first()[0] == 1
+    merged = f"""MERGE INTO {table} USING {other} ON {table}.id = {other}.id
+        WHEN MATCHED AND {table}.s = 'u' THEN UPDATE SET {table}.s = upper({other}.s)
+        WHEN NOT MATCHED THEN INSERT (id) VALUES ({other}.id)"""
+    assert anabranch.sql(spark, merged).first()["num_updated_rows"] == 1
+    nested = f"DELETE FROM {table} WHERE {table}.id IN (SELECT {other}.id FROM {other} WHERE {other}.id = {table}.id)"
+    assert anabranch.sql(spark, nested).first()[0] == 2
+    aliased = f"SELECT {table}.id FROM {table} AS x"
+    with pytest.raises(errors.SqlAnalysisError):
+        anabranch.sql(spark, aliased)
+
+
+def test_a_temporary_view_follows_its_tables(spark: SparkSession, path: str) -> None:
+    table = f"delta.`{path}`"
+
+    def counted(view: str) -> int:
+        return int(anabranch.sql(spark, f"SELECT count(*) FROM {view}").first()[0])
+
+    for text in (
+        f"CREATE TEMP VIEW follows (k) AS SELECT id FROM {table}",
+        "CREATE TEMP VIEW behind AS SELECT k + 1 AS k FROM follows",
+        f"CREATE GLOBAL TEMPORARY VIEW everywhere AS SELECT * FROM {table}",
+        f"CREATE TEMP VIEW pinned AS SELECT * FROM {table} VERSION AS OF 1",
+        f"CREATE OR REPLACE TEMP VIEW grows AS SELECT id FROM {table}",
+        f"CREATE OR REPLACE TEMP VIEW grows AS SELECT id FROM grows UNION ALL SELECT id FROM {table}",
+    ):
+        anabranch.sql(spark, text)
+    views = ("follows", "behind", "global_temp.everywhere", "pinned", "grows")
+    try:
+        assert [counted(view) for view in views] == [9, 9, 9, 6, 18]
+        anabranch.append(None, path, [{"id": 99, "s": "late"}])
+        assert [counted(view) for view in views] == [10, 10, 10, 6, 18]
+        anabranch.sql(spark, f"DELETE FROM {table} WHERE id IN (SELECT k FROM follows WHERE k > 20)")
+        beside = f"SELECT (SELECT count(*) FROM follows) - (SELECT count(*) FROM {table})"
+        assert ids(anabranch.sql(spark, beside)) == [0]
+        anabranch.sql(spark, f"ALTER TABLE {table} ADD COLUMN more INT")
+        assert anabranch.sql(spark, "SELECT * FROM global_temp.everywhere").columns == ["id", "s"]
+        spark.range(3).createOrReplaceTempView("follows")
+        assert (counted("follows"), counted("pinned")) == (3, 6)
+        spark.catalog.dropTempView("behind")
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            counted("behind")
+    finally:
+        for view in ("follows", "behind", "pinned", "grows"):
+            spark.catalog.dropTempView(view)
+        spark.catalog.dropGlobalTempView("everywhere")
+
+
 # -- the command line --------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE … ALTER COLUMN: comment, NULL, default, type and place of one column. No row is written.
+"""ALTER TABLE … ALTER COLUMN: comment, NULL, default, type and place of columns. No row is written.
 
 Knows what each change asks of the rows that are there: a wider type asks nothing, since old files are read with their
 values made wider; NOT NULL asks that every row be looked at. Guarantees as in `anabranch.commands.alter`.
@@ -7,8 +7,10 @@ values made wider; NOT NULL asks that every row be looked at. Guarantees as in `
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from anabranch.commands.alter import NOW, Alteration, Moment, NewColumn, run_alteration
 from anabranch.commands.change import rows_of, with_counts
@@ -21,7 +23,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.editing import edited, field_at, inside_of, moved
 from anabranch.protocol.features import upgraded, with_features, writer_features
-from anabranch.protocol.filesets import count_of
+from anabranch.protocol.filesets import FileSet, count_of
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
 from anabranch.protocol.rules import DEFAULT, GENERATION, rules_of
@@ -71,48 +73,22 @@ class ChangeColumn:
             ConstraintNotMet: SET NOT NULL, and rows hold NULL there. InvalidCondition: the default is no value.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
-        if engine is None and (self.default or self.nullable is False):
-            reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
-            raise InvalidOption(option="engine", value=None, reason=reason)
-        look = None
-        if engine is not None and self.nullable is False:
-            look = partial(self._looked, engine=engine)
-        return run_alteration(self.table, partial(self._on, engine=engine), moment, look)
+        return ChangeColumns(self.table, (self,)).run(engine, moment)
 
-    def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
-        schema = self._typed(base)
+    def on(self, base: Snapshot, schema: Struct) -> Struct:
+        """The columns with this one changed.
+
+        Raises:
+            UnknownColumn, InvalidOption: as of `run`.
+        """
+        if self.type is not None:
+            schema = with_type(schema, self.column, self.type, partial(objection, base, self.column[0]))
         if _is_inside(schema, self.column):
             self._check_only_type()
-        else:
-            schema = edited(schema, self.column, self._changed)
-            schema = moved(schema, self.column, first=self.first, after=self.after)
-        changed = replace(base.metadata, schema_string=schema_json(schema))
-        metadata = base.metadata if schema == base.schema else changed
-        if self.default and engine is not None:
-            engine.check_rules(schema, rules_of(metadata), base.table)
-        return Alteration("CHANGE COLUMN", self._parameters(schema), metadata, self._protocol(base, metadata))
-
-    def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
-        """NOT NULL asks for the feature that holds it, also of a member of a struct."""
-        protocol = upgraded(base.protocol, metadata)
-        if self.nullable is False:
-            return with_features(protocol or base.protocol, frozenset({"invariants"}))
-        return protocol
+            return schema
+        return moved(edited(schema, self.column, self._changed), self.column, first=self.first, after=self.after)
 
     # -- the parts of a change
-
-    def _typed(self, base: Snapshot) -> Struct:
-        if self.type is None:
-            return base.schema
-        return with_type(base.schema, self.column, self.type, partial(self._objection, base))
-
-    def _objection(self, base: Snapshot, before: DataType, after: DataType) -> str | None:
-        """Why this table does not allow a change of a type that the protocol would."""
-        if not is_on(base.metadata):
-            return f"set {ENABLED} = true first"
-        if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
-            return "Iceberg, with which the table is to be compatible, has no such change"
-        return depending_on(base.metadata, base.schema.field(self.column[0]).name)
 
     def _changed(self, field: Field) -> Field:
         facts = dict(field.metadata)
@@ -139,26 +115,109 @@ class ChangeColumn:
             reason = "elements, keys and values have a type, and nothing else that could be changed."
             raise InvalidOption(option="column", value=".".join(self.column), reason=reason)
 
-    def _parameters(self, schema: Struct) -> dict[str, str]:
+    def logged(self, schema: Struct) -> dict[str, Any]:
+        """How Delta's history shows it: the column as it is now, and where it was put."""
         path = self.column
         while _is_inside(schema, path):
             path = path[:-1]
-        shown = NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
-        column = json.dumps(shown["column"], ensure_ascii=False)
-        return {"column": column, **({"position": shown["position"]} if "position" in shown else {})}
+        return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
 
-    # -- the rows
+    def check_filled(self, base: Snapshot, files: FileSet, engine: Engine) -> None:
+        """Hold that no row has NULL in the column.
 
-    def _looked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
-        files, where = with_counts(base, file_set(base)), _is_missing(base.schema, self.column)
+        Raises:
+            ConstraintNotMet: some have.
+        """
         rows = rows_of(files.files) - count_of(files.vectors)
-        missing = count_of(engine.find(files, where)) if rows else 0
+        missing = count_of(engine.find(files, _is_missing(base.schema, self.column))) if rows else 0
         if missing:
             name = ".".join(self.column)
             raise ConstraintNotMet(
                 table=base.table, constraint=name, predicate=f"{name} IS NOT NULL", count=missing, rows=rows
             )
-        return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+
+
+@dataclass(frozen=True)
+class ChangeColumns:
+    """ALTER TABLE … ALTER COLUMN a …, b …: several columns changed in one commit, one after the other, or none of them.
+
+    Example:
+        >>> wider = ChangeColumn("/data/flights", ("delay",), type="long")
+        >>> ChangeColumns("/data/flights", (wider, ChangeColumn("/data/flights", ("gate",), first=True))).run()
+    """
+
+    table: Location
+    changes: Sequence[ChangeColumn]
+
+    def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where all of them are so already.
+
+        Raises:
+            InvalidOption: a column is changed twice, or with one that it lies in. And as of `ChangeColumn.run`.
+        """
+        _check_apart([each.column for each in self.changes])
+        looking = [each for each in self.changes if each.nullable is False]
+        if engine is None and (looking or any(each.default for each in self.changes)):
+            reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
+            raise InvalidOption(option="engine", value=None, reason=reason)
+        look = partial(_looked, looking, engine) if engine is not None and looking else None
+        return run_alteration(self.table, partial(self._on, engine=engine), moment, look)
+
+    def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
+        schema: Struct = base.schema
+        for each in self.changes:
+            schema = each.on(base, schema)
+        changed = replace(base.metadata, schema_string=schema_json(schema))
+        metadata = base.metadata if schema == base.schema else changed
+        if engine is not None and any(each.default for each in self.changes):
+            engine.check_rules(schema, rules_of(metadata), base.table)
+        operation, parameters = self._logged(schema)
+        return Alteration(operation, parameters, metadata, self._protocol(base, metadata))
+
+    def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
+        """NOT NULL asks for the feature that holds it, also of a member of a struct."""
+        protocol = upgraded(base.protocol, metadata)
+        if any(each.nullable is False for each in self.changes):
+            return with_features(protocol or base.protocol, frozenset({"invariants"}))
+        return protocol
+
+    def _logged(self, schema: Struct) -> tuple[str, dict[str, str]]:
+        shown = [each.logged(schema) for each in self.changes]
+        if len(shown) > 1:
+            return "CHANGE COLUMNS", {"columns": json.dumps(shown, ensure_ascii=False)}
+        column = json.dumps(shown[0]["column"], ensure_ascii=False)
+        return "CHANGE COLUMN", {"column": column, **({k: v for k, v in shown[0].items() if k == "position"})}
+
+
+def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
+    """Hold that no two of these changes are of one column, nor one of a member of the other.
+
+    Raises:
+        InvalidOption: they are.
+    """
+    folded = [tuple(name.lower() for name in path) for path in paths]
+    for i, path in enumerate(folded):
+        if any(other[: len(path)] == path for other in folded[:i] + folded[i + 1 :]):
+            reason = "the statement changes it twice, or something inside it; change one after the other."
+            raise InvalidOption(option="column", value=".".join(paths[i]), reason=reason)
+    if not paths:
+        raise InvalidOption(option="column", value="none", reason="name the column to change.")
+
+
+def _looked(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[Reads, Hands]:
+    files = with_counts(base, file_set(base))
+    for each in changes:
+        each.check_filled(base, files, engine)
+    return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+
+
+def objection(base: Snapshot, column: str, before: DataType, after: DataType) -> str | None:
+    """Why a table does not allow a change of a type that the protocol would; ``column`` is the top-level one."""
+    if not is_on(base.metadata):
+        return f"set {ENABLED} = true first"
+    if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
+        return "Iceberg, with which the table is to be compatible, has no such change"
+    return depending_on(base.metadata, base.schema.field(column).name)
 
 
 def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:

@@ -86,15 +86,37 @@ class DropColumns:
         return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
-        metadata, spelled = base.metadata, [_spelled(base, path) for path in self.paths]
-        gone = frozenset(path[0] for path in spelled if len(path) == 1)
+        spelled, schema = droppable(base, self.paths), base.schema
         for path in spelled:
-            _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
-            metadata = _with_columns(metadata, dropped(metadata.schema, path), _Following(path, None))
+            schema = dropped(schema, path)
+        configuration = unlisted(base.metadata.configuration, spelled)
+        metadata = replace(base.metadata, schema_string=schema_json(schema), configuration=configuration)
         if set(metadata.schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
             raise InvalidOption(option="columns", value=", ".join(map(_text, spelled)), reason=reason)
         return Alteration("DROP COLUMNS", {"columns": json.dumps([_text(path) for path in spelled])}, metadata)
+
+
+def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
+    """The paths as the table spells them, all of which may go.
+
+    Raises:
+        InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+        ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
+    """
+    spelled = [_spelled(base, path) for path in paths]
+    gone = frozenset(path[0] for path in spelled if len(path) == 1)
+    for path in spelled:
+        _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
+    return spelled
+
+
+def unlisted(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[str, str]:
+    """The properties without these columns in the list of those that have statistics."""
+    found = dict(configuration)
+    for path in paths:
+        found = _Following(path, None).applied(found)
+    return found
 
 
 def _spelled(base: Snapshot, path: Path) -> Path:

@@ -46,6 +46,7 @@ from anabranch.protocol.parquet_columns import DoNotMerge, columns_of, merged, w
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema import Struct
+from anabranch.protocol.stats import stats_json
 from anabranch.storage.contract import Entry, Store
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
@@ -62,7 +63,8 @@ _STREAMED = "_spark_metadata"
 class Convert:
     """Make a Delta table of the Parquet files under ``table``.
 
-    ``partitions`` are the columns that the folders ``name=value`` stand for, in their order.
+    ``partitions`` are the columns that the folders ``name=value`` stand for, in their order. Without ``statistics`` the
+    log says of each file how many rows it has, and no bounds of their values.
 
     Example:
         >>> Convert("/data/flights", Struct((Field("day", "date"),))).run()
@@ -72,6 +74,7 @@ class Convert:
     partitions: Struct = field(default_factory=Struct)
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
+    statistics: bool = True
 
     def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
@@ -111,12 +114,15 @@ class Convert:
         properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
         adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
+        if not self.statistics:
+            counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
+            adds = [{**add, "stats": count} for add, count in zip(adds, counts, strict=True)]
         return Transaction(
             base=None,
             table=log.table,
             txn_id=str(chance.new_id()),
             operation="CONVERT",
-            parameters=_parameters(self.partitions, len(entries)),
+            parameters=_parameters(self, len(entries)),
             isolation=properties.isolation_level,
             resolution=properties.conflict_resolution,
             adds=files_table(adds),
@@ -291,10 +297,10 @@ def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, st
     return values
 
 
-def _parameters(partitions: Struct, files: int) -> dict[str, str]:
+def _parameters(asked: Convert, files: int) -> dict[str, str]:
     return {
         "numFiles": str(files),
-        "partitionedBy": json.dumps(list(partitions.names)),
-        "collectStats": "true",
+        "partitionedBy": json.dumps(list(asked.partitions.names)),
+        "collectStats": json.dumps(asked.statistics),
         "sourceFormat": "parquet",
     }

@@ -119,6 +119,10 @@ class Engine(Protocol):
         """
         ...
 
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column in the live rows; None where no row has one."""
+        ...
+
     def few_values(self, held: Any, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a held source's column; None where there are more than ``limit``."""
         ...

@@ -53,6 +53,18 @@ class Identity:
             raise InvalidSchema(reason=f"the identity column {self.column} has no {count} values left.")
         return last
 
+    def reaching(self, value: int) -> int:
+        """The mark that lies at a value or behind it, in the direction of the step.
+
+        Raises:
+            InvalidSchema: none of 64 bits does.
+        """
+        steps = -((self.start - value) // self.step)  # rounded up, whatever the sign
+        mark = self.start + steps * self.step
+        if not -_LONG <= mark < _LONG:
+            raise InvalidSchema(reason=f"the identity column {self.column} has no value left behind {value}.")
+        return mark
+
 
 def identities(schema: Struct) -> tuple[Identity, ...]:
     """The identity columns of a schema."""

@@ -102,6 +102,13 @@ class SparkEngine:
         """See `anabranch.spark.rules.check_expressions`."""
         check_expressions(self.spark, schema, rules, table)
 
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column in the live rows; None where no row has one."""
+        with reported(column, files.root, files.version):
+            named = types.column(files.schema.field(column).name)
+            row = scan(self.spark, files, [column]).agg(F.min(named), F.max(named)).collect()[0]
+        return row[0], row[1]
+
     def few_values(self, held: merge.Held, column: str, limit: int) -> list[Any] | None:
         """See `anabranch.spark.merge.few_values`."""
         return merge.few_values(self.spark, held, column, limit)

@@ -87,7 +87,8 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
         plain = rows.select(*[column(name) for name in schema.names if name not in generated])
         with reported(each.expression, table):
             # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
-            _ = plain.join(plain.select(F.lit(1).alias("_")).limit(0), F.expr(each.expression).isNull()).schema
+            other = plain.select(F.lit(1).alias("__anabranch_other")).limit(0)
+            _ = plain.join(other, F.expr(each.expression).isNull()).schema
     for field in schema:
         _ = default_value(rows, field, rules, table)
     _ = obeying(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema

@@ -16,7 +16,7 @@ from anabranch.errors import InvalidOption, SqlSyntaxError
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
 from anabranch.spark.session import plain_sql
-from anabranch.statements import rows, showing, tables, upkeep
+from anabranch.statements import rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
 from anabranch.statements.named import Names
 from anabranch.statements.resolving import Paths, Resolver
@@ -55,13 +55,15 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     """
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
-    resolver = names or Names(spark)
+    resolver, run = names or Names(spark), Running(spark)
+    views.renew(run, text)
     if not (parsing.may_matter(text) or resolver.may_matter(text)):
         return plain_sql(spark, text, args)
     if parsing.may_matter(text):
         _check_quotes(spark, text)
     try:
-        statement = parsing.statement(text, args, resolver.location, resolver.place)
+        with placed_in(text):
+            statement = parsing.statement(text, args, resolver.location, resolver.place)
     except SqlSyntaxError:
         if parsing.may_matter(text) or parsing.is_cut(text):
             raise
@@ -69,7 +71,6 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     if statement is None:
         return plain_sql(spark, text, args)
     _check_quotes(spark, text)
-    run = Running(spark)
     with placed_in(text):
         return resolver.run(statement, run, lambda: _run(statement, run))
 
@@ -108,6 +109,9 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
             v.DropTableColumns,
             v.RenameTableColumn,
             v.ChangeTableColumn,
+            v.ChangeTableColumns,
+            v.SyncTableIdentity,
+            v.ReplaceTableColumns,
             v.AddTableConstraint,
             v.DropTableConstraint,
             v.DropTableFeature,

@@ -37,6 +37,8 @@ _RESHAPE = (
     v.DropTableColumns,
     v.RenameTableColumn,
     v.ChangeTableColumn,
+    v.ChangeTableColumns,
+    v.ReplaceTableColumns,
     v.RestoreTable,
     v.InsertRows,
     v.MergeRows,
@@ -72,7 +74,7 @@ class Names:
         return None if entry is None else entry.location
 
     def _path(self, name: Name) -> Location | None:
-        return Paths().location(name) if name[0].lower() in self._formats else None
+        return Paths().location(name) if name[-2:][0].lower() in self._formats else None
 
     def _entry(self, name: Name) -> Entry | None:
         if name not in self._known:

@@ -11,7 +11,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,12 @@ from anabranch.statements.failing import of_spark
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 Pinned = tuple[Location, int | None]
+
+
+class Zone(TypedDict, total=False):
+    """The argument of commands that read a moment."""
+
+    zone: str
 
 
 class Running:
@@ -62,10 +68,16 @@ class Running:
         """A table's place and the version that it is named with, None for the newest."""
         return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
 
-    def asked(self, table: Table) -> tuple[str | None, Any]:
+    def asked(self, table: Table) -> tuple[int | str | None, Any]:
         """The version and the moment behind AS OF, as far as they are said."""
-        version = None if table.version is None else table.version.strip("'\"")
+        version: int | str | None = None if table.version is None else table.version.strip("'\"")
+        if isinstance(version, str) and version.isascii() and version.isdigit():
+            version = int(version)
         return version, None if table.timestamp is None else self._moment(table.timestamp)
+
+    def zone_of(self, moment: Any) -> Zone:
+        """The time zone in which a moment is read, where one is said."""
+        return {} if moment is None else {"zone": self.engine.zone()}
 
     def _moment(self, text: str) -> Any:
         """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
@@ -91,7 +103,7 @@ class Running:
         for name, each in zip(frames, query.references, strict=True):
             pieces += [_escaped(text[end : each.start]), f"{{{name}}}", _alias(each)]
             end = each.stop
-        with of_spark(query):
+        with of_spark(query, self.spark):
             return plain_sql(self.spark, "".join([*pieces, _escaped(text[end:])]), _arguments(query), **frames)
 
     def frame(self, reference: Reference) -> DataFrame:

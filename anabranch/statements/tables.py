@@ -8,16 +8,18 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch.commands import alter, columns
-from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable, check_columns
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.opening import open_log
+from anabranch.commands.replace_columns import ReplaceColumns
+from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.commands.write import Write
 from anabranch.conditions import check_rules, context_of
-from anabranch.errors import NotBuilt, UnknownColumn
+from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.values import CreateTable, CreateTempView, Query, Table
@@ -25,6 +27,7 @@ from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema import Struct
 from anabranch.spark.types import declared
+from anabranch.statements import views
 from anabranch.statements.running import Running
 
 _OF_THE_TABLE_ALONE = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
@@ -103,11 +106,14 @@ def _like(statement: CreateTable, run: Running) -> NewTable:
 def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
     """CONVERT TO DELTA; gives no rows."""
     form, path = parquet_path(statement.identifier)
-    if not statement.collects_statistics:
-        raise NotBuilt(what="NO STATISTICS", instead="Leave it out: only footers are read.")
     if form == "parquet":
-        Convert(path, partition_columns(statement)).run()
+        convert_command(statement, path).run()
     return run.nothing()
+
+
+def convert_command(statement: v.ConvertTable, path: str) -> Convert:
+    """The command, as ``DeltaTable.convertToDelta`` makes it."""
+    return Convert(path, partition_columns(statement), statistics=statement.collects_statistics)
 
 
 def partition_columns(statement: v.ConvertTable) -> Struct:
@@ -116,19 +122,8 @@ def partition_columns(statement: v.ConvertTable) -> Struct:
 
 
 def view(statement: CreateTempView, run: Running) -> DataFrame:
-    """CREATE TEMPORARY VIEW: the rows as they are now, whatever is committed later; gives no rows."""
-    rows = run.query(statement.query)
-    if statement.columns is not None:
-        rows = rows.toDF(*statement.columns)
-    match statement.replaces, statement.is_global:
-        case True, True:
-            rows.createOrReplaceGlobalTempView(statement.name)
-        case True, False:
-            rows.createOrReplaceTempView(statement.name)
-        case False, True:
-            rows.createGlobalTempView(statement.name)
-        case _:
-            rows.createTempView(statement.name)
+    """CREATE TEMPORARY VIEW, which follows its tables; gives no rows."""
+    views.create(statement, run)
     return run.nothing()
 
 
@@ -142,6 +137,8 @@ def altered(statement: Any, run: Running) -> DataFrame:
     if isinstance(statement, v.AddTableConstraint):
         snapshot = run.snapshot(statement.table)
         where = condition(statement.check.text, context_of(snapshot, run.engine))
+        if not where.row_local:  # where Spark can make no sense of it, it says why
+            run.engine.version_asked(where, snapshot.schema, snapshot.table, snapshot.metadata.id)
         command = alter.AddConstraint(statement.table.location, statement.name, where)
         command.run(run.engine, alter.Moment(at=snapshot))
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:
@@ -150,7 +147,7 @@ def altered(statement: Any, run: Running) -> DataFrame:
 
 
 def _run(command: Any, run: Running) -> None:
-    if isinstance(command, ChangeColumn | DropFeature):
+    if isinstance(command, ChangeColumn | ChangeColumns | DropFeature | SyncIdentity):
         command.run(run.engine)
     else:
         command.run()
@@ -163,7 +160,8 @@ def alteration(statement: Any) -> Any:
         case v.SetTableProperties():
             return alter.SetProperties(table, statement.properties)
         case v.UnsetTableProperties():
-            return alter.UnsetProperties(table, statement.keys, statement.if_exists)
+            # As with delta-spark, which takes every UNSET TBLPROPERTIES as if it said IF EXISTS.
+            return alter.UnsetProperties(table, statement.keys, if_exists=True)
         case v.AddTableColumns():
             return alter.AddColumns(table, tuple(_new_column(each) for each in statement.columns))
         case v.DropTableColumns():
@@ -172,6 +170,12 @@ def alteration(statement: Any) -> Any:
             return columns.RenameColumn(table, statement.path, statement.name)
         case v.ChangeTableColumn():
             return _change(statement)
+        case v.ChangeTableColumns():
+            return ChangeColumns(table, tuple(map(_change, statement.changes)))
+        case v.SyncTableIdentity():
+            return SyncIdentity(table, _top_level(statement.path))
+        case v.ReplaceTableColumns():
+            return ReplaceColumns(table, Struct(statement.columns))
         case v.DropTableConstraint():
             return alter.DropConstraint(table, statement.name, statement.if_exists)
         case v.DropTableFeature():
@@ -179,6 +183,17 @@ def alteration(statement: Any) -> Any:
         case v.ClusterTableBy():
             return ClusterBy(table, statement.columns)
     raise AssertionError(f"{type(statement).__name__} is no change of a table")
+
+
+def _top_level(path: v.Path) -> str:
+    """The column.
+
+    Raises:
+        InvalidOption: it is a member of a struct, which no table numbers.
+    """
+    if len(path) > 1:
+        raise InvalidOption(option="SYNC IDENTITY", value=".".join(path), reason="it is no identity column.")
+    return path[0]
 
 
 def _new_column(added: v.AddedColumn) -> alter.NewColumn:

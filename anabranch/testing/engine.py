@@ -162,6 +162,11 @@ class ArrowEngine:
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
         """Nothing: no SQL is run here, and `write` refuses what it cannot hold."""
 
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column."""
+        values = [row[column] for row in self.rows(files) if row[column] is not None]
+        return min(values, default=None), max(values, default=None)
+
     def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
         found = list(dict.fromkeys(row[column] for row in held.records))

@@ -15,7 +15,7 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.alter import AddConstraint, SetProperties
 from anabranch.commands.append import Append
-from anabranch.commands.change_column import DROPPED, ChangeColumn
+from anabranch.commands.change_column import DROPPED, ChangeColumn, ChangeColumns
 from anabranch.commands.check import check
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
@@ -264,3 +264,31 @@ def test_a_change_of_a_column_and_any_other_write_that_have_not_seen_each_other_
         ChangeColumn(world.path, ("x",), type="short").run()
     forget()
     assert len(world.rows()) == 4
+
+
+# -- several columns ---------------------------------------------------------------------------------------------------
+
+
+def test_several_columns_are_changed_in_one_commit_or_none_of_them(world: World) -> None:
+    def change(*path: str, **to: Any) -> ChangeColumn:
+        return ChangeColumn(world.path, path, **to)
+
+    before = world.version
+    both = (change("id", comment="key"), change("place", "lat", type="double"), change("x", first=True))
+    ChangeColumns(world.path, both).run()
+    assert world.version == before + 1
+    assert world.info()["operation"] == "CHANGE COLUMNS"
+    assert column(world, "id").metadata["comment"] == "key"
+    assert column(world, "place", "lat").type == "double"
+    assert world.log.snapshot().schema.names[0] == "x"
+    assert ChangeColumns(world.path, both).run() is None
+    refused = (change("id", comment="other"), change("price", type="string"))
+    with pytest.raises(errors.InvalidOption):
+        ChangeColumns(world.path, refused).run()
+    for twice in ((change("id", comment="a"), change("ID", first=True)), (change("place"), change("place", "lat"))):
+        with pytest.raises(errors.InvalidOption, match="one after the other"):
+            ChangeColumns(world.path, twice).run()
+    with pytest.raises(errors.ConstraintNotMet):
+        ChangeColumns(world.path, (change("id", nullable=False), change("x", nullable=False))).run(world.engine)
+    assert world.version == before + 1
+    assert column(world, "id").metadata["comment"] == "key"

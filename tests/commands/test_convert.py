@@ -355,3 +355,14 @@ def test_what_is_no_identifier_is_refused(identifier: Any) -> None:
 def test_names_of_tables_come_later(identifier: str) -> None:
     with pytest.raises(errors.NotBuilt):
         parquet_path(identifier)
+
+
+def test_without_statistics_the_log_counts_rows_and_knows_no_bounds(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", [{"id": 1}, {"id": 2}])
+    Convert(tmp_path, statistics=False).run()
+    world = World(str(tmp_path))
+    assert json.loads(world.log.snapshot().files["stats"][0].as_py()) == {"numRecords": 2}
+    assert world.info()["operationParameters"]["collectStats"] == "false"
+    world.delete("id = 1")
+    assert world.rows() == [{"id": 2}]
+    world.assert_clean()

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 def given(theirs: DeltaSpark, entry: corpus.Entry, folder: Path) -> str:
     try:
-        return corpus.outcome(entry.statement, theirs.query(corpus.placed(entry.statement, folder)))
+        return corpus.outcome(entry.statement, theirs.query(corpus.placed(entry.statement, folder), entry.args))
     except DeltaSparkError as error:
         return f"error {error.condition}"
 

@@ -10,7 +10,7 @@ import pytest
 
 import anabranch
 from anabranch.commands.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
-from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.columns import DropColumns, RenameColumn
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
@@ -18,6 +18,8 @@ from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.opening import open_log
+from anabranch.commands.replace_columns import ReplaceColumns
+from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.parsing import Context, condition
 from anabranch.parsing import statements as parsing
 from anabranch.protocol.schema import Field, Struct
@@ -89,6 +91,7 @@ def test_a_table_that_is_created(path: str) -> None:
     [
         ("SET TBLPROPERTIES ('a' = 'b')", lambda t: SetProperties(t, {"a": "b"})),
         ("UNSET TBLPROPERTIES IF EXISTS ('a')", lambda t: UnsetProperties(t, ("a",), True)),
+        ("UNSET TBLPROPERTIES ('a')", lambda t: UnsetProperties(t, ("a",), True)),
         (
             "ADD COLUMN n.x INT COMMENT 'y' FIRST",
             lambda t: AddColumns(t, (NewColumn(Field("x", "integer", True, {"comment": "y"}), ("n",), True, None),)),
@@ -101,6 +104,25 @@ def test_a_table_that_is_created(path: str) -> None:
         ("ALTER COLUMN a AFTER b", lambda t: ChangeColumn(t, ("a",), after="b")),
         ("DROP CONSTRAINT IF EXISTS c", lambda t: DropConstraint(t, "c", True)),
         ("DROP FEATURE deletionVectors TRUNCATE HISTORY", lambda t: DropFeature(t, "deletionVectors", True)),
+        (
+            "ALTER COLUMN a TYPE BIGINT, n.x COMMENT 'y', b SET DEFAULT coalesce(1, 2), c FIRST",
+            lambda t: ChangeColumns(
+                t,
+                (
+                    ChangeColumn(t, ("a",), type="long"),
+                    ChangeColumn(t, ("n", "x"), comment="y"),
+                    ChangeColumn(t, ("b",), default="coalesce(1, 2)"),
+                    ChangeColumn(t, ("c",), first=True),
+                ),
+            ),
+        ),
+        ("ALTER COLUMN a SYNC IDENTITY", lambda t: SyncIdentity(t, "a")),
+        (
+            "REPLACE COLUMNS (b STRING COMMENT 'x', a BIGINT NOT NULL)",
+            lambda t: ReplaceColumns(
+                t, Struct((Field("b", "string", True, {"comment": "x"}), Field("a", "long", False)))
+            ),
+        ),
         ("CLUSTER BY (a, n.x)", lambda t: ClusterBy(t, (("a",), ("n", "x")))),
         ("CLUSTER BY NONE", lambda t: ClusterBy(t, ())),
     ],

@@ -2,8 +2,9 @@
 
 A file is a script over tables of its own: ``@a`` stands for a Delta table in an empty folder. Behind a statement, which
 a semicolon ends, a line says what it gives: ``--> rows`` and the rows as JSON, sorted; ``--> columns`` and their names,
-where the rows differ from day to day; ``--> nothing``; or ``--> error`` and its condition. Where delta-spark gives
-something else, a line ``--| …`` says what, and, behind ``#``, why.
+where the rows differ from day to day; ``--> nothing``; or ``--> error`` and its condition. Before it a line ``--? …``
+gives the values of the statement's parameters, as JSON. Where delta-spark gives something else, a line ``--| …`` says
+what, and, behind ``#``, why.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class Entry:
     ours: str
     theirs: str | None = None
     reason: str = ""
+    args: Any = None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -48,17 +50,20 @@ def read(file: Path) -> list[Entry]:
 def _entries(file: Path) -> Iterator[Entry]:
     statement: list[str] = []
     lines = file.read_text(encoding="utf-8").splitlines()
-    start, found = 1, None
+    start, found, args = 1, None, None
     for number, line in enumerate(lines, 1):
         if line.startswith("--> "):
             if found is not None:
                 yield found
-            found = Entry(file.name, start, "\n".join(statement).removesuffix(";"), line.removeprefix("--> "))
-            statement, start = [], number + 1
+            text = "\n".join(statement).removesuffix(";")
+            found = Entry(file.name, start, text, line.removeprefix("--> "), args=args)
+            statement, start, args = [], number + 1, None
+        elif line.startswith("--? "):
+            args = json.loads(line.removeprefix("--? "))
         elif line.startswith("--| "):
             assert found is not None, f"{file.name}:{number} says what delta-spark gives for nothing"
             theirs, _, reason = line.removeprefix("--| ").partition(" # ")
-            found = Entry(found.file, found.line, found.statement, found.ours, theirs, reason)
+            found = replace(found, theirs=theirs, reason=reason)
             start = number + 1
         elif line.strip():
             start = start if statement else number

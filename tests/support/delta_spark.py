@@ -82,10 +82,10 @@ class DeltaSpark:
         for statement in statements:
             self._ask(statement, "")
 
-    def query(self, statement: str) -> pa.Table:
+    def query(self, statement: str, args: Any = None) -> pa.Table:
         """What a statement returns."""
         path = Path(self._folder.name, "answer.arrow")
-        self._ask(statement, str(path))
+        self._ask(statement, str(path), args)
         with pa.OSFile(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
 
@@ -99,10 +99,10 @@ class DeltaSpark:
         [found] = self.query(f"DESCRIBE DETAIL delta.`{path}`").to_pylist()
         return {**found, "properties": dict(found["properties"])}
 
-    def _ask(self, statement: str, rows: str) -> None:
+    def _ask(self, statement: str, rows: str, args: Any = None) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"sql": statement, "rows": rows}) + "\n")
+        self._process.stdin.write(json.dumps({"sql": statement, "rows": rows, "args": args}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, f"delta-spark ended with {self._process.wait(timeout=60)}"

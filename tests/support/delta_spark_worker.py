@@ -3,8 +3,9 @@
 Runs under another environment's Python, which has neither this project nor its packages: the standard library and
 PySpark only. Started by ``tests/support/delta_spark.py``.
 
-A request is ``{"sql": text, "rows": path or null}``: the statement is run, and what it returns is written there as an
-Arrow file. The answer is ``{}``, or ``{"error": class, "condition": name, "text": message}``.
+A request is ``{"sql": text, "rows": path or null, "args": values of parameters or null}``: the statement is run, and
+what it returns is written there as an Arrow file. The answer is ``{}``, or ``{"error": class, "condition": name,
+"text": message}``.
 """
 
 import json
@@ -45,7 +46,7 @@ def answer(spark, request):
     import pyarrow as pa
 
     try:
-        frame = spark.sql(request["sql"])
+        frame = spark.sql(request["sql"], args=request.get("args"))
         if request["rows"]:
             table = frame.toArrow()
             with pa.OSFile(request["rows"], "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:

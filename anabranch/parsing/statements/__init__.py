@@ -43,6 +43,7 @@ _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
 }
 _DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
 _TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
+_BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
 _MARKS = ("delta", "anabranch")
 _BEGINNINGS = ("--", "/*", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
 _SPARKS = frozenset(
@@ -50,6 +51,11 @@ _SPARKS = frozenset(
     MERGE""".split()  # noqa: SIM905
 )
 """With what a statement of Spark's may begin that reads Delta tables, and writes none."""
+_LATER = frozenset(
+    """ALTER ANALYZE CACHE CALL COMMENT COPY CREATE DECLARE DROP EXECUTE LOAD MSCK REFRESH REPAIR REPLACE SHOW TRUNCATE
+    UNCACHE""".split()  # noqa: SIM905
+)
+"""With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
 
 
 def may_matter(text: str) -> bool:
@@ -147,6 +153,9 @@ def _handed_on(r: Reader) -> Query:
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
     if first == "CREATE" and "VIEW" in {_word(r, i) for i in range(1, 6)}:
         raise NotBuilt(what="a lasting view of a Delta table", instead="Create a temporary view.")
+    if first not in _SPARKS | _LATER:
+        r.i = 0
+        r.fail("no statement begins so.")
     if first not in _SPARKS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()
@@ -181,9 +190,9 @@ def _refuse_transactions(r: Reader) -> None:
     """
     said = tuple(word(token) for token in r.tokens[:3])
     alone = said[:1] in (("COMMIT",), ("ROLLBACK",)) and said[1:2] in ((), ("WORK",), ("TRANSACTION",))
-    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"))
+    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in _BEGINS
     if alone or begins:
-        raise TransactionStatement(statement=" ".join(each for each in said if each), excerpt=_excerpt(r, 0))
+        raise TransactionStatement(statement=" ".join(each for each in said[:2] if each), excerpt=_excerpt(r, 0))
 
 
 def _excerpt(r: Reader, i: int) -> str:

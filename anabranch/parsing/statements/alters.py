@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anabranch.errors import InvalidOption, NotBuilt
-from anabranch.parsing.statements.columns import data_type, declared
+from anabranch.parsing.statements.columns import column, data_type, declared
 from anabranch.parsing.statements.dialect import TokenType
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.tables import clustering, properties, property_key
@@ -14,6 +14,7 @@ from anabranch.parsing.statements.values import (
     AddTableColumns,
     AddTableConstraint,
     ChangeTableColumn,
+    ChangeTableColumns,
     ClusterTableBy,
     DropTableColumns,
     DropTableConstraint,
@@ -21,8 +22,10 @@ from anabranch.parsing.statements.values import (
     Path,
     RenameTable,
     RenameTableColumn,
+    ReplaceTableColumns,
     SetTableProperties,
     Statement,
+    SyncTableIdentity,
     Table,
     UnsetTableProperties,
 )
@@ -108,17 +111,29 @@ def _rename_column(r: Reader, table: Table) -> Statement:
 
 def _alter_column(r: Reader, table: Table) -> Statement:
     r.take("COLUMN")
+    first = _altered(r, table)
+    if not r.is_type(TokenType.COMMA):
+        return first
+    found = [first]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        found.append(_altered(r, table))
+    if not all(isinstance(each, ChangeTableColumn) for each in found):
+        r.fail("SYNC IDENTITY stands alone.", r.i - 1)
+    return ChangeTableColumns(table, tuple(each for each in found if isinstance(each, ChangeTableColumn)))
+
+
+def _altered(r: Reader, table: Table) -> ChangeTableColumn | SyncTableIdentity:
     path = r.path("the name of a column")
+    if r.take("SYNC", "IDENTITY"):
+        return SyncTableIdentity(table, path)
     for words, change in _OF_COLUMN:
         if r.take(*words):
-            changed = change(r, table, path)
-            if r.is_type(TokenType.COMMA):
-                raise NotBuilt(what="changing several columns in one statement", instead="Change one after the other.")
-            return changed
+            return change(r, table, path)
     return _redeclared(r, table, path)
 
 
-def _redeclared(r: Reader, table: Table, path: Path) -> Statement:
+def _redeclared(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     """``CHANGE COLUMN old new type …``, where both names must be the same."""
     at = r.i
     name = r.name("TYPE, COMMENT, SET, DROP, FIRST or AFTER")
@@ -140,43 +155,42 @@ def _redeclared(r: Reader, table: Table, path: Path) -> Statement:
     )
 
 
-def _type(r: Reader, table: Table, path: Path) -> Statement:
-    return ChangeTableColumn(table, path, Field(path[-1], data_type(r).type))
+def _type(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
+    typed = data_type(r)
+    if typed.has_length:
+        raise NotBuilt(what=f"the type {typed.name} for a column that is there", instead="Make a new table with it.")
+    return ChangeTableColumn(table, path, Field(path[-1], typed.type))
 
 
-def _comment(r: Reader, table: Table, path: Path) -> Statement:
+def _comment(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, comment=r.string("a comment"))
 
 
-def _not_null(r: Reader, table: Table, path: Path) -> Statement:
+def _not_null(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, nullable=False)
 
 
-def _null(r: Reader, table: Table, path: Path) -> Statement:
+def _null(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, nullable=True)
 
 
-def _default(r: Reader, table: Table, path: Path) -> Statement:
-    return ChangeTableColumn(table, path, default=r.expression(what="a value").text)
+def _default(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
+    return ChangeTableColumn(table, path, default=r.expression(comma=True, what="a value").text)
 
 
-def _no_default(r: Reader, table: Table, path: Path) -> Statement:
+def _no_default(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, default="")
 
 
-def _first(r: Reader, table: Table, path: Path) -> Statement:
+def _first(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, first=True)
 
 
-def _after(r: Reader, table: Table, path: Path) -> Statement:
+def _after(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(table, path, after=r.name("the name of a column"))
 
 
-def _sync_identity(r: Reader, table: Table, path: Path) -> Statement:
-    raise NotBuilt(what="SYNC IDENTITY", instead="Insert without values for the column, and the table counts on.")
-
-
-_OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], Statement]], ...] = (
+_OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], ChangeTableColumn]], ...] = (
     (("TYPE",), _type),
     (("COMMENT",), _comment),
     (("SET", "NOT", "NULL"), _not_null),
@@ -185,7 +199,6 @@ _OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], Stateme
     (("DROP", "DEFAULT"), _no_default),
     (("FIRST",), _first),
     (("AFTER",), _after),
-    (("SYNC", "IDENTITY"), _sync_identity),
 )
 
 
@@ -218,7 +231,7 @@ def _cluster_by(r: Reader, table: Table) -> Statement:
 
 
 def _replace_columns(r: Reader, table: Table) -> Statement:
-    raise NotBuilt(what="REPLACE COLUMNS", instead="Add, drop and rename columns one by one.")
+    return ReplaceTableColumns(table, r.wrapped(lambda: column(r)))
 
 
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, Table], Statement]], ...] = (

@@ -1,6 +1,8 @@
 """A reader of one statement: the cursor, and the parts that it cuts out of the text.
 
-Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals.
+Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals,
+and for what stands before a table's own name where a column is qualified by both (``delta.`/t`.id``): a table is put
+into place under its own name alone.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
 from anabranch.parsing.statements.pointing import excerpt
+from anabranch.parsing.statements.qualifiers import Edit, edited, qualifiers, shifted
 from anabranch.parsing.statements.tables_read import BY_PATH, Found, alias_at, tables_read
 from anabranch.parsing.statements.values import Arguments, Changes, Expression, Location, Query, Reference, Table
 
@@ -39,6 +42,7 @@ class Reader(Cursor):
         self._args, self._locate, self._place = args, locate, place
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
+        self._targets: list[Table] = []
 
     # -- tables
 
@@ -75,7 +79,9 @@ class Reader(Cursor):
         called: str | None = None
         if alias:
             called, self.i = alias_at(self.tokens, self.i)
-        return Table(location, name, version, timestamp, called, (start, stop))
+        table = Table(location, name, version, timestamp, called, (start, stop))
+        self._targets.append(table)
+        return table
 
     def _at_version(self, location: Location) -> Location:
         """A path with the ``@v3`` that stands right behind its name."""
@@ -108,7 +114,8 @@ class Reader(Cursor):
         while self.token is not None and self.token.token_type in _SIGNS:
             self.i += 1
             self._operand()
-        return self._bound(self.tokens[first].start, self.stop)[0]
+        start, stop = self.tokens[first].start, self.stop
+        return self._edited(start, stop, self._values(start, stop))[0]
 
     def _operand(self) -> None:
         if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
@@ -171,10 +178,11 @@ class Reader(Cursor):
     def query_between(self, first: int, after: int, before: str = "") -> Query:
         """The text of some tokens as a query, perhaps with something before it."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        references = self._within(start, stop, lambda place: place - start + len(before))
         used = [marker for marker in self._left() if start <= marker.start < stop]
+        text, moved = self._edited(start, stop, self._cuts())
+        references = self._within(start, stop, lambda place: moved(place) + len(before))
         arguments = arguments_for(used, self._args)
-        return Query(before + self.text[start:stop], references, arguments, (start, stop))
+        return Query(before + text, references, arguments, (start, stop))
 
     def joined(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""
@@ -187,12 +195,12 @@ class Reader(Cursor):
         return Query(f"{first.text} {second.text}", (*first.references, *moved), arguments, second.span)
 
     def everything(self) -> Query:
-        """The whole statement, byte for byte, as it is handed to Spark."""
-        references = self._within(0, _END, lambda place: place)
+        """The whole statement, as it is handed to Spark."""
+        text, moved = self._edited(0, len(self.text), self._cuts())
         arguments = self._args
         if len(self._left()) < len(self._markers) and not isinstance(arguments, Mapping):
             arguments = arguments_for(self._left(), arguments)
-        return Query(self.text, references, arguments, (0, self.end))
+        return Query(text, self._within(0, _END, moved), arguments, (0, self.end))
 
     def _left(self) -> list[Marker]:
         """The parameters that stay in a text whose tables are put into their place."""
@@ -221,15 +229,22 @@ class Reader(Cursor):
 
     def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
         """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
-        inside = [(each, literal(each.value)) for each in self._markers if start <= each.start < stop]
-        return self._spliced(start, stop, inside), lambda place: _shifted(place, start, inside)
+        return self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
 
-    def _spliced(self, start: int, stop: int, inside: Sequence[tuple[Marker, str]]) -> str:
-        pieces, end = [], start
-        for marker, text in inside:
-            pieces += [self.text[end : marker.start], text]
-            end = marker.stop
-        return "".join([*pieces, self.text[end:stop]])
+    def _values(self, start: int, stop: int) -> list[Edit]:
+        inside = (each for each in self._markers if start <= each.start < stop)
+        return [Edit(each.start, each.stop, literal(each.value)) for each in inside]
+
+    def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
+        """A stretch of text with these edits, and where each place of the statement is in it."""
+        inside = sorted(each for each in edits if start <= each.start < stop)
+        return edited(self.text, start, stop, inside), lambda place: shifted(place, start, inside)
+
+    def _cuts(self) -> list[Edit]:
+        """What goes from names that qualify a column by a table's whole name."""
+        tables = [*(each.table for each in self._all()), *self._targets]
+        names = {each.name for each in tables if each.alias is None and len(each.name) > 1}
+        return [cut for name in names for cut in qualifiers(self.tokens, name)]
 
     # -- what is read
 
@@ -275,7 +290,7 @@ class Reader(Cursor):
             side.i += 1
             first = side.start
             side.skip_to(comma=True, what="a version or a moment")
-            bounds.append(side._bound(first, side.stop)[0])
+            bounds.append(side._edited(first, side.stop, side._values(first, side.stop))[0])
         if not 1 <= len(bounds) <= 2:
             side.fail("it takes a table, a start, and perhaps an end: versions, or moments as texts.")
         side.punctuation(TokenType.R_PAREN, ")")
@@ -327,12 +342,7 @@ class Reader(Cursor):
         known = []
         for marker in self._markers:
             try:
-                known += [(marker, literal(marker.value))] if start <= marker.start < stop else []
+                known += self._values(marker.start, marker.stop)
             except InvalidOption:  # a value that only Spark can make a literal of
                 continue
-        return self._spliced(start, stop, known)
-
-
-def _shifted(place: int, start: int, inside: Sequence[tuple[Marker, str]]) -> int:
-    grown = sum(len(text) - (marker.stop - marker.start) for marker, text in inside if marker.stop <= place)
-    return place - start + grown
+        return self._edited(start, stop, known)[0]

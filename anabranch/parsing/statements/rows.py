@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.qualifiers import without
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.tables_read import alias_at
 from anabranch.parsing.statements.values import (
@@ -46,7 +47,7 @@ def update(r: Reader) -> UpdateRows | None:
         return None
     _no_travel(r, table)
     r.expect("SET")
-    values = _assignments(r, *_VALUE_STOPS)
+    values = _assignments(r, table, *_VALUE_STOPS)
     return UpdateRows(table, values, _where(r))
 
 
@@ -62,20 +63,26 @@ def _no_travel(r: Reader, table: Table) -> None:
         r.fail("only a table's newest version is written: AS OF belongs to what is read.", r.i - 1)
 
 
-def _assignments(r: Reader, *stops: str) -> Values:
-    found = [_assignment(r, *stops)]
+def _assignments(r: Reader, table: Table, *stops: str) -> Values:
+    found = [_assignment(r, table, *stops)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_assignment(r, *stops))
+        found.append(_assignment(r, table, *stops))
     return tuple(found)
 
 
-def _assignment(r: Reader, *stops: str) -> tuple[Path, Expression | None]:
-    path = r.path("the name of a column")
+def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression | None]:
+    path = _column(r, table)
     if not r.is_type(TokenType.EQ):
         r.fail("'=' is expected here.")
     r.i += 1
     return path, _value(r, *stops)
+
+
+def _column(r: Reader, table: Table) -> Path:
+    """A column of the table; the table's whole name may stand before it."""
+    path = r.path("the name of a column")
+    return path if table.alias is not None else without(path, table.name)
 
 
 def _value(r: Reader, *stops: str) -> Expression | None:
@@ -102,7 +109,7 @@ def merge(r: Reader) -> MergeRows | None:
     on = r.expression(*_CLAUSE_STOPS, what="a condition")
     clauses = []
     while r.take("WHEN"):
-        clauses.append(_clause(r))
+        clauses.append(_clause(r, table))
     r.finish()
     if not clauses:
         r.fail("a MERGE needs at least one WHEN clause.")
@@ -148,7 +155,7 @@ def _rows_of_values(r: Reader) -> None:
         r.skip_to(frozenset({"AS", "ON"}), comma=True)
 
 
-def _clause(r: Reader) -> MergeClause:
+def _clause(r: Reader, table: Table) -> MergeClause:
     when = _when(r)
     condition = r.expression("THEN", what="a condition") if r.take("AND") else None
     r.expect("THEN")
@@ -160,11 +167,11 @@ def _clause(r: Reader) -> MergeClause:
         if when == "not matched":
             r.fail("there is no row to update where a source row matches none; INSERT is what can be done.", r.i - 1)
         r.expect("SET")
-        return MergeClause(when, "update", condition, _star_or(r, when))
+        return MergeClause(when, "update", condition, _star_or(r, table, when))
     if r.take("INSERT"):
         if when != "not matched":
             r.fail("INSERT goes with WHEN NOT MATCHED only.", r.i - 1)
-        return MergeClause(when, "insert", condition, _inserted(r))
+        return MergeClause(when, "insert", condition, _inserted(r, table))
     r.fail("UPDATE, DELETE or INSERT is expected here.")
 
 
@@ -179,20 +186,20 @@ def _when(r: Reader) -> _When:
     return "not matched"
 
 
-def _star_or(r: Reader, when: _When) -> Values | None:
+def _star_or(r: Reader, table: Table, when: _When) -> Values | None:
     if not r.is_type(TokenType.STAR):
-        return _assignments(r, *_CLAUSE_STOPS)
+        return _assignments(r, table, *_CLAUSE_STOPS)
     if when != "matched":
         r.fail("UPDATE SET * needs a source row: name the columns.")
     r.i += 1
     return None
 
 
-def _inserted(r: Reader) -> Values | None:
+def _inserted(r: Reader, table: Table) -> Values | None:
     if r.is_type(TokenType.STAR):
         r.i += 1
         return None
-    columns = r.wrapped(lambda: r.path("the name of a column"))
+    columns = r.wrapped(lambda: _column(r, table))
     r.expect("VALUES")
     at = r.i
     values = r.wrapped(lambda: _value(r))

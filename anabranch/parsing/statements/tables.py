@@ -151,7 +151,8 @@ def clustering(r: Reader) -> tuple[Path, ...]:
     if r.take("NONE"):
         return ()
     if r.at("AUTO"):
-        _later("CLUSTER BY AUTO", "Name the columns.")
+        reason = "a service that watches a table's queries chooses its columns, and there is none here: name them."
+        raise InvalidOption(option="CLUSTER BY", value="AUTO", reason=reason)
     return r.wrapped(lambda: r.path("the name of a column"))
 
 

@@ -277,6 +277,30 @@ class ChangeTableColumn:
 
 
 @dataclass(frozen=True)
+class ChangeTableColumns:
+    """ALTER COLUMN of several columns."""
+
+    table: Table
+    changes: tuple[ChangeTableColumn, ...]
+
+
+@dataclass(frozen=True)
+class SyncTableIdentity:
+    """ALTER COLUMN … SYNC IDENTITY."""
+
+    table: Table
+    path: Path
+
+
+@dataclass(frozen=True)
+class ReplaceTableColumns:
+    """REPLACE COLUMNS."""
+
+    table: Table
+    columns: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
 class AddTableConstraint:
     """ADD CONSTRAINT … CHECK."""
 
@@ -443,6 +467,9 @@ Statement: TypeAlias = (
     | DropTableColumns
     | RenameTableColumn
     | ChangeTableColumn
+    | ChangeTableColumns
+    | SyncTableIdentity
+    | ReplaceTableColumns
     | AddTableConstraint
     | DropTableConstraint
     | DropTableFeature

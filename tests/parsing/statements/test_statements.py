@@ -391,7 +391,16 @@ def test_a_wrong_statement_shows_the_word(text: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["COMMIT", "ROLLBACK;", "BEGIN", "BEGIN TRANSACTION", "START TRANSACTION", "BEGIN DELETE FROM @T; END"]
+    "text",
+    [
+        "COMMIT",
+        "ROLLBACK;",
+        "BEGIN",
+        "BEGIN TRANSACTION",
+        "START TRANSACTION",
+        "BEGIN DELETE FROM @T; END",
+        "BEGIN ATOMIC",
+    ],
 )
 def test_transactions_of_several_statements_are_refused_with_the_reason(text: str) -> None:
     with pytest.raises(errors.TransactionStatement) as error:
@@ -411,11 +420,9 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ALTER TABLE @T REPLACE COLUMNS (a INT)",
-        "ALTER TABLE @T ALTER COLUMN a SYNC IDENTITY",
+        "ALTER TABLE @T ALTER COLUMN a TYPE VARCHAR(5)",
         "ALTER TABLE @T ADD CONSTRAINT p PRIMARY KEY (a)",
         "CREATE TABLE @T (a INT, PRIMARY KEY (a))",
-        "CREATE TABLE @T (a INT) CLUSTER BY AUTO",
         "CREATE VIEW x AS SELECT * FROM @T",
         "TRUNCATE TABLE @T",
         "CONVERT TO DELTA x",
@@ -430,6 +437,12 @@ def test_what_is_not_built_is_refused_by_name(text: str) -> None:
 def test_a_location_cannot_be_set() -> None:
     with pytest.raises(errors.InvalidOption, match="its files are moved with its folder"):
         parsed("ALTER TABLE @T SET LOCATION '/elsewhere'")
+
+
+@pytest.mark.parametrize("text", ["CREATE TABLE @T (a INT) CLUSTER BY AUTO", "ALTER TABLE @T CLUSTER BY AUTO"])
+def test_nobody_chooses_columns_to_cluster_by(text: str) -> None:
+    with pytest.raises(errors.InvalidOption, match="there is none here: name them"):
+        parsed(text)
 
 
 def test_another_location_than_the_name_says_is_refused() -> None:
