@@ -65,9 +65,9 @@ class Running:
             version = int(version)
         return version, None if table.timestamp is None else self._moment(table.timestamp)
 
-    def zone_of(self, moment: Any) -> dict[str, str]:
-        """The time zone in which a moment is read, where one is said."""
-        return {} if moment is None else {"zone": self.engine.zone()}
+    def zone_of(self, moment: Any) -> str:
+        """The time zone in which a moment is read; that of none, where none is said."""
+        return "UTC" if moment is None else self.engine.zone()
 
     def _moment(self, text: str) -> Any:
         """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
