@@ -26,7 +26,7 @@ from anabranch.protocol.features import upgraded, with_features, writer_features
 from anabranch.protocol.filesets import FileSet, count_of
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
-from anabranch.protocol.rules import DEFAULT, GENERATION, rules_of
+from anabranch.protocol.rules import DEFAULT, GENERATION, LENGTH, Length, limits_of, rules_of
 from anabranch.protocol.schema import DataType, Field, Struct, schema_json
 from anabranch.protocol.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.transaction.commit import Committed
@@ -44,7 +44,8 @@ class ChangeColumn:
 
     Attributes:
         column: the path: a column, then members of structs, ``element``, ``key`` or ``value`` inside arrays and maps.
-        type: a wider type, on a table with ``delta.enableTypeWidening``. comment: `DROPPED` takes it away.
+        type: a wider type, on a table with ``delta.enableTypeWidening``. length: what the type says of texts, as
+        ``varchar(9)``; None where it sets them no limit. comment: `DROPPED` takes it away.
         nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row. default: SQL text of a
         value, or `DROPPED`. first, after: its place among its neighbours.
 
@@ -60,6 +61,7 @@ class ChangeColumn:
     default: str | None = None
     first: bool = False
     after: str | None = None
+    length: str | None = None
 
     def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the column is so already.
@@ -91,7 +93,7 @@ class ChangeColumn:
     # -- the parts of a change
 
     def _changed(self, field: Field) -> Field:
-        facts = dict(field.metadata)
+        facts = dict(field.metadata) if self.type is None else self._limited(field)
         for key, value in (("comment", self.comment), (DEFAULT, self.default)):
             if value is not None and value != DROPPED:
                 facts[key] = value
@@ -101,6 +103,24 @@ class ChangeColumn:
             self._check_default(field)
         nullable = field.nullable if self.nullable is None else self.nullable
         return replace(field, metadata=facts, nullable=nullable)
+
+    def _limited(self, field: Field) -> dict[str, Any]:
+        """What is said of the column, with the length of its texts as it is asked for: none that is set gets shorter.
+
+        Raises:
+            InvalidOption: it would.
+        """
+        known, rest = field.metadata.get(LENGTH), {k: v for k, v in field.metadata.items() if k != LENGTH}
+        if self.length == known:
+            return dict(field.metadata)
+        before, after = limits_of(field), limits_of(replace(field, metadata={LENGTH: self.length or ""}))
+        if isinstance(before, Length) and self.length is None:
+            return rest
+        are_lengths = isinstance(before, Length) and isinstance(after, Length)
+        if are_lengths and not after.padded and after.length >= before.length:  # type: ignore[union-attr]
+            return {**rest, LENGTH: str(after)}
+        reason = f"the column {field.name} is {known or 'string'}, and rows that are there may have longer texts."
+        raise InvalidOption(option="type", value=self.length or "string", reason=reason, column=field.name)
 
     def _check_default(self, field: Field) -> None:
         taken = {GENERATION: "generated", STEP: "an identity column"}

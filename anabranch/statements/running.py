@@ -11,7 +11,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -35,12 +35,6 @@ from anabranch.statements.failing import of_spark
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 Pinned = tuple[Location, int | None]
-
-
-class Zone(TypedDict, total=False):
-    """The argument of commands that read a moment."""
-
-    zone: str
 
 
 class Running:
@@ -75,9 +69,9 @@ class Running:
             version = int(version)
         return version, None if table.timestamp is None else self._moment(table.timestamp)
 
-    def zone_of(self, moment: Any) -> Zone:
-        """The time zone in which a moment is read, where one is said."""
-        return {} if moment is None else {"zone": self.engine.zone()}
+    def zone_of(self, moment: Any) -> str:
+        """The time zone in which a moment is read; that of none, where none is said."""
+        return "UTC" if moment is None else self.engine.zone()
 
     def _moment(self, text: str) -> Any:
         """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""

@@ -25,6 +25,7 @@ from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.values import CreateTable, CreateTempView, Query, Table
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
+from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Struct
 from anabranch.spark.types import declared
 from anabranch.statements import views
@@ -210,6 +211,7 @@ def _change(statement: v.ChangeTableColumn) -> ChangeColumn:
         default=statement.default,
         first=statement.first,
         after=statement.after,
+        length=None if statement.field is None else statement.field.metadata.get(LENGTH),
     )
 
 

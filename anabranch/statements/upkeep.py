@@ -86,7 +86,7 @@ def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
     """The command, as ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp`` make it."""
     version, moment = run.asked(statement.table)
     ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
-    return Restore(statement.table.location, version, moment, ignores, **run.zone_of(moment))
+    return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
 
 
 def clone(statement: v.CloneTable, run: Running) -> DataFrame:
@@ -100,9 +100,9 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
         statement.shallow,
         version,
         moment,
-        replace=statement.replaces,
-        properties=dict(statement.properties),
-        **run.zone_of(moment),
+        run.zone_of(moment),
+        statement.replaces,
+        dict(statement.properties),
     )
     return _cloned(command.run().metrics, run)
 

@@ -21,6 +21,7 @@ from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
 from anabranch.commands.write import Write
 from anabranch.log.log import forget
+from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Array, Field, Struct, arrow_type
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit, put_rows
@@ -292,3 +293,19 @@ def test_several_columns_are_changed_in_one_commit_or_none_of_them(world: World)
         ChangeColumns(world.path, (change("id", nullable=False), change("x", nullable=False))).run(world.engine)
     assert world.version == before + 1
     assert column(world, "id").metadata["comment"] == "key"
+
+
+def test_a_limited_text_may_only_get_longer(tmp_path: Path) -> None:
+    world, limited = World(table_path(tmp_path)), Field("s", "string", True, {LENGTH: "varchar(3)", "comment": "c"})
+    Create(world.path, NewTable(Struct((limited, Field("t", "string"))))).run()
+
+    def typed(column_: str, length: str | None) -> Field:
+        ChangeColumn(world.path, (column_,), type="string", length=length).run()
+        return column(world, column_)
+
+    assert typed("s", "varchar(5)").metadata == {LENGTH: "varchar(5)", "comment": "c"}
+    for name, length in (("s", "varchar(4)"), ("s", "char(9)"), ("t", "varchar(9)")):
+        with pytest.raises(errors.InvalidOption, match="longer texts"):
+            typed(name, length)
+    assert typed("s", None).metadata == {"comment": "c"}
+    assert typed("t", None).metadata == {}

@@ -161,7 +161,7 @@ ALTER TABLE @r REPLACE COLUMNS (n STRUCT<y: INT, x: INT, z: STRING>, b STRING, A
 DESCRIBE @r;
 --> rows [["a", "int", "key"], ["b", "string", "old"], ["d", "date", null], ["n", "struct<y:int,x:int,z:string>", null]]
 SELECT * FROM @r;
---> rows [[{"x": 1, "y": 2, "z": null}, "x", 1, null]]
+--> rows [[{"y": 2, "x": 1, "z": null}, "x", 1, null]]
 ALTER TABLE @r REPLACE COLUMNS (a INT, b STRING);
 --> error DELTA_INVALID_PROPERTY
 --| error DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP # the same refusal under a name of its own
@@ -212,3 +212,23 @@ ALTER TABLE @i REPLACE COLUMNS (v INT, n BIGINT);
 ALTER TABLE @c CLUSTER BY AUTO;
 --> error INVALID_OPTION
 --| error PARSE_SYNTAX_ERROR # there it is no statement
+CREATE TABLE @v (s VARCHAR(3), t STRING, c CHAR(2)) USING delta;
+--> nothing
+ALTER TABLE @v ALTER COLUMN s TYPE VARCHAR(5);
+--> nothing
+INSERT INTO @v VALUES ('12345', 'x', 'a');
+--> nothing
+INSERT INTO @v VALUES ('123456', 'x', 'a');
+--> error DELTA_EXCEED_CHAR_VARCHAR_LIMIT
+ALTER TABLE @v ALTER COLUMN s TYPE VARCHAR(2);
+--> error INVALID_OPTION
+--| error NOT_SUPPORTED_CHANGE_COLUMN # the same refusal under a name of its own
+ALTER TABLE @v ALTER COLUMN t TYPE VARCHAR(2);
+--> error INVALID_OPTION
+--| error NOT_SUPPORTED_CHANGE_COLUMN # the same refusal under a name of its own
+ALTER TABLE @v ALTER COLUMN s TYPE STRING;
+--> nothing
+INSERT INTO @v VALUES ('123456', 'x', 'a');
+--> nothing
+SELECT length(s), t FROM @v;
+--> rows [[5, "x"], [6, "x"]]

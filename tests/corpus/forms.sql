@@ -55,7 +55,7 @@ SELECT id FROM @a WHERE (id, s) IN (SELECT k, t FROM @c) OR id = 1;
 SELECT id FROM (SELECT id FROM (SELECT id FROM @a WHERE id > 1) WHERE id < 5) WHERE id <> 3;
 --> rows [[2], [4]]
 SELECT * FROM @b UNION SELECT k, k FROM @c ORDER BY 1, 2 LIMIT 3;
---> rows [[2, 200], [3, 3], [3, 300]]
+--> rows [[2, 200], [3, 300], [3, 3]]
 SELECT `odd name`, `a`.`s` FROM @a AS `a` WHERE `odd name` = 20;
 --> rows [[20, "two"]]
 SELECT id AS `it``s` FROM @a WHERE id = 1;

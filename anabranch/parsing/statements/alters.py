@@ -29,7 +29,7 @@ from anabranch.parsing.statements.values import (
     Table,
     UnsetTableProperties,
 )
-from anabranch.protocol.rules import DEFAULT
+from anabranch.protocol.rules import DEFAULT, LENGTH
 from anabranch.protocol.schema import Field
 
 
@@ -146,7 +146,7 @@ def _redeclared(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     return ChangeTableColumn(
         table,
         path,
-        Field(path[-1], found.field.type),
+        Field(path[-1], found.field.type, True, {key: facts[key] for key in (LENGTH,) if key in facts}),
         comment=facts.get("comment"),
         nullable=None if found.field.nullable else False,
         default=facts.get(DEFAULT),
@@ -157,9 +157,8 @@ def _redeclared(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
 
 def _type(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     typed = data_type(r)
-    if typed.has_length:
-        raise NotBuilt(what=f"the type {typed.name} for a column that is there", instead="Make a new table with it.")
-    return ChangeTableColumn(table, path, Field(path[-1], typed.type))
+    metadata = {LENGTH: typed.name} if typed.has_length else {}
+    return ChangeTableColumn(table, path, Field(path[-1], typed.type, True, metadata))
 
 
 def _comment(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
