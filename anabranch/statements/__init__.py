@@ -110,6 +110,8 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
             v.ChangeTableColumn,
             v.AddTableConstraint,
             v.DropTableConstraint,
+            v.AddTableKey,
+            v.DropTableKey,
             v.DropTableFeature,
             v.ClusterTableBy,
         ),

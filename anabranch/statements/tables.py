@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.commands import alter, columns
+from anabranch.commands import alter, columns, keys
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
@@ -174,6 +174,10 @@ def alteration(statement: Any) -> Any:
             return _change(statement)
         case v.DropTableConstraint():
             return alter.DropConstraint(table, statement.name, statement.if_exists)
+        case v.AddTableKey():
+            return keys.AddKey(table, statement.key)
+        case v.DropTableKey():
+            return keys.DropKey(table, statement.kind, statement.columns, statement.if_exists)
         case v.DropTableFeature():
             return DropFeature(table, statement.feature, statement.truncate_history)
         case v.ClusterTableBy():

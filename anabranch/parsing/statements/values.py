@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from anabranch.protocol.keys import Key
 from anabranch.protocol.schema import Field
 
 Location = str | os.PathLike[str]
@@ -276,6 +277,24 @@ class AddTableConstraint:
 
 
 @dataclass(frozen=True)
+class AddTableKey:
+    """ADD [CONSTRAINT …] PRIMARY KEY or FOREIGN KEY."""
+
+    table: Table
+    key: Key
+
+
+@dataclass(frozen=True)
+class DropTableKey:
+    """DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns."""
+
+    table: Table
+    kind: str
+    columns: tuple[str, ...] = ()
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class DropTableConstraint:
     """DROP CONSTRAINT [IF EXISTS]."""
 
@@ -434,6 +453,8 @@ Statement: TypeAlias = (
     | RenameTableColumn
     | ChangeTableColumn
     | AddTableConstraint
+    | AddTableKey
+    | DropTableKey
     | DropTableConstraint
     | DropTableFeature
     | ClusterTableBy

@@ -413,8 +413,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
     [
         "ALTER TABLE @T REPLACE COLUMNS (a INT)",
         "ALTER TABLE @T ALTER COLUMN a SYNC IDENTITY",
-        "ALTER TABLE @T ADD CONSTRAINT p PRIMARY KEY (a)",
-        "CREATE TABLE @T (a INT, PRIMARY KEY (a))",
         "CREATE TABLE @T (a INT) CLUSTER BY AUTO",
         "CREATE VIEW x AS SELECT * FROM @T",
         "TRUNCATE TABLE @T",
