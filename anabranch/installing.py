@@ -1,10 +1,11 @@
 """``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table`` and ``read``, ``DataFrame.write`` and ``writeTo``, and the actions of a DataFrame, which say, where that is
-the reason, that a VACUUM has removed a file of their version. Guarantee: a session that is not installed, and a name,
-format or statement that is none of ours, gets Spark's own; with the last session that is uninstalled, PySpark's classes
-are again what they were. Where Delta's own JARs are on the session, ``delta`` stays theirs and ours is ``anabranch``.
+``table`` and ``read``, ``DataFrame.write`` and ``writeTo``, what changes the meaning of names in ``spark.catalog``, and
+the actions of a DataFrame, which say, where that is the reason, that a VACUUM has removed a file of their version.
+Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
+the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
+session, ``delta`` stays theirs and ours is ``anabranch``.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.datasource import Reader, Writer, formats, table_of
 from anabranch.errors import AnabranchError
+from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.vanished import vanished
 from anabranch.statements import Names, sql, views
 from anabranch.statements.running import Running
 from anabranch.writing import WriterV2
 
+_NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
+"""What else than a statement changes which table a name means."""
 _ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _lock = RLock()
 _wrapped: dict[tuple[type, str], tuple[Any, Any]] = {}
@@ -41,7 +45,7 @@ def install(spark: SparkSession) -> SparkSession:
     with _lock:
         if spark not in formats:
             formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
-        _wrap_all(type(spark), type(spark.range(0)))
+        _wrap_all(type(spark), type(spark.range(0)), type(spark.catalog))
     return spark
 
 
@@ -61,12 +65,14 @@ def uninstall(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def _wrap_all(session: type, frame: type) -> None:
+def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "sql", _sql)
     _wrap(session, "table", _table)
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
+    for naming in _NAMINGS:
+        _wrap(catalog, naming, _forgetting)
     for action in _ACTIONS:
         _wrap(frame, action, _telling_of_vanished_files)
 
@@ -107,6 +113,19 @@ def _table(plain: Any) -> Any:
         return plain(self, tableName)
 
     return rows
+
+
+def _forgetting(plain: Any) -> Any:
+    """A method after which names may mean other tables than before."""
+
+    @wraps(plain)
+    def change(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        finally:
+            forget()
+
+    return change
 
 
 def _write_to(plain: Any) -> Any:

@@ -201,3 +201,24 @@ def test_a_name_that_has_just_become_ours_is_known_at_once(run: Catalog) -> None
         run("SELECT * FROM {s}.t")
     spark.range(1).write.format("delta").saveAsTable(f"{run.schema}.t")
     assert run.rows("SELECT * FROM {s}.t") == [(0,)]
+
+
+def test_keys_of_a_table_with_a_name_are_shown_and_dropped(run: Catalog) -> None:
+    columns = "id BIGINT, c INT, CONSTRAINT pk PRIMARY KEY (id), FOREIGN KEY (c) REFERENCES {s}.u"
+    run(f"CREATE TABLE {{s}}.t ({columns}) USING delta")
+    run("INSERT INTO {s}.t VALUES (1, 1), (1, 1)")
+    described = [tuple(row)[:2] for row in run("DESCRIBE EXTENDED {s}.t").collect()]
+    assert described[-3:] == [
+        ("# Constraints", ""),
+        ("pk", "PRIMARY KEY (id)"),
+        ("t_c_fk", f"FOREIGN KEY (c) REFERENCES {run.schema}.u"),
+    ]
+    text = run("SHOW CREATE TABLE {s}.t").first()[0]
+    run("DROP TABLE {s}.t")
+    run(text)
+    assert run("SHOW CREATE TABLE {s}.t").first()[0] == text
+    run("ALTER TABLE {s}.t DROP PRIMARY KEY")
+    run("ALTER TABLE {s}.t DROP FOREIGN KEY (c)")
+    assert "KEY" not in run("SHOW CREATE TABLE {s}.t").first()[0]
+    with pytest.raises(errors.InvalidOption):
+        run("ALTER TABLE {s}.t DROP PRIMARY KEY")

@@ -43,6 +43,7 @@ from anabranch.protocol.features import (
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.iceberg import flags
+from anabranch.protocol.keys import KEY_PREFIX
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
@@ -280,7 +281,8 @@ class AddConstraint:
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{_CONSTRAINT}{self.name.lower()}"
         known = base.metadata.configuration
-        if any(each.lower() == key for each in known) or not self.name.strip():
+        taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
+        if taken or not self.name.strip():
             raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
         metadata = replace(base.metadata, configuration={**known, key: self.where.text})
         parameters = {"name": self.name, "expr": self.where.text}
@@ -299,7 +301,7 @@ class AddConstraint:
 
 @dataclass(frozen=True)
 class DropConstraint:
-    """ALTER TABLE … DROP CONSTRAINT.
+    """ALTER TABLE … DROP CONSTRAINT, of a CHECK or a key.
 
     Example:
         >>> DropConstraint("/data/flights", "plausible").run()
@@ -318,9 +320,9 @@ class DropConstraint:
         return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
-        key = f"{_CONSTRAINT}{self.name.lower()}"
+        keys = [f"{prefix}{self.name.lower()}" for prefix in (_CONSTRAINT, KEY_PREFIX)]
         known = base.metadata.configuration
-        found = next((each for each in known if each.lower() == key), None)
+        found = next((each for each in known if each.lower() in keys), None)
         if found is None and not self.if_exists:
             raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
         left = {each: value for each, value in known.items() if each != found}
@@ -393,7 +395,7 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
         InvalidProperty: one does.
     """
     for key, value in properties.items():
-        if key.lower().startswith(_CONSTRAINT):
+        if key.lower().startswith((_CONSTRAINT, KEY_PREFIX)):
             reason = "constraints are added and dropped by commands of their own, which look at the rows."
             raise InvalidProperty(property=key, value=value, reason=reason)
 

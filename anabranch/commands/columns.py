@@ -17,6 +17,7 @@ from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBui
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.evolution import dropped, renamed, rewritten
+from anabranch.protocol.keys import users_of
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list, listed
 from anabranch.protocol.mapping import MODE, is_mapped
 from anabranch.protocol.rules import LENGTH, mentioned, rules_of
@@ -183,7 +184,8 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
     rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
     said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
     said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
-    return [f"{user} ({expression})" for user, expression in said if mentioned(expression, [path[0]])]
+    used = [f"{user} ({expression})" for user, expression in said if mentioned(expression, [path[0]])]
+    return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
 
 
 def _layout(base: Snapshot, path: Path) -> Iterator[str]:

@@ -28,6 +28,7 @@ from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
 from anabranch.protocol.identity import marks_of, with_marks
+from anabranch.protocol.keys import check_keys
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, validate
@@ -276,6 +277,7 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, 
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
     check_columns(schema, columns)
+    check_keys(schema, properties)
     check_stats_columns(schema, columns, properties)
     older = requested("", new.properties).is_older_than_vectors
     vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}

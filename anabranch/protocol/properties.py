@@ -19,6 +19,7 @@ from typing import Any
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.iceberg import ICEBERG_V1
 from anabranch.protocol.in_commit import ENABLED
+from anabranch.protocol.keys import check_key, is_key
 from anabranch.protocol.leaves import STATS_COLUMNS, column_list
 from anabranch.protocol.mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, codec_named, is_constraint
@@ -359,6 +360,8 @@ def validate(configuration: Mapping[str, str]) -> None:
             Properties(configuration)[key]
         elif is_constraint(key):
             _check_constraint(key, value)
+        elif is_key(key):
+            check_key(key, value)
         elif key in _BY_KEY:
             _check_other(_BY_KEY[key], value)
         elif key.lower().startswith(("delta.", "anabranch.")):

@@ -27,11 +27,16 @@ from anabranch.spark.types import quoted, spark_type
 Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 _ADVICE = "a Delta table, which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
-_REMEMBERED_S, _REMEMBERED = 2.0, 1000
+_REMEMBERED_S, _CLOSED_S, _REMEMBERED = 2.0, 60.0, 1000
+"""How long a name counts as that of something else, and of how many that is kept: longer where no other process can
+give it to a table of ours.
+"""
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 
 
 _foreign: WeakKeyDictionary[SparkSession, dict[Name, float]] = WeakKeyDictionary()
+"""Until when names are taken for those of something else."""
+_closed: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 _lock = Lock()
 
 
@@ -102,17 +107,18 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
     """The entry of this name; None where it is the name of something else (a temporary view counts first), or none."""
     try:
         if not spark.catalog.tableExists(spelled(name)):
+            _remember(spark, name, name[0] if len(name) > 2 else None)
             return None
         found = spark.catalog.getTable(spelled(name))
         if found.tableType != "VIEW" or found.isTemporary:
-            _remember(spark, name)
+            _remember(spark, name, found.catalog)
             return None
         rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     said = {row["key"]: row["value"] for row in rows}
     if LOCATION not in said:
-        _remember(spark, name)
+        _remember(spark, name, found.catalog)
         return None
     whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
     return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""))
@@ -147,16 +153,24 @@ def is_foreign(spark: SparkSession, name: Name) -> bool:
     Where it has become one of ours since, in another process or by another current schema, the query reaches the entry
     itself, which raises.
     """
-    seen = _foreign.get(spark, {}).get(name)
-    return seen is not None and time.monotonic() - seen < _REMEMBERED_S
+    return time.monotonic() < _foreign.get(spark, {}).get(name, 0.0)
 
 
-def _remember(spark: SparkSession, name: Name) -> None:
+def _remember(spark: SparkSession, name: Name, catalog: str | None) -> None:
+    lasts = _CLOSED_S if catalog in (None, "spark_catalog") and _is_closed(spark) else _REMEMBERED_S
     with _lock:
         known = _foreign.setdefault(spark, {})
         if len(known) >= _REMEMBERED:
             known.clear()
-        known[name] = time.monotonic()
+        known[name] = time.monotonic() + lasts
+
+
+def _is_closed(spark: SparkSession) -> bool:
+    """Whether Spark's own catalog is in this application's memory, so that nobody else puts anything into it."""
+    if spark not in _closed:
+        in_memory = spark.conf.get("spark.sql.catalogImplementation", None) == "in-memory"
+        _closed[spark] = in_memory and not type(spark).__module__.startswith("pyspark.sql.connect")
+    return _closed[spark]
 
 
 def forget() -> None:

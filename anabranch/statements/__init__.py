@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.errors import InvalidOption, SqlSyntaxError
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
+from anabranch.parsing.statements.parts import Query
 from anabranch.spark.session import plain_sql
 from anabranch.statements import rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
@@ -86,7 +87,7 @@ def _check_quotes(spark: SparkSession, text: str) -> None:
 
 
 _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
-    v.Query: lambda statement, run: run.query(statement),
+    Query: lambda statement, run: run.query(statement),
     v.DeleteRows: rows.delete,
     v.UpdateRows: rows.update,
     v.MergeRows: rows.merge,
@@ -114,6 +115,8 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
             v.ReplaceTableColumns,
             v.AddTableConstraint,
             v.DropTableConstraint,
+            v.AddTableKey,
+            v.DropTableKey,
             v.DropTableFeature,
             v.ClusterTableBy,
         ),

@@ -29,7 +29,7 @@ from anabranch.errors import (
 )
 from anabranch.parsing.statements import excerpt
 from anabranch.parsing.statements.dialect import Token, tokenized, word
-from anabranch.parsing.statements.values import Query
+from anabranch.parsing.statements.parts import Query
 from anabranch.spark.failures import reason_of
 from anabranch.spark.session import plain_sql
 

@@ -19,6 +19,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.statements import values as v
+from anabranch.parsing.statements.glance import tables_at_a_glance
 from anabranch.parsing.statements.making import Making
 from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, ddl, spelled
@@ -59,11 +60,13 @@ class Names:
         self._new: dict[Name, Named] = {}
 
     def may_matter(self, text: str) -> bool:
-        """Whether it has a word behind which a table is named."""
+        """Whether it has a word behind which a table is named; of a query, whether it could read one of ours."""
         self._reads = _READS.match(text) is not None
         if not self._reads:  # it may change what names mean, as USE does
             names.forget()
-        return _MATTERS.search(text) is not None
+            return _MATTERS.search(text) is not None
+        read = tables_at_a_glance(text)
+        return _MATTERS.search(text) is not None if read is None else any(map(self.location, read))
 
     def location(self, name: Name) -> Location | None:
         """Where the table of this name lies, or the path that it is."""

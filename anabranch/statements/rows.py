@@ -18,14 +18,12 @@ from anabranch.merges import DeltaMergeBuilder, command_of
 from anabranch.parsing import condition
 from anabranch.parsing.blocks import unqualified
 from anabranch.parsing.context import Context
+from anabranch.parsing.statements.parts import Expression, Query, Table
 from anabranch.parsing.statements.values import (
     DeleteRows,
-    Expression,
     InsertRows,
     MergeClause,
     MergeRows,
-    Query,
-    Table,
     UpdateRows,
 )
 from anabranch.protocol.identity import STEP

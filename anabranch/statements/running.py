@@ -26,7 +26,7 @@ from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.blocks import block_predicate
-from anabranch.parsing.statements.values import Changes, Expression, Query, Reference, Table
+from anabranch.parsing.statements.parts import Changes, Expression, Query, Reference, Table
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
 from anabranch.spark.session import plain_sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 from anabranch.commands.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing.statements.parts import Table
 from anabranch.parsing.statements.values import (
     DescribeDetail,
     DescribeHistory,
@@ -17,10 +19,10 @@ from anabranch.parsing.statements.values import (
     ShowColumns,
     ShowCreateTable,
     ShowProperties,
-    Table,
 )
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.identity import EXPLICIT, START, STEP
+from anabranch.protocol.keys import KEY_PREFIX, is_key
 from anabranch.protocol.rules import LENGTH, default_of, generation_of
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 from anabranch.spark.types import quoted, spark_type
@@ -80,7 +82,15 @@ def _details(snapshot: Snapshot) -> list[Line]:
         "Table Properties": f"[{','.join(f'{key}={value}' for key, value in _properties(snapshot).items())}]",
     }
     lines: list[Line] = [("", "", ""), ("# Detailed Table Information", "", "")]
-    return [*lines, *((name, value, "") for name, value in said.items())]
+    lines += ((name, value, "") for name, value in said.items())
+    if found := _keys(metadata.configuration):
+        lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in found)]
+    return lines
+
+
+def _keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys that are said of a table: names and texts."""
+    return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
 
 
 def _described_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
@@ -148,7 +158,9 @@ def _shown(table: Table) -> str:
 def create_text(snapshot: Snapshot, name: str) -> str:
     """The statement that makes a table like this one."""
     metadata = snapshot.metadata
-    columns = ",\n".join(f"  {_declared(field)}" for field in snapshot.schema)
+    declared = [_declared(field) for field in snapshot.schema]
+    declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
+    columns = ",\n".join(f"  {each}" for each in declared)
     parts = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
     if snapshot.partition_columns:
         parts.append(f"PARTITIONED BY ({', '.join(map(_name, snapshot.partition_columns))})")
@@ -157,8 +169,9 @@ def create_text(snapshot: Snapshot, name: str) -> str:
         parts.append(f"CLUSTER BY ({', '.join(listed)})")
     if metadata.description:
         parts.append(f"COMMENT {_text(metadata.description)}")
-    if metadata.configuration:
-        pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(metadata.configuration.items()))
+    properties = {key: value for key, value in metadata.configuration.items() if not is_key(key)}
+    if properties:
+        pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
         parts.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
     return "\n".join(parts) + "\n"
 

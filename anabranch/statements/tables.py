@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.commands import alter, columns
+from anabranch.commands import alter, columns, keys
 from anabranch.commands.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
@@ -22,7 +22,11 @@ from anabranch.conditions import check_rules, context_of
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
-from anabranch.parsing.statements.values import CreateTable, CreateTempView, Query, Table
+from anabranch.parsing.statements.parts import Path, Query, Table
+from anabranch.parsing.statements.values import (
+    CreateTable,
+    CreateTempView,
+)
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.rules import LENGTH
@@ -179,6 +183,10 @@ def alteration(statement: Any) -> Any:
             return ReplaceColumns(table, Struct(statement.columns))
         case v.DropTableConstraint():
             return alter.DropConstraint(table, statement.name, statement.if_exists)
+        case v.AddTableKey():
+            return keys.AddKey(table, statement.key)
+        case v.DropTableKey():
+            return keys.DropKey(table, statement.kind, statement.columns, statement.if_exists)
         case v.DropTableFeature():
             return DropFeature(table, statement.feature, statement.truncate_history)
         case v.ClusterTableBy():
@@ -186,7 +194,7 @@ def alteration(statement: Any) -> Any:
     raise AssertionError(f"{type(statement).__name__} is no change of a table")
 
 
-def _top_level(path: v.Path) -> str:
+def _top_level(path: Path) -> str:
     """The column.
 
     Raises:

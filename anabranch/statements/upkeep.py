@@ -24,7 +24,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.optimizing import RESULT as OPTIMIZED
 from anabranch.optimizing import WORKERS, shown
 from anabranch.parsing.statements import values as v
-from anabranch.parsing.statements.values import Expression
+from anabranch.parsing.statements.parts import Expression
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.session import checks_retention
 from anabranch.statements.running import Running

@@ -16,12 +16,14 @@ from anabranch.commands.create import Create, Replace
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.drop_feature import DropFeature
 from anabranch.commands.insert import NewTable
+from anabranch.commands.keys import AddKey, DropKey
 from anabranch.commands.layout import ClusterBy
 from anabranch.commands.opening import open_log
 from anabranch.commands.replace_columns import ReplaceColumns
 from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.parsing import Context, condition
 from anabranch.parsing import statements as parsing
+from anabranch.protocol.keys import FOREIGN, PRIMARY, Key
 from anabranch.protocol.schema import Field, Struct
 from anabranch.statements import rows, tables
 from anabranch.statements.resolving import Paths
@@ -103,6 +105,13 @@ def test_a_table_that_is_created(path: str) -> None:
         ("ALTER COLUMN a DROP DEFAULT", lambda t: ChangeColumn(t, ("a",), default="")),
         ("ALTER COLUMN a AFTER b", lambda t: ChangeColumn(t, ("a",), after="b")),
         ("DROP CONSTRAINT IF EXISTS c", lambda t: DropConstraint(t, "c", True)),
+        ("DROP PRIMARY KEY IF EXISTS CASCADE", lambda t: DropKey(t, PRIMARY, (), True)),
+        ("DROP FOREIGN KEY (a, b)", lambda t: DropKey(t, FOREIGN, ("a", "b"))),
+        ("ADD CONSTRAINT k PRIMARY KEY (a, b) RELY", lambda t: AddKey(t, Key("k", PRIMARY, ("a", "b"), relied=True))),
+        (
+            "ADD FOREIGN KEY (a) REFERENCES d.`x y` (b) NOT ENFORCED",
+            lambda t: AddKey(t, Key(f"{Path(t).name}_a_fk", FOREIGN, ("a",), ("d", "x y"), ("b",))),
+        ),
         ("DROP FEATURE deletionVectors TRUNCATE HISTORY", lambda t: DropFeature(t, "deletionVectors", True)),
         (
             "ALTER COLUMN a TYPE BIGINT, n.x COMMENT 'y', b SET DEFAULT coalesce(1, 2), c FIRST",

@@ -15,9 +15,12 @@ from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
 from anabranch.parsing.statements import alters, making, rows, tables, upkeep, values
 from anabranch.parsing.statements.dialect import TokenType, tokenized, word
 from anabranch.parsing.statements.parameters import literal
+from anabranch.parsing.statements.parts import Query
 from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.reader import Locate, Place, Reader
-from anabranch.parsing.statements.values import Query, Statement
+from anabranch.parsing.statements.values import (
+    Statement,
+)
 
 __all__ = ["Locate", "Place", "excerpt", "is_cut", "literal", "may_matter", "split", "statement", "values"]
 

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption
 from anabranch.parsing.statements.columns import column, data_type, declared
+from anabranch.parsing.statements.constraints import check, free_name, key
 from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.parts import Path, Table
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.tables import clustering, properties, property_key
 from anabranch.parsing.statements.values import (
     AddedColumn,
     AddTableColumns,
     AddTableConstraint,
+    AddTableKey,
     ChangeTableColumn,
     ChangeTableColumns,
     ClusterTableBy,
     DropTableColumns,
     DropTableConstraint,
     DropTableFeature,
-    Path,
+    DropTableKey,
     RenameTable,
     RenameTableColumn,
     ReplaceTableColumns,
     SetTableProperties,
     Statement,
     SyncTableIdentity,
-    Table,
     UnsetTableProperties,
 )
+from anabranch.protocol.keys import FOREIGN, PRIMARY
 from anabranch.protocol.rules import DEFAULT, LENGTH
 from anabranch.protocol.schema import Field
 
@@ -206,18 +210,36 @@ _OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], ChangeT
 
 def _add_constraint(r: Reader, table: Table) -> Statement:
     name = r.name("the name of a constraint")
-    if not r.at("CHECK"):
-        raise NotBuilt(what=f"the constraint {name}, which is no CHECK", instead="Leave it out.")
-    r.i += 1
-    r.punctuation(TokenType.L_PAREN, "(")
-    check = r.expression(what="a condition")
-    r.punctuation(TokenType.R_PAREN, ")")
-    return AddTableConstraint(table, name, check)
+    if not r.take("CHECK"):
+        return AddTableKey(table, key(r, name, ()))
+    condition = check(r)
+    r.take("ENFORCED")
+    return AddTableConstraint(table, name, condition)
+
+
+def _add_key(r: Reader, table: Table) -> Statement:
+    r.i -= 2
+    found = key(r, "", ())
+    kind = "pk" if found.kind == PRIMARY else "_".join((*found.columns, "fk"))
+    return AddTableKey(table, replace(found, name=free_name(table, kind)))
 
 
 def _drop_constraint(r: Reader, table: Table) -> Statement:
     if_exists = r.take("IF", "EXISTS")
-    return DropTableConstraint(table, r.name("the name of a constraint"), if_exists)
+    name = r.name("the name of a constraint")
+    _ = r.take("RESTRICT") or r.take("CASCADE")
+    return DropTableConstraint(table, name, if_exists)
+
+
+def _drop_primary(r: Reader, table: Table) -> Statement:
+    if_exists = r.take("IF", "EXISTS")
+    _ = r.take("RESTRICT") or r.take("CASCADE")
+    return DropTableKey(table, PRIMARY, (), if_exists)
+
+
+def _drop_foreign(r: Reader, table: Table) -> Statement:
+    if_exists = r.take("IF", "EXISTS")
+    return DropTableKey(table, FOREIGN, r.wrapped(lambda: r.name("the name of a column")), if_exists)
 
 
 def _drop_feature(r: Reader, table: Table) -> Statement:
@@ -239,7 +261,11 @@ _CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, Table], Statement]], ..
     (("SET", "LOCATION"), _set_location),
     (("RENAME", "TO"), _rename),
     (("ADD", "CONSTRAINT"), _add_constraint),
+    (("ADD", "PRIMARY", "KEY"), _add_key),
+    (("ADD", "FOREIGN", "KEY"), _add_key),
     (("DROP", "CONSTRAINT"), _drop_constraint),
+    (("DROP", "PRIMARY", "KEY"), _drop_primary),
+    (("DROP", "FOREIGN", "KEY"), _drop_foreign),
     (("DROP", "FEATURE"), _drop_feature),
     (("ADD", "COLUMNS"), _add_columns),
     (("ADD", "COLUMN"), _add_columns),

@@ -39,7 +39,18 @@ _TYPES = {
 }
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SPELLED = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_ENDS_VALUE = ("COMMENT", "NOT", "DEFAULT", "GENERATED", "FIRST", "AFTER")
+_ENDS_VALUE = (
+    "COMMENT",
+    "NOT",
+    "DEFAULT",
+    "GENERATED",
+    "FIRST",
+    "AFTER",
+    "CONSTRAINT",
+    "PRIMARY",
+    "FOREIGN",
+    "REFERENCES",
+)
 
 
 class Typed(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch.errors import InvalidOption
 from anabranch.parsing.statements.dialect import Token, TokenType
-from anabranch.parsing.statements.values import Arguments
+from anabranch.parsing.statements.parts import Arguments
 
 _INT = 1 << 31
 _LONG = 1 << 63

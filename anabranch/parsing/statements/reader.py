@@ -17,10 +17,10 @@ from anabranch.parsing.statements.cursor import Cursor
 from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
+from anabranch.parsing.statements.parts import Arguments, Changes, Expression, Location, Query, Reference, Table
 from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.qualifiers import Edit, edited, qualifiers, shifted
 from anabranch.parsing.statements.tables_read import BY_PATH, Found, alias_at, tables_read
-from anabranch.parsing.statements.values import Arguments, Changes, Expression, Location, Query, Reference, Table
 
 Locate = Callable[[tuple[str, ...]], "Location | None"]
 """Where the Delta table of a name lies; None where the name means something else, or nothing."""

@@ -8,18 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.parts import Expression, Path, Query, Table
 from anabranch.parsing.statements.qualifiers import without
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.tables_read import alias_at
 from anabranch.parsing.statements.values import (
     DeleteRows,
-    Expression,
     InsertRows,
     MergeClause,
     MergeRows,
-    Path,
-    Query,
-    Table,
     UpdateRows,
 )
 

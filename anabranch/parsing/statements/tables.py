@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from typing import NoReturn
 
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.parsing.statements.columns import Typed, column, data_type
+from anabranch.parsing.statements.constraints import Constraints, starts_constraint
 from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.parts import Path, Query, Table
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.values import (
     CloneTable,
     ConvertTable,
     CreateTable,
     CreateTempView,
-    Path,
-    Query,
     Statement,
-    Table,
 )
 from anabranch.protocol.schema import Field
 
@@ -61,12 +62,14 @@ def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
         return _like(r, target, if_not_exists)
     if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
         return _clone(r, target, replaces, if_not_exists)
-    columns = r.wrapped(lambda: _declared(r)) if r.is_type(TokenType.L_PAREN) else ()
+    constraints = Constraints(target)
+    declared = r.wrapped(lambda: _declared(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
+    columns = _keyed([each for each in declared if each is not None], constraints)
     if r.take("USING") and r.name("a format").upper() not in _FORMATS:
         r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
     said = _clauses(r, target)
     query = _as_query(r)
-    if query is not None and columns:
+    if query is not None and declared:
         r.fail("a table that is made AS a query has that query's columns.", r.i - 1)
     return CreateTable(
         target,
@@ -76,7 +79,7 @@ def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
         creates=creates,
         partitions=said.partitions,
         clusters=said.clusters,
-        properties=said.properties,
+        properties={**constraints.properties, **said.properties},
         comment=said.comment,
         query=query,
     )
@@ -89,10 +92,20 @@ def _as_query(r: Reader) -> Query | None:
     return r.query()
 
 
-def _declared(r: Reader) -> Field:
-    if r.at("CONSTRAINT") or r.at("PRIMARY", "KEY") or r.at("FOREIGN", "KEY") or r.at("CHECK"):
-        _later("a constraint in CREATE TABLE", "Add it by ALTER TABLE … ADD CONSTRAINT.")
-    return column(r)
+def _declared(r: Reader, constraints: Constraints) -> Field | None:
+    """Take a column, with the keys behind it, or a constraint, and then None."""
+    if starts_constraint(r):
+        constraints.take(r)
+        return None
+    found = column(r)
+    constraints.take_of(r, found.name)
+    return found
+
+
+def _keyed(columns: Sequence[Field], constraints: Constraints) -> tuple[Field, ...]:
+    """The columns, of which those of a primary key are NOT NULL."""
+    keys = {name.lower() for name in constraints.not_null}
+    return tuple(replaced(each, nullable=False) if each.name.lower() in keys else each for each in columns)
 
 
 def _later(what: str, instead: str) -> NoReturn:

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 
 from anabranch.parsing.statements.dialect import Token, TokenType, word
 
-_ENDS_LIST = frozenset(
+ENDS_LIST = frozenset(
     """WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY UNION INTERSECT EXCEPT MINUS SET
     SELECT VALUES WHEN APPLY""".split()  # noqa: SIM905
 )
 _SET_OPERATORS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
-_ENDS_WHERE = _ENDS_LIST - {"WHERE", "SET", "VALUES", "WHEN", "APPLY"}
+_ENDS_WHERE = ENDS_LIST - {"WHERE", "SET", "VALUES", "WHEN", "APPLY"}
 _AFTER_TABLE = frozenset(
     """VERSION TIMESTAMP SYSTEM_VERSION SYSTEM_TIME TABLESAMPLE PIVOT UNPIVOT LATERAL JOIN LEFT RIGHT FULL INNER CROSS
     NATURAL SEMI ANTI ASOF ON USING FOR WITH OPTIONS MATCH_RECOGNIZE AS OF TO BY REPLACE PARTITION DRY RETAIN ZORDER
     LITE SHALLOW DEEP CLONE LIKE""".split()  # noqa: SIM905
 )
-_NO_ALIAS = _AFTER_TABLE | (_ENDS_LIST - {"SELECT"})
+_NO_ALIAS = _AFTER_TABLE | (ENDS_LIST - {"SELECT"})
 _OPAQUE = frozenset(
     {"PIVOT", "UNPIVOT", "TABLESAMPLE", "LATERAL", "MATCH_RECOGNIZE", "RIGHT", "FULL", "NATURAL", "ASOF"}
 )
@@ -108,7 +108,7 @@ class _Scan:
             self._relation(group, ",")
         elif said in ("TABLE", "INTO") and not self._is_dotted():
             self._plain(group)
-        elif said in _ENDS_LIST or token.token_type == TokenType.PIPE_GT:
+        elif said in ENDS_LIST or token.token_type == TokenType.PIPE_GT:
             self._ends(group, said)
         elif said in _OPAQUE and group.block.in_list and not self._is_dotted():
             group.block.is_clear = False

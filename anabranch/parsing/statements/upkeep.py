@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from anabranch.errors import UnknownTable
 from anabranch.parsing.statements.dialect import TokenType
+from anabranch.parsing.statements.parts import Table
 from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.values import (
@@ -23,7 +24,6 @@ from anabranch.parsing.statements.values import (
     ShowCreateTable,
     ShowProperties,
     Statement,
-    Table,
     VacuumTable,
 )
 

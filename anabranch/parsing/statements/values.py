@@ -1,89 +1,17 @@
 """What a statement asks, as values: its words taken apart, nothing looked up but whose tables they name.
 
-Pure data. Expressions and queries stay texts, as they were written: Spark reads them, not this room. Guarantee: the
-text of an `Expression` or `Query` differs from the statement's only in parameters that were bound to literals.
+Pure data, put together from `anabranch.parsing.statements.parts`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from anabranch.parsing.statements.parts import Expression, Path, Query, Table
+from anabranch.protocol.keys import Key
 from anabranch.protocol.schema import Field
-
-Location = str | os.PathLike[str]
-Path: TypeAlias = tuple[str, ...]
-Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
-Span: TypeAlias = tuple[int, int]
-"""First and last character in the statement, the latter not included."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A Delta table as a statement names it.
-
-    Attributes:
-        location: where it lies. name: as it was written, one part after the other. version, timestamp: SQL texts of
-        what stands behind AS OF. alias: the name under which the statement speaks of its columns. span: where it
-        stands in the statement, for messages; tables are equal wherever they stand.
-    """
-
-    location: Location
-    name: Path
-    version: str | None = None
-    timestamp: str | None = None
-    alias: str | None = None
-    span: Span = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Which changes ``table_changes`` asks for: SQL texts of a version or moment, and of another, up to which."""
-
-    start: str
-    end: str | None = None
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A table that a text reads.
-
-    Attributes:
-        start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
-        where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
-        whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
-        are read, in place of its rows.
-    """
-
-    table: Table
-    start: int
-    stop: int
-    takes_alias: bool = False
-    where: str | None = None
-    sole: bool = False
-    changes: Changes | None = None
-
-
-@dataclass(frozen=True)
-class Expression:
-    """SQL text of a value or condition, with the tables that its subqueries read."""
-
-    text: str
-    references: tuple[Reference, ...] = ()
-    span: Span = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True)
-class Query:
-    """SQL text for Spark, with the tables that it reads and the values of its parameters."""
-
-    text: str
-    references: tuple[Reference, ...] = ()
-    arguments: Arguments = None
-    span: Span = field(default=(0, 0), compare=False)
-
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
@@ -310,6 +238,24 @@ class AddTableConstraint:
 
 
 @dataclass(frozen=True)
+class AddTableKey:
+    """ADD [CONSTRAINT …] PRIMARY KEY or FOREIGN KEY."""
+
+    table: Table
+    key: Key
+
+
+@dataclass(frozen=True)
+class DropTableKey:
+    """DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns."""
+
+    table: Table
+    kind: str
+    columns: tuple[str, ...] = ()
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class DropTableConstraint:
     """DROP CONSTRAINT [IF EXISTS]."""
 
@@ -471,6 +417,8 @@ Statement: TypeAlias = (
     | SyncTableIdentity
     | ReplaceTableColumns
     | AddTableConstraint
+    | AddTableKey
+    | DropTableKey
     | DropTableConstraint
     | DropTableFeature
     | ClusterTableBy

@@ -420,8 +420,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ALTER TABLE @T ADD CONSTRAINT p PRIMARY KEY (a)",
-        "CREATE TABLE @T (a INT, PRIMARY KEY (a))",
         "CREATE VIEW x AS SELECT * FROM @T",
         "TRUNCATE TABLE @T",
         "CONVERT TO DELTA x",

@@ -1,0 +1,62 @@
+"""The example job on real delta-spark, unchanged but for one line: the same tables, read by either."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from tests.support import medallion
+from tests.support.delta_spark import DeltaSpark
+from tests.support.readers import same_rows
+from tools import interop
+
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
+    """What the job leaves behind on delta-spark, run as a script."""
+    folder = tmp_path / "theirs"
+    script = tmp_path / "medallion.py"
+    script.write_text(medallion.for_delta_spark(), encoding="utf-8")
+    jars = sorted(map(str, interop.jars().glob("*.jar")))  # Delta's Python package is in one of them
+    settings = ["spark.driver.memory=1g", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=2"]
+    submit = ["--master", "local[1]", "--jars", ",".join(jars), *(f"--conf {each}" for each in settings)]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join([str(medallion.EXAMPLES), *jars]),
+        "PYSPARK_PYTHON": str(interop.python()),
+        "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"]),
+    }
+    command = [str(interop.python()), str(script), str(folder), "--days", "3"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture
+def by_ours(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """What it leaves behind on ours."""
+    folder = tmp_path / "ours"
+    runpy.run_path(str(medallion.JOB))["main"]([str(folder), "--days", "3"])
+    yield folder
+    for layer in ("bronze", "silver", "gold"):
+        spark.sql(f"DROP SCHEMA {layer} CASCADE")
+
+
+def test_the_job_leaves_the_same_tables_behind(
+    spark: SparkSession, delta_spark: DeltaSpark, by_theirs: Path, by_ours: Path
+) -> None:
+    for table in medallion.TABLES:
+        theirs = delta_spark.rows(str(by_theirs / table))
+        assert theirs
+        assert same_rows(theirs, delta_spark.rows(str(by_ours / table)))
+        assert same_rows(theirs, [row.asDict() for row in anabranch.read(spark, str(by_theirs / table)).collect()])
+        assert anabranch.check(str(by_theirs / table), deep=True).is_clean

@@ -1,0 +1,16 @@
+"""The job in `examples/medallion.py`, as it is and for delta-spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+JOB = EXAMPLES / "medallion.py"
+TABLES = ("bronze/changes", "silver/orders", "gold/revenue", "gold/evenings")
+THEIR_LINE = "from delta_spark import DeltaTable, session"
+OUR_LINE = f"from anabranch import DeltaTable, session  # on delta-spark: {THEIR_LINE}"
+
+
+def for_delta_spark() -> str:
+    """The job with that line changed."""
+    return JOB.read_text(encoding="utf-8").replace(OUR_LINE, THEIR_LINE)
