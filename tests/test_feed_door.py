@@ -133,15 +133,17 @@ def test_a_name_has_changes_too(session: SparkSession) -> None:
 
 
 def test_what_cannot_be_read_is_refused_by_name(session: SparkSession, path: str, tmp_path: Path) -> None:
+    def read(**asked: Any) -> DataFrame:
+        return session.read.format("delta").options(**asked).load(path)
+
     with pytest.raises(errors.NoChangeStart):
-        session.read.format("delta").option("readChangeFeed", "true").load(path)
-    reader = session.read.format("delta").option("readChangeFeed", "true")
+        read(readChangeFeed="true")
     with pytest.raises(errors.InvalidOption, match="versionAsOf"):
-        reader.option("startingVersion", 0).option("versionAsOf", 1).load(path)
+        read(readChangeFeed="true", startingVersion=0, versionAsOf=1)
     with pytest.raises(errors.InvalidOption, match="endingTimestamp"):
-        reader.option("endingVersion", 0).option("endingTimestamp", "2020-01-01").load(path)
+        read(readChangeFeed="true", startingVersion=0, endingVersion=0, endingTimestamp="2020-01-01")
     with pytest.raises(errors.InvalidOption, match="startingVersion"):
-        session.read.format("delta").option("startingVersion", 0).load(path)
+        read(startingVersion=0)
     with pytest.raises(errors.InvalidOption, match="perhaps"):
         session.read.format("delta").option("readChangeFeed", "perhaps").load(path)
     with pytest.raises(errors.VersionNotFound):

@@ -1,8 +1,9 @@
-"""The change data feed beside delta-spark: what it writes, both read alike; and so what ours has marked."""
+"""The change data feed beside delta-spark: what it writes, both read alike, and so the marks of ours."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
-from tests.support.feeds import record_changes
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path
 
@@ -59,7 +59,12 @@ def test_whatever_delta_spark_did_both_feeds_are_alike(
     properties = {"enableChangeDataFeed": "true", "enableDeletionVectors": vectors, "columnMapping.mode": mapping}
     listed = ", ".join(f"'delta.{key}' = '{value}'" for key, value in properties.items())
     delta_spark.sql(f"CREATE TABLE {table} (id BIGINT, g INT, s STRING) USING delta {clauses} TBLPROPERTIES ({listed})")
-    delta_spark.sql(*(statement(dice, table) for _ in range(12)))
+    delta_spark.sql(
+        f"INSERT INTO {table} SELECT id, id % 3, 'n' FROM range(9)",
+        f"UPDATE {table} SET s = 'u' WHERE id > 6",
+        f"DELETE FROM {table} WHERE id IN (2, 4)",
+    )
+    delta_spark.sql(*(statement(dice, table) for _ in range(6)))
     delta_spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 4", f"ALTER TABLE {table} ADD COLUMN more INT")
     newest = World(path).version
     found = ours(spark, path, 0)
@@ -89,15 +94,21 @@ def test_what_delta_spark_refuses_is_refused(spark: SparkSession, delta_spark: D
         assert same_rows(ours(spark, path, start, end), theirs(delta_spark, path, start, end))
 
 
-def test_marks_of_ours_are_changes_to_delta_spark(spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path) -> None:
-    world = World(table_path(tmp_path)).create([{"id": i, "g": i % 2} for i in range(8)], partition_by=("g",))
+def test_a_table_that_records_is_changed_by_turns(spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    rows = [{"id": i, "g": i % 2} for i in range(8)]
+    world = World(table_path(tmp_path)).create(rows, partition_by=("g",), delta_enableChangeDataFeed="true")
+    table = f"delta.`{world.path}`"
     world.delete("id IN (1, 2)")
+    delta_spark.sql(f"UPDATE {table} SET g = 1 WHERE id IN (3, 4)")
+    forget()
     world.append({"id": 9, "g": 0})
-    world.delete("id = 3")
+    world.delete("id IN (3, 9)")
     world.restore(0)
     world.optimize()
+    delta_spark.sql(f"DELETE FROM {table} WHERE id = 5")
+    forget()
     world.delete("g = 1")
-    record_changes(world.path)
     found = ours(spark, world.path, 0)
-    assert len(found) > 20
+    counts = Counter(row["_change_type"] for row in found)
+    assert (counts["update_preimage"], counts["update_postimage"], counts["insert"] - counts["delete"]) == (2, 2, 4)
     assert same_rows(found, theirs(delta_spark, world.path, 0))
