@@ -415,7 +415,7 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
         "ALTER TABLE @T ALTER COLUMN a SYNC IDENTITY",
         "CREATE TABLE @T (a INT) CLUSTER BY AUTO",
         "CREATE VIEW x AS SELECT * FROM @T",
-        "TRUNCATE TABLE @T",
+        "TRUNCATE TABLE @T PARTITION (a = 1)",
         "CONVERT TO DELTA x",
         "CACHE TABLE x AS SELECT * FROM @T",
         "SELECT * FROM table_changes('x', 0)",
