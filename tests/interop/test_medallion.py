@@ -35,7 +35,7 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
         "PYSPARK_PYTHON": str(interop.python()),
         "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"]),
     }
-    command = [str(interop.python()), str(script), str(folder), "--days", "3"]
+    command = [str(interop.python()), str(script), str(folder), "--days", "2"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
@@ -45,7 +45,7 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
 def by_ours(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """What it leaves behind on ours."""
     folder = tmp_path / "ours"
-    runpy.run_path(str(medallion.JOB))["main"]([str(folder), "--days", "3"])
+    runpy.run_path(str(medallion.JOB))["main"]([str(folder), "--days", "2"])
     yield folder
     for layer in ("bronze", "silver", "gold"):
         spark.sql(f"DROP SCHEMA {layer} CASCADE")
