@@ -167,5 +167,12 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
     if not spark.catalog.databaseExists(spelled(target[:-1])):
         raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
     snapshot = open_log(entry.location).snapshot()
-    names.record(spark, replace(entry, name=target), snapshot.schema, snapshot.metadata.description)
-    names.remove(spark, entry.name)
+    try:
+        names.record(spark, replace(entry, name=target), snapshot.schema, snapshot.metadata.description)
+    except AnalysisException:
+        if names.is_taken(spark, target):  # by somebody else, meanwhile
+            raise NameTaken(name=spelled(target), table=entry.location) from None
+        raise
+    now = names.find(spark, entry.name)
+    if now is not None and now.location == entry.location:
+        names.remove(spark, entry.name)
