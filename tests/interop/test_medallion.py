@@ -27,7 +27,12 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
     script = tmp_path / "medallion.py"
     script.write_text(medallion.for_delta_spark(), encoding="utf-8")
     jars = sorted(map(str, interop.jars().glob("*.jar")))  # Delta's Python package is in one of them
-    settings = ["spark.driver.memory=1g", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=2"]
+    settings = [
+        *("spark.driver.memory=1g", "spark.ui.enabled=false", "spark.ui.showConsoleProgress=false"),
+        # Many small jobs, never a long one.
+        *("spark.sql.shuffle.partitions=1", "spark.databricks.delta.snapshotPartitions=1"),
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    ]
     submit = ["--master", "local[1]", "--jars", ",".join(jars), *(f"--conf {each}" for each in settings)]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
     environment |= {
