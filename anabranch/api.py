@@ -51,8 +51,8 @@ def append(
     A blind append: it conflicts with nothing, and reads protocol and metadata only.
 
     Args:
-        spark: a session or None; it is not used.
-        path_or_name: path or URL of the table.
+        spark: a session or None; it is asked where a table lies that is said by its name, and for nothing else.
+        path_or_name: path or URL of the table, or, with a session, the name of one that is there.
         rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
         partition_by: for a new table.
         cluster_by: for a new table; not together with ``partition_by``.
@@ -79,8 +79,17 @@ def append(
     columns = None if partition_by is None else tuple(partition_by)
     clusters = None if cluster_by is None else paths_of(cluster_by)
     txn = application(txn_app_id, txn_version)
-    command = Append(path_or_name, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
+    place = path_or_name if spark is None else _placed(spark, path_or_name)
+    command = Append(place, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
     return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
+
+
+def _placed(spark: Any, path_or_name: Location) -> Location:
+    if not isinstance(path_or_name, str) or "/" in path_or_name:
+        return path_or_name
+    from anabranch.catalog import place_of  # needs Spark, which what has a path does not
+
+    return place_of(spark, path_or_name)
 
 
 def clone(

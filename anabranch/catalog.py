@@ -11,7 +11,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -135,6 +135,15 @@ def located(spark: SparkSession, identifier: str) -> str:
     return entry.location
 
 
+def place_of(spark: SparkSession, path_or_name: Location) -> Location:
+    """Where a table lies that is said by its path or its name: a name has no slash, and a path counts first."""
+    parts = names.parts_of(path_or_name) if isinstance(path_or_name, str) and "/" not in path_or_name else None
+    if parts is None or open_log(path_or_name).exists():
+        return path_or_name
+    entry = entry_of(spark, parts)
+    return path_or_name if entry is None else entry.location
+
+
 def drop(spark: SparkSession, entry: Entry) -> None:
     """Take a table's name away; and the files of a managed one, after that."""
     names.remove(spark, entry.name)
@@ -143,15 +152,28 @@ def drop(spark: SparkSession, entry: Entry) -> None:
 
 
 def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
-    """Give a table another name, in its schema; its files stay where they are.
+    """Give a table another name, perhaps in another schema; its files stay where they are.
+
+    Into another schema it has both names for a moment, and keeps both if this process ends in that moment.
 
     Raises:
-        NameTaken: that is the name of something else. InvalidOption: it is of another schema.
+        NameTaken: that is the name of something else. UnknownSchema: there is no such schema.
     """
     target = (*entry.name[:-1], *to) if len(to) == 1 else names.whole(spark, to)
-    if [each.lower() for each in target[:-1]] != [each.lower() for each in entry.name[:-1]]:
-        reason = f"the table is in the schema {spelled(entry.name[:-1])}, and stays there."
-        raise InvalidOption(option="RENAME TO", value=spelled(to), reason=reason)
     if names.is_taken(spark, target):
         raise NameTaken(name=spelled(target), table=entry.location)
-    names.rename(spark, entry.name, target)
+    if [each.lower() for each in target[:-1]] == [each.lower() for each in entry.name[:-1]]:
+        names.rename(spark, entry.name, target)
+        return
+    if not spark.catalog.databaseExists(spelled(target[:-1])):
+        raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
+    snapshot = open_log(entry.location).snapshot()
+    try:
+        names.record(spark, replace(entry, name=target), snapshot.schema, snapshot.metadata.description)
+    except AnalysisException:
+        if names.is_taken(spark, target):  # by somebody else, meanwhile
+            raise NameTaken(name=spelled(target), table=entry.location) from None
+        raise
+    now = names.find(spark, entry.name)
+    if now is not None and now.location == entry.location:
+        names.remove(spark, entry.name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from threading import RLock
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.datasource import Reader, Writer, formats, table_of
 from anabranch.errors import AnabranchError
+from anabranch.parsing.statements import may_matter
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.vanished import vanished
@@ -90,8 +92,10 @@ def _sql(plain: Any) -> Any:
     @wraps(plain)
     def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         known = formats.get(self)
-        if known is None or kwargs or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
+        if known is None or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
             return plain(self, sqlQuery, args, **kwargs)
+        if kwargs:
+            return _sql_of_frames(plain, self, sqlQuery, args, kwargs)
         return sql(self, sqlQuery, args, names=Names(self, known))
 
     run.anabranch_plain = plain  # type: ignore[attr-defined]
@@ -101,6 +105,19 @@ def _sql(plain: Any) -> Any:
 def _is_theirs(known: frozenset[str], text: str) -> bool:
     """Whether it calls a function that Delta's own JARs have, too."""
     return "delta" not in known and "table_changes" in text.lower()
+
+
+def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
+    """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
+    known = formats[spark]
+    if not (may_matter(text) or Names(spark, known).may_matter(text)):
+        return plain(spark, text, args, **given)
+    package = type(spark).__module__.rsplit(".", 1)[0]
+    formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+    try:
+        return sql(spark, formatter.format(text, **given), args, names=Names(spark, known))
+    finally:
+        formatter.clear()
 
 
 def _table(plain: Any) -> Any:

@@ -9,16 +9,15 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from anabranch.catalog import entry_of
+from anabranch.catalog import place_of
 from anabranch.commands.feed import ReadChanges
-from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.opening import Location, file_set
 from anabranch.commands.read import Read, kept, shown_ids
 from anabranch.commands.travel import AsOf
 from anabranch.conditions import understood
 from anabranch.errors import UnknownColumn
 from anabranch.installing import install
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.names import parts_of
 from anabranch.spark.session import build
 
 __all__ = ["changes", "read", "session"]
@@ -67,7 +66,7 @@ def read(
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
     """
-    engine, path = SparkEngine(spark), _path(spark, path_or_name)
+    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
     snapshot = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).snapshot()
     condition = None if where is None else understood(where, snapshot, engine)
     files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
@@ -106,15 +105,6 @@ def changes(
     Example:
         >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
-    engine, path = SparkEngine(spark), _path(spark, path_or_name)
+    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
     asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
     return engine.changes(asked.run())
-
-
-def _path(spark: SparkSession, path_or_name: Location) -> Location:
-    """Where the table lies: a name has no slash, and a path counts first."""
-    parts = parts_of(path_or_name) if isinstance(path_or_name, str) and "/" not in path_or_name else None
-    if parts is None or open_log(path_or_name).exists():
-        return path_or_name
-    entry = entry_of(spark, parts)
-    return path_or_name if entry is None else entry.location

@@ -102,7 +102,7 @@ def silver(spark, day):
 
 def gold(spark, folder, day):
     """Figures of the days whose orders have changed, and of how the shop stood this evening."""
-    touched = spark.sql("SELECT DISTINCT ordered_on FROM bronze.changes WHERE day = :day", {"day": day})
+    touched = spark.table("bronze.changes").where(F.col("day") == day).select("ordered_on").distinct()
     revenue = (
         spark.table("silver.orders")
         .join(touched, "ordered_on", "left_semi")

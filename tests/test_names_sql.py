@@ -107,8 +107,6 @@ def test_renaming_keeps_the_rows_and_frees_the_name(run: Catalog) -> None:
     assert run.rows("SELECT t.id, old.id FROM {s}.t, {s}.old") == [(2, 1)]
     with pytest.raises(errors.NameTaken):
         run("ALTER TABLE {s}.t RENAME TO old")
-    with pytest.raises(errors.InvalidOption):
-        run("ALTER TABLE {s}.t RENAME TO default.other")
     run("DROP TABLE {s}.old")
     assert run.rows("SELECT * FROM {s}.t") == [(2,)]
 
@@ -201,6 +199,38 @@ def test_a_name_that_has_just_become_ours_is_known_at_once(run: Catalog) -> None
         run("SELECT * FROM {s}.t")
     spark.range(1).write.format("delta").saveAsTable(f"{run.schema}.t")
     assert run.rows("SELECT * FROM {s}.t") == [(0,)]
+
+
+def test_a_table_gets_a_name_in_another_schema(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t USING delta COMMENT 'hello' AS SELECT 1 AS id")
+    path, other = run.path("t"), f"{run.schema}_2"
+    with pytest.raises(errors.UnknownSchema):
+        run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
+    run(f"CREATE DATABASE {other}")
+    run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
+    assert run.entry("t") is None
+    assert run.rows(f"SELECT * FROM {other}.u") == [(1,)]
+    run("CREATE TABLE {s}.t (x INT) USING delta")
+    with pytest.raises(errors.NameTaken):
+        run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
+    run(f"DROP TABLE {other}.u")
+    assert not path.exists()
+    run(f"DROP DATABASE {other}")
+
+
+def test_truncate_takes_every_row(run: Catalog, tmp_path: Path) -> None:
+    run("CREATE TABLE {s}.t USING delta AS SELECT * FROM range(3)")
+    run(f"CREATE TABLE delta.`{tmp_path}/p` USING delta AS SELECT * FROM range(3)")
+    for name in ("{s}.t", f"delta.`{tmp_path}/p`"):
+        assert run(f"TRUNCATE TABLE {name}").collect() == []
+        assert run.rows(f"SELECT * FROM {name}") == []
+        assert run.rows(f"SELECT count(*) FROM {name} VERSION AS OF 0") == [(3,)]
+
+
+def test_rows_at_hand_are_appended_to_a_table_by_its_name(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    assert anabranch.append(run.spark, f"{run.schema}.t", [{"id": 7}]) == 1
+    assert run.rows("SELECT * FROM {s}.t") == [(7,)]
 
 
 def test_keys_of_a_table_with_a_name_are_shown_and_dropped(run: Catalog) -> None:

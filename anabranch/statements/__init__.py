@@ -89,6 +89,7 @@ def _check_quotes(spark: SparkSession, text: str) -> None:
 _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
     Query: lambda statement, run: run.query(statement),
     v.DeleteRows: rows.delete,
+    v.TruncateTable: rows.truncate,
     v.UpdateRows: rows.update,
     v.MergeRows: rows.merge,
     v.InsertRows: rows.insert,

@@ -24,6 +24,7 @@ from anabranch.parsing.statements.values import (
     InsertRows,
     MergeClause,
     MergeRows,
+    TruncateTable,
     UpdateRows,
 )
 from anabranch.protocol.identity import STEP
@@ -61,6 +62,13 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
         command = delete_command(statement, placed, context_of(snapshot, run.engine))
         outcome = command.run(run.engine, at=snapshot)
     return run.counted(num_affected_rows=outcome.rows)
+
+
+def truncate(statement: TruncateTable, run: Running) -> DataFrame:
+    """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
+    snapshot = run.snapshot(statement.table)
+    Delete(statement.table.location).run(run.engine, at=snapshot)
+    return run.nothing()
 
 
 def delete_command(statement: DeleteRows, placed: str, context: Context) -> Delete:

@@ -27,7 +27,12 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
     script = tmp_path / "medallion.py"
     script.write_text(medallion.for_delta_spark(), encoding="utf-8")
     jars = sorted(map(str, interop.jars().glob("*.jar")))  # Delta's Python package is in one of them
-    settings = ["spark.driver.memory=1g", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=2"]
+    settings = [
+        *("spark.driver.memory=1g", "spark.ui.enabled=false", "spark.ui.showConsoleProgress=false"),
+        # Many small jobs, never a long one.
+        *("spark.sql.shuffle.partitions=1", "spark.databricks.delta.snapshotPartitions=1"),
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    ]
     submit = ["--master", "local[1]", "--jars", ",".join(jars), *(f"--conf {each}" for each in settings)]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
     environment |= {
@@ -35,7 +40,7 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
         "PYSPARK_PYTHON": str(interop.python()),
         "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"]),
     }
-    command = [str(interop.python()), str(script), str(folder), "--days", "3"]
+    command = [str(interop.python()), str(script), str(folder), "--days", "2"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
@@ -45,7 +50,7 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
 def by_ours(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """What it leaves behind on ours."""
     folder = tmp_path / "ours"
-    runpy.run_path(str(medallion.JOB))["main"]([str(folder), "--days", "3"])
+    runpy.run_path(str(medallion.JOB))["main"]([str(folder), "--days", "2"])
     yield folder
     for layer in ("bronze", "silver", "gold"):
         spark.sql(f"DROP SCHEMA {layer} CASCADE")

@@ -26,6 +26,7 @@ __all__ = ["Locate", "Place", "excerpt", "is_cut", "literal", "may_matter", "spl
 
 _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
     "DELETE": rows.delete,
+    "TRUNCATE": rows.truncate,
     "UPDATE": rows.update,
     "MERGE": rows.merge,
     "INSERT": rows.insert,

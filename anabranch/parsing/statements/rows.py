@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from anabranch.errors import NotBuilt
 from anabranch.parsing.statements.dialect import TokenType
 from anabranch.parsing.statements.parts import Expression, Path, Query, Table
 from anabranch.parsing.statements.qualifiers import without
@@ -17,6 +18,7 @@ from anabranch.parsing.statements.values import (
     InsertRows,
     MergeClause,
     MergeRows,
+    TruncateTable,
     UpdateRows,
 )
 
@@ -35,6 +37,20 @@ def delete(r: Reader) -> DeleteRows | None:
         return None
     _no_travel(r, table)
     return DeleteRows(table, _where(r))
+
+
+def truncate(r: Reader) -> TruncateTable | None:
+    """``TRUNCATE TABLE t``."""
+    if not r.take("TABLE"):
+        return None
+    table = r.table()
+    if table is None:
+        return None
+    _no_travel(r, table)
+    if r.at("PARTITION"):
+        raise NotBuilt(what="TRUNCATE TABLE of a partition", instead="Say it as DELETE FROM … WHERE.")
+    r.finish()
+    return TruncateTable(table)
 
 
 def update(r: Reader) -> UpdateRows | None:

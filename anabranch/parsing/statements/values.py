@@ -25,6 +25,13 @@ class DeleteRows:
 
 
 @dataclass(frozen=True)
+class TruncateTable:
+    """TRUNCATE TABLE: every row goes."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
 class UpdateRows:
     """UPDATE … SET; a value that is None is DEFAULT."""
 
@@ -399,6 +406,7 @@ class CreateTempView:
 Statement: TypeAlias = (
     Query
     | DeleteRows
+    | TruncateTable
     | UpdateRows
     | MergeRows
     | InsertRows
