@@ -1,8 +1,11 @@
-"""What lies in a table's folder and cannot be used."""
+"""What lies in a table's folder and cannot be used.
+
+Where no table or version of it is to be found, the error is an ``AnalysisException`` of PySpark too, as delta-spark's.
+"""
 
 from __future__ import annotations
 
-from anabranch.errors.root import AnabranchError
+from anabranch.errors.root import AnabranchError, InputBase
 
 
 class TableError(AnabranchError):
@@ -13,7 +16,7 @@ class TableError(AnabranchError):
     template = "The table at {table} cannot be used: {reason}"
 
 
-class NotATable(TableError):
+class NotATable(TableError, InputBase):
     """No Delta table lies at this path."""
 
     condition = "DELTA_TABLE_NOT_FOUND"
@@ -21,7 +24,7 @@ class NotATable(TableError):
     template = "There is no Delta table at {table}: {reason} Check the path, or create the table first."
 
 
-class VersionNotFound(TableError):
+class VersionNotFound(TableError, InputBase):
     """The table has no such version, or no longer has it."""
 
     condition = "DELTA_VERSION_NOT_FOUND"
@@ -40,7 +43,7 @@ class VersionCleanedUp(VersionNotFound):
     )
 
 
-class TimestampBeforeEarliestCommit(TableError):
+class TimestampBeforeEarliestCommit(TableError, InputBase):
     """A moment lies before the oldest version that can still be read."""
 
     condition = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
@@ -51,7 +54,7 @@ class TimestampBeforeEarliestCommit(TableError):
     )
 
 
-class TimestampAfterLatestCommit(TableError):
+class TimestampAfterLatestCommit(TableError, InputBase):
     """A moment lies behind the newest version, so that what is committed next could still belong to it."""
 
     condition = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
