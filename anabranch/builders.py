@@ -1,13 +1,13 @@
 """``DeltaTableBuilder``, name for name as in ``delta.tables``.
 
-A door: it collects how a table is to be, and makes one command of it when it is executed. Guarantee: each step leaves
-the builder that it is called on as it is, and before `DeltaTableBuilder.execute` nothing is written.
+A door: it collects how a table is to be, and makes one command of it when it is executed. Guarantee: each step gives
+the builder that it is called on, as delta-spark's do, and before `DeltaTableBuilder.execute` nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ from anabranch.catalog import naming, path_in, place
 from anabranch.commands.create import Create, Replace
 from anabranch.commands.insert import NewTable
 from anabranch.conditions import check_rules
-from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, UnknownTable
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.rules import GENERATION
@@ -43,17 +43,21 @@ class IdentityGenerator:
     step: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DeltaTableBuilder:
-    """Builds a table step by step; each step gives a builder with that much more.
+    """Builds a table step by step; each step gives this same builder, which then says that much more.
+
+    An argument of a wrong type is an `InvalidArgument`.
 
     Example:
-        >>> DeltaTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("day",
-        "DATE").partitionedBy("day").execute()
+        >>> builder = DeltaTable.create(spark).location(path)
+        >>> for name in ("id", "origin", "target"):
+        ...     builder.addColumn(name, "BIGINT")
+        >>> table = builder.partitionedBy("origin").execute()
     """
 
     spark: SparkSession
-    opens: Callable[[SparkSession, str], DeltaTable]
+    tables: type[DeltaTable]
     if_not_exists: bool = False
     replaces: bool = False
     path: str | None = None
@@ -71,19 +75,24 @@ class DeltaTableBuilder:
         Raises:
             InvalidOption: it is no name.
         """
-        parts = parts_of(identifier) if isinstance(identifier, str) else None
+        parts = parts_of(_text("identifier", identifier))
         if parts is None:
             raise InvalidOption(option="identifier", value=identifier, reason="it takes the name of a table.")
         path = path_in(parts)
-        return replace(self, name=parts) if path is None else self.location(path)
+        if path is not None:
+            return self.location(path)
+        self.name = parts
+        return self
 
     def location(self, location: str) -> DeltaTableBuilder:
         """Where the table will lie."""
-        return replace(self, path=location)
+        self.path = _text("location", location)
+        return self
 
     def comment(self, comment: str) -> DeltaTableBuilder:
         """The table's description."""
-        return replace(self, description=comment)
+        self.description = _text("comment", comment)
+        return self
 
     def addColumn(
         self,
@@ -105,26 +114,36 @@ class DeltaTableBuilder:
             InvalidOption: it cannot be generated so.
             InvalidSchema: the numbers of an identity column cannot be counted.
         """
-        type_ = dataType if isinstance(dataType, DataType) else parse_type(dataType)
-        generated = _generated(colName, type_, generatedAlwaysAs, generatedByDefaultAs)
-        metadata = generated if comment is None else {"comment": comment, **generated}
-        return replace(self, columns=(*self.columns, StructField(colName, type_, nullable, metadata)))
+        if not isinstance(nullable, bool):
+            raise InvalidArgument(option="nullable", value=nullable, reason="it takes True or False.")
+        name = _text("colName", colName)
+        type_ = dataType if isinstance(dataType, DataType) else parse_type(_text("dataType", dataType))
+        generated = _generated(name, type_, generatedAlwaysAs, generatedByDefaultAs)
+        metadata = generated if comment is None else {"comment": _text("comment", comment), **generated}
+        self.columns = (*self.columns, StructField(name, type_, nullable, metadata))
+        return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
         """More columns."""
-        return replace(self, columns=(*self.columns, *cols))
+        if not isinstance(cols, StructType | list) or not all(isinstance(each, StructField) for each in cols):
+            raise InvalidArgument(option="cols", value=cols, reason="it takes a StructType, or a list of StructFields.")
+        self.columns = (*self.columns, *cols)
+        return self
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
         """The partition columns."""
-        return replace(self, partitions=_flat(cols))
+        self.partitions = flat(cols)
+        return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
         """The columns by which files are laid out, so that queries of them read few; at most four."""
-        return replace(self, clusters=paths_of(_flat(cols)))
+        self.clusters = paths_of(flat(cols))
+        return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property."""
-        return replace(self, properties={**self.properties, key: value})
+        self.properties = {**self.properties, _text("key", key): _text("value", value)}
+        return self
 
     def execute(self) -> DeltaTable:
         """Create the table, or put it in the place of the one that there is.
@@ -141,17 +160,17 @@ class DeltaTableBuilder:
         if self.name is None:
             assert self.path is not None
             self._make(self.path)
-            return self.opens(self.spark, self.path)
+            return self.tables.forPath(self.spark, self.path)
         named = place(self.spark, self.name, self.path)
         if named.entry is not None and not self.replaces:
             if not self.if_not_exists:
                 raise NameTaken(name=spelled(named.name), table=named.location)
-            return self.opens(self.spark, named.location)
+            return self.tables.forName(self.spark, spelled(named.name))
         if named.entry is None and self.replaces and not self.if_not_exists:
             raise UnknownTable(name=spelled(named.name))
         with naming(self.spark, named):
             self._make(named.location)
-        return self.opens(self.spark, named.location)
+        return self.tables.forName(self.spark, spelled(named.name))
 
     def _make(self, path: str) -> None:
         schema = declared(StructType(list(self.columns)))
@@ -170,16 +189,26 @@ def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> di
     if isinstance(always, str) and by_default is None:
         return {GENERATION: always}
     given = by_default if always is None else always
-    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator):
-        reason = f"the column {column} takes SQL text or an IdentityGenerator, or by default an IdentityGenerator."
-        raise InvalidOption(option="generatedAlwaysAs", value=given, reason=reason)
+    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator) or given.step == 0:
+        reason = f"the column {column} takes SQL text, or one IdentityGenerator, whose step is not 0."
+        raise InvalidArgument(option="generatedAlwaysAs", value=given, reason=reason)
     if type_ != LongType():
         reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
         raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
     return identity_metadata(given.start, given.step, explicit=always is None)
 
 
-def _flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        return tuple(columns[0])
-    return columns
+def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names of columns, given one by one or as one list.
+
+    Raises:
+        InvalidArgument: one is no name.
+    """
+    found = tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    return tuple(_text("cols", each) for each in found)
+
+
+def _text(argument: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(option=argument, value=value, reason="it takes text.")
+    return value

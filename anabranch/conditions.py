@@ -3,36 +3,71 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
 
 from anabranch.commands.opening import Location
-from anabranch.errors import InvalidCondition, InvalidOption
+from anabranch.errors import InvalidArgument, InvalidCondition
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
+from anabranch.parsing.blocks import unqualified
+from anabranch.parsing.columns import bare_names, printed
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import mapped
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
+from anabranch.spark.addresses import Named
 from anabranch.spark.engine import SparkEngine
 
 
-def understood(given: Any, snapshot: Snapshot, engine: SparkEngine, *, queries: bool = False) -> Condition:
+def understood(
+    given: Any, snapshot: Snapshot, engine: SparkEngine, *, queries: bool = False, alias: str | None = None
+) -> Condition:
     """A condition as the user wrote it, for the version on which the command is to run.
 
+    Args:
+        queries: whether it may hold subqueries. alias: the name by which it may speak of the table's columns.
+
     Raises:
-        InvalidOption: it is neither text nor a Column.
-        InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not hold ``queries``.
+        InvalidArgument: it is neither text nor a Column.
+        InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not.
     """
+    if not isinstance(given, str | Column):
+        raise InvalidArgument(option="condition", value=given, reason="it takes SQL text or a Column.")
     context = context_of(snapshot, engine)
+    if alias is None:
+        return _plain(given, context, queries=queries)
+    _refuse_two_meanings(given, alias, context)
+    if isinstance(given, Column):
+        named = bare_names(alias, context.schema)
+        return replace(column_condition(given, context, named, queries=queries), alias=alias)
+    found = condition(given, context, queries=queries)
+    if found.asks:
+        return replace(found, alias=alias)
+    return condition(unqualified(given, (alias,), context.schema), context, queries=queries)
+
+
+def _plain(given: str | Column, context: Context, *, queries: bool) -> Condition:
     if isinstance(given, str):
         return condition(given, context, queries=queries)
-    if isinstance(given, Column):
-        return column_condition(given, context, queries=queries)
-    raise InvalidOption(option="condition", value=given, reason="it takes SQL text or a Column.")
+    return column_condition(given, context, queries=queries)
+
+
+def _refuse_two_meanings(given: str | Column, alias: str, context: Context) -> None:
+    """Refuse what speaks by an alias that is the name of a column as well: ``t.x`` may be a member of that one.
+
+    Raises:
+        InvalidCondition: it does.
+    """
+    text = printed(given)
+    if context.schema.find(alias) is not None and re.search(rf"\b{re.escape(alias)}`?\s*\.", text, re.IGNORECASE):
+        reason = f"{alias} is the alias of the table, and the name of one of its columns: choose another alias."
+        raise InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
 def understood_values(
@@ -48,10 +83,12 @@ def understood_values(
     context = context_of(snapshot, engine)
 
     def understood_value(value: str | Column) -> Any:
+        if alias is not None:
+            _refuse_two_meanings(value, alias, context)
         if isinstance(value, Column):
             check_assigned(value)
-            return value
-        return assignment(value, context)
+            return value if alias is None else Named(value, alias)
+        return assignment(value if alias is None else unqualified(value, (alias,), context.schema), context)
 
     return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
 

@@ -17,7 +17,7 @@ from anabranch.commands.merge import Merge
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.sources import declared_version
 from anabranch.conditions import context_of
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.protocol.evolution import all_nullable
@@ -162,7 +162,7 @@ class DeltaMergeBuilder:
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"
     ) -> DeltaMergeBuilder:
         if condition is not None and not isinstance(condition, str | Column):
-            raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
+            raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
         return replace(self, clauses=(*self.clauses, _Asked(when, action, condition, values, option)))
 
 
@@ -200,14 +200,14 @@ def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Val
     """Condition and values as they are meant: a mapping that is given alone and by position holds the values.
 
     Raises:
-        InvalidOption: the values are no dict of columns to SQL text or Columns.
+        InvalidArgument: the values are no dict of columns to SQL text or Columns.
     """
     if isinstance(condition, Mapping) and values is None:
         condition, values = None, condition
     if not isinstance(values, Mapping) or not all(
         isinstance(key, str) and isinstance(value, str | Column) for key, value in values.items()
     ):
-        raise InvalidOption(option=option, value=values, reason="it takes a dict of columns to SQL text or Columns.")
+        raise InvalidArgument(option=option, value=values, reason="it takes a dict of columns to SQL text or Columns.")
     return condition, dict(values)
 
 

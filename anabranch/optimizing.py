@@ -11,12 +11,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.builders import flat
 from anabranch.commands.moving import Told
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.optimize import Optimize, Optimized
 from anabranch.commands.reorg import Purge
 from anabranch.conditions import understood
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
 
@@ -25,22 +26,30 @@ __all__ = ["RESULT", "DeltaOptimizeBuilder", "optimized", "shown"]
 WORKERS = 4
 """So many batches are written at once; Spark shares its cores between them."""
 
-_SIZES = "min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT"
-_FILES = "num: BIGINT, size: BIGINT"
+_SIZES = "STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT>"
+_FILES, _CUBES = "STRUCT<num: BIGINT, size: BIGINT>", "STRUCT<numFiles: BIGINT, size: BIGINT>"
+_TASKS = ("maxClusterActive", "minClusterActive", "maxSessionActive", "minSessionActive")
 RESULT = (
     "path: STRING, metrics: STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT, "
-    f"filesAdded: STRUCT<{_SIZES}>, filesRemoved: STRUCT<{_SIZES}>, partitionsOptimized: BIGINT, "
-    f"zOrderStats: STRUCT<strategyName: STRING, inputCubeFiles: STRUCT<{_FILES}>, inputOtherFiles: STRUCT<{_FILES}>, "
-    f"inputNumCubes: BIGINT, mergedFiles: STRUCT<{_FILES}>, numOutputCubes: BIGINT, mergedNumCubes: BIGINT>, "
-    "numBatches: BIGINT, totalConsideredFiles: BIGINT, totalFilesSkipped: BIGINT, preserveInsertionOrder: BOOLEAN, "
-    "deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>>"
+    f"filesAdded: {_SIZES}, filesRemoved: {_SIZES}, partitionsOptimized: BIGINT, "
+    f"zOrderStats: STRUCT<strategyName: STRING, inputCubeFiles: {_FILES}, inputOtherFiles: {_FILES}, "
+    f"inputNumCubes: BIGINT, mergedFiles: {_FILES}, numOutputCubes: BIGINT, mergedNumCubes: BIGINT>, "
+    f"clusteringStats: STRUCT<inputZCubeFiles: {_CUBES}, inputOtherFiles: {_CUBES}, inputNumZCubes: BIGINT, "
+    f"mergedFiles: {_CUBES}, numOutputZCubes: BIGINT>, "
+    "numBins: BIGINT, numBatches: BIGINT, totalConsideredFiles: BIGINT, totalFilesSkipped: BIGINT, "
+    "preserveInsertionOrder: BOOLEAN, numFilesSkippedToReduceWriteAmplification: BIGINT, "
+    "numBytesSkippedToReduceWriteAmplification: BIGINT, startTimeMs: BIGINT, endTimeMs: BIGINT, "
+    "totalClusterParallelism: BIGINT, totalScheduledTasks: BIGINT, "
+    f"autoCompactParallelismStats: STRUCT<{', '.join(f'{each}Parallelism: BIGINT' for each in _TASKS)}>, "
+    "deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>, "
+    "numTableColumns: BIGINT, numTableColumnsWithStats: BIGINT>"
 )
-"""What OPTIMIZE shows: the metrics of delta-spark that are known here, under its names."""
+"""What OPTIMIZE shows: the metrics of delta-spark, under its names; those that are not known here are NULL."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DeltaOptimizeBuilder:
-    """Lays out a table's files anew.
+    """Lays out a table's files anew; `where` gives this same builder, as delta-spark's does.
 
     Example:
         >>> table.optimize().where("day = '2024-01-31'").executeCompaction().show()
@@ -53,8 +62,9 @@ class DeltaOptimizeBuilder:
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """Only the partitions that a condition over partition columns selects."""
         if not isinstance(partitionFilter, str):
-            raise InvalidOption(option="partitionFilter", value=partitionFilter, reason="it takes SQL text.")
-        return replace(self, partitions=partitionFilter)
+            raise InvalidArgument(option="partitionFilter", value=partitionFilter, reason="it takes SQL text.")
+        self.partitions = partitionFilter
+        return self
 
     def executeCompaction(self) -> DataFrame:
         """Write small files, and such with many deleted rows, together into larger ones; a clustered table is laid out
@@ -78,10 +88,10 @@ class DeltaOptimizeBuilder:
         Raises:
             InvalidOption: there is no such column, or nothing could be skipped by it; and as `executeCompaction`.
         """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        names = flat(cols)
         if not names:
             raise InvalidOption(option="ZORDER BY", value="nothing", reason="it takes the names of columns.")
-        return self._run(paths_of([*map(str, names)]))
+        return self._run(paths_of([*names]))
 
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
         done = optimized(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)

@@ -5,6 +5,8 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from anabranch.builders import DeltaTableBuilder, IdentityGenerator
-from anabranch.catalog import entry_of, located, path_in
+from anabranch.catalog import entry_of, located, naming, path_in, place
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.clone import Clone
@@ -29,14 +31,14 @@ from anabranch.commands.restore import RESULT, Restore
 from anabranch.commands.update import Update
 from anabranch.commands.vacuum import Vacuum
 from anabranch.conditions import understood, understood_values
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
 from anabranch.optimizing import DeltaOptimizeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.names import parts_of
+from anabranch.spark.names import Name, dotted, parts_of, spelled, whole
 from anabranch.spark.session import checks_retention
 from anabranch.spark.types import parse_columns, schema_of
 
@@ -54,18 +56,22 @@ class DeltaTable:
         >>> table.delete("dep_time IS NULL")
     """
 
-    def __init__(self, spark: SparkSession, path: Location, alias: str | None = None) -> None:
-        self._spark, self._path, self._engine, self._alias = spark, path, SparkEngine(spark), alias
+    def __init__(self, spark: SparkSession, path: Location, alias: str | None = None, name: Name | None = None) -> None:
+        self._spark, self._path, self._engine = spark, path, SparkEngine(spark)
+        self._alias, self._name = alias, name
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """The table at a path or URL.
 
+        Args:
+            hadoopConf: settings of the file system, which begin with ``fs.`` or ``dfs.``; a local path needs none.
+
         Raises:
-            NotATable: there is none.
+            NotATable: there is none. InvalidOption: a setting is of something else.
+            NotBuilt: there are settings, and the path is in a bucket.
         """
-        if hadoopConf:
-            raise NotBuilt(what="hadoopConf", instead="Set the credentials in the environment.")
+        _check_file_settings(path, hadoopConf)
         open_log(path).snapshot()
         return cls(sparkSession, path)
 
@@ -76,7 +82,11 @@ class DeltaTable:
         Raises:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
-        return cls.forPath(sparkSession, located(sparkSession, tableOrViewName))
+        path = located(sparkSession, tableOrViewName)
+        open_log(path).snapshot()
+        parts = parts_of(tableOrViewName)
+        assert parts is not None, "it was found by its name"
+        return cls(sparkSession, path, name=None if path_in(parts) is not None else whole(sparkSession, parts))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -92,22 +102,22 @@ class DeltaTable:
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that creates a table, and fails where there is one."""
-        return DeltaTableBuilder(_session(sparkSession), cls.forPath)
+        return DeltaTableBuilder(_session(sparkSession), cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that creates a table where there is none."""
-        return DeltaTableBuilder(_session(sparkSession), cls.forPath, if_not_exists=True)
+        return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
-        return DeltaTableBuilder(_session(sparkSession), cls.forPath, replaces=True)
+        return DeltaTableBuilder(_session(sparkSession), cls, replaces=True)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that puts an empty table in the place of the one that there is, or creates it."""
-        return DeltaTableBuilder(_session(sparkSession), cls.forPath, if_not_exists=True, replaces=True)
+        return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True, replaces=True)
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
@@ -139,14 +149,14 @@ class DeltaTable:
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name, by which `merge` and `toDF` speak of its columns.
+        """The same table under a name, by which conditions and values, and `toDF`, may speak of its columns.
 
         Example:
             >>> table.alias("t").merge(updates.alias("s"), "t.id = s.id")
         """
         if not isinstance(aliasName, str) or not aliasName:
-            raise InvalidOption(option="aliasName", value=aliasName, reason="it takes a name.")
-        return DeltaTable(self._spark, self._path, aliasName)
+            raise InvalidArgument(option="aliasName", value=aliasName, reason="it takes a name.")
+        return DeltaTable(self._spark, self._path, aliasName, self._name)
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """A builder that lays out the table's files anew, in fewer files or in an order that lets more be skipped.
@@ -182,8 +192,10 @@ class DeltaTable:
         """
         if isinstance(condition, Mapping) and set is None:
             condition, set = None, condition
-        if not isinstance(set, Mapping) or not all(isinstance(v, str | Column) for v in set.values()):
-            raise InvalidOption(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
+        if not isinstance(set, Mapping) or not all(
+            isinstance(key, str) and isinstance(value, str | Column) for key, value in set.items()
+        ):
+            raise InvalidArgument(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
         snapshot = open_log(self._path).snapshot()
         assignments = understood_values(set, snapshot, self._engine, self._alias)
         Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
@@ -204,12 +216,12 @@ class DeltaTable:
             a builder; nothing happens before its ``execute()``.
 
         Raises:
-            InvalidOption: the source is no DataFrame, or the condition neither text nor a Column.
+            InvalidArgument: the source is no DataFrame, or the condition neither text nor a Column.
         """
         if not isinstance(source, DataFrame):
-            raise InvalidOption(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
+            raise InvalidArgument(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
         if not isinstance(condition, str | Column):
-            raise InvalidOption(option="condition", value=condition, reason="it takes SQL text or a Column.")
+            raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
         return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -231,13 +243,16 @@ class DeltaTable:
         if retentionHours is not None and (
             isinstance(retentionHours, bool) or not isinstance(retentionHours, int | float)
         ):
-            raise InvalidOption(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
+            raise InvalidArgument(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
         Vacuum(self._path, retentionHours, check_retention=checks_retention(self._spark)).run()
         return self._spark.createDataFrame([], StructType([]))
 
     def detail(self) -> DataFrame:
         """One row about the table, with Delta's columns."""
-        return self._engine.rows(as_table([detail(self._path)], DETAIL))
+        found = detail(self._path)
+        return self._engine.rows(
+            as_table([found if self._name is None else {**found, "name": dotted(self._name)}], DETAIL)
+        )
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the versions of the protocol that the table demands; they never go down.
@@ -248,7 +263,7 @@ class DeltaTable:
         """
         for option, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise InvalidOption(option=option, value=value, reason="it takes a whole number.")
+                raise InvalidArgument(option=option, value=value, reason="it takes a whole number.")
         UpgradeProtocol(self._path, readerVersion, writerVersion).run()
 
     def addFeatureSupport(self, featureName: str) -> None:
@@ -259,7 +274,7 @@ class DeltaTable:
             ProtocolChangedException: the table was written meanwhile.
         """
         if not isinstance(featureName, str):
-            raise InvalidOption(option="featureName", value=featureName, reason="it takes a name.")
+            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
         AddFeatureSupport(self._path, featureName).run()
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
@@ -274,9 +289,9 @@ class DeltaTable:
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         if not isinstance(featureName, str):
-            raise InvalidOption(option="featureName", value=featureName, reason="it takes a name.")
+            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
         if truncateHistory is not None and not isinstance(truncateHistory, bool):
-            raise InvalidOption(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
+            raise InvalidArgument(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
         DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
 
     def clone(
@@ -286,10 +301,10 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at another path that is as this one is now.
+        """Make a table at another place that is as this one is now.
 
         Args:
-            target: path or URL of the clone.
+            target: absolute path or URL of the clone, ``delta.`path` ``, or its name in Spark's catalog.
             isShallow: name this table's files instead of copying them; a VACUUM here may take them away.
             replace: put it in the place of a table that is there; only what has changed since is copied.
             properties: set in the clone, whatever this table says.
@@ -321,7 +336,7 @@ class DeltaTable:
             VersionNotFound: there is no such version.
         """
         if not isinstance(version, int) or isinstance(version, bool):
-            raise InvalidOption(option="version", value=version, reason="it takes a whole number.")
+            raise InvalidArgument(option="version", value=version, reason="it takes a whole number.")
         return self._cloned(target, isShallow, replace, properties, {"version": version})
 
     def cloneAtTimestamp(
@@ -338,7 +353,7 @@ class DeltaTable:
             InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
         """
         if not isinstance(timestamp, str):
-            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
+            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
         return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
 
     def _cloned(
@@ -346,13 +361,24 @@ class DeltaTable:
     ) -> DeltaTable:
         for option, value, kind in (("target", target, str), ("isShallow", shallow, bool), ("replace", replaces, bool)):
             if not isinstance(value, kind):
-                raise InvalidOption(option=option, value=value, reason=f"it takes a {kind.__name__}.")
+                raise InvalidArgument(option=option, value=value, reason=f"it takes a {kind.__name__}.")
         said = {} if properties is None else properties
         if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
-            raise InvalidOption(option="properties", value=properties, reason="it takes a dict of text to text.")
+            raise InvalidArgument(option="properties", value=properties, reason="it takes a dict of text to text.")
         at = {**at, "zone": self._engine.zone()} if "timestamp" in at else at
-        Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at).run()
-        return DeltaTable.forPath(self._spark, target)
+        clone = Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at)
+        name = _name_of(target)
+        path = target if name is None else path_in(name)
+        if name is None or path is not None:
+            place_of_it = path or target
+            dataclasses.replace(clone, target=place_of_it).run()
+            return DeltaTable.forPath(self._spark, place_of_it)
+        named = place(self._spark, name)
+        if named.entry is not None and not replaces:
+            raise NameTaken(name=spelled(named.name), table=named.location)
+        with naming(self._spark, named):
+            dataclasses.replace(clone, target=named.location).run()
+        return DeltaTable.forName(self._spark, spelled(named.name))
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table again what it was at a version; one row of Delta's metrics.
@@ -368,7 +394,7 @@ class DeltaTable:
             >>> table.restoreToVersion(7).collect()
         """
         if not isinstance(version, int) or isinstance(version, bool):
-            raise InvalidOption(option="version", value=version, reason="it takes a whole number from 0.")
+            raise InvalidArgument(option="version", value=version, reason="it takes a whole number from 0.")
         return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
@@ -382,7 +408,7 @@ class DeltaTable:
             >>> table.restoreToTimestamp("2024-01-31")
         """
         if not isinstance(timestamp, str):
-            raise InvalidOption(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
+            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
         ignores = self._ignores_missing()
         return self._restored(
             Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone())
@@ -408,7 +434,9 @@ class DeltaTable:
         return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
 
     def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
-        return EVERY_ROW if given is None else understood(given, snapshot, self._engine, queries=True)
+        if given is None:
+            return EVERY_ROW
+        return understood(given, snapshot, self._engine, queries=True, alias=self._alias)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
@@ -418,11 +446,27 @@ def _session(spark: SparkSession | None) -> SparkSession:
     return found
 
 
+def _name_of(target: str) -> Name | None:
+    """The name that a clone is to have in the catalog; None where it is a path, or a URL."""
+    is_place = os.path.isabs(target) or target.startswith("file:") or ("/" in target and "`" not in target)
+    return None if is_place else parts_of(target)
+
+
+def _check_file_settings(path: str, settings: Mapping[str, str] | None) -> None:
+    if not isinstance(settings or {}, Mapping):
+        raise InvalidArgument(option="hadoopConf", value=settings, reason="it takes a dict of text to text.")
+    for key in settings or {}:
+        if not str(key).startswith(("fs.", "dfs.")):
+            raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
+    if settings and "://" in str(path) and not str(path).startswith("file:"):
+        raise NotBuilt(what="hadoopConf of a bucket", instead="Set the credentials in the environment.")
+
+
 def _partition_columns(given: Any) -> Struct:
     if given is None:
         return Struct()
     if isinstance(given, str):
         given = parse_columns(given)
     if not isinstance(given, StructType):
-        raise InvalidOption(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
+        raise InvalidArgument(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
     return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))

@@ -317,7 +317,7 @@ def test_a_builder_creates_a_table_with_not_null_and_comments(sql: SparkSession,
     with pytest.raises(errors.AppendOnlyTable):
         table.delete()
     with pytest.raises(errors.TableAlreadyExists):
-        builder.addColumn("id", "INT").execute()
+        builder.execute()
     assert DeltaTable.createIfNotExists(sql).location(path).addColumn("id", "INT").execute().toDF().count() == 1
     assert table.toDF().schema["name"].metadata["comment"] == "full name"
 

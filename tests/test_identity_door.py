@@ -95,5 +95,5 @@ def test_a_table_that_counts_lists_the_feature(table: DeltaTable) -> None:
 def test_what_cannot_be_generated_is_refused(spark: SparkSession, type_: str, generated: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidOption):
         DeltaTable.create(spark).addColumn("n", type_, **generated)
-    with pytest.raises(errors.InvalidSchema):
+    with pytest.raises(errors.InvalidArgument):
         DeltaTable.create(spark).addColumn("n", "BIGINT", generatedAlwaysAs=IdentityGenerator(1, 0))

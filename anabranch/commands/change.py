@@ -221,7 +221,8 @@ class ChangeHands(RowHands):
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot, change = chance.now_ms(), self._snapshot, self._change
         candidates, whole, rest = self._candidates()
-        marks = self._engine.find(file_set(snapshot, rest), change.where) if len(rest) else {}
+        decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
+        marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
         scanned = chance.now_ms()
         part = self._staged_part(rest, marks, whole)
         reads = Reads(change.where, frozenset(candidates["path"].to_pylist()))

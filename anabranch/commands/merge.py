@@ -183,8 +183,9 @@ class MergeHands(RowHands):
         withdrawn, before = self._inserted, self._insert_count
         part = self._part(files, self._looked)
         remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
-        counts = {**part.metrics, "numTargetRowsInserted": self._insert_count - before}
-        return replace(part, withdraws=withdrawn, metrics=counts)
+        written = part.metrics["numOutputRows"] - before
+        counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
+        return replace(part, withdraws=withdrawn, metrics={**part.metrics, **counts})
 
     def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
         """What the source holds in the columns that ON compares."""
@@ -294,4 +295,5 @@ def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:
         "numTargetRowsNotMatchedBySourceUpdated": joined.updated_alone,
         "numTargetRowsNotMatchedBySourceDeleted": joined.deleted_alone,
         "numTargetRowsCopied": copied,
+        "numOutputRows": inserted + joined.updated + joined.updated_alone + copied,
     }

@@ -25,12 +25,14 @@
     │   └── UnsupportedFeature
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
+    │   │   └── UnreadableExpression    (also a pyspark ParseException)
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
     │   ├── InvalidSchema
     │   ├── UnsupportedType
     │   ├── InvalidProperty
     │   ├── InvalidOption
+    │   │   └── InvalidArgument         (also a TypeError and a ValueError)
     │   ├── InvalidTimestamp
     │   ├── AmbiguousTimeTravel
     │   ├── NoChangeStart
@@ -116,6 +118,7 @@ from anabranch.errors.inputs import EmptyDirectory as EmptyDirectory
 from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
 from anabranch.errors.inputs import IdentityColumnGiven as IdentityColumnGiven
 from anabranch.errors.inputs import InputError as InputError
+from anabranch.errors.inputs import InvalidArgument as InvalidArgument
 from anabranch.errors.inputs import InvalidCondition as InvalidCondition
 from anabranch.errors.inputs import InvalidOption as InvalidOption
 from anabranch.errors.inputs import InvalidProperty as InvalidProperty
@@ -139,6 +142,7 @@ from anabranch.errors.inputs import UnexpectedPartition as UnexpectedPartition
 from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
 from anabranch.errors.inputs import UnknownTable as UnknownTable
+from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.names import NameTaken as NameTaken

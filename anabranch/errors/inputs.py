@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anabranch.errors.root import AnabranchError, InputBase, ParseBase
+from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark
 
 
 class InputError(AnabranchError, InputBase):
@@ -20,6 +20,13 @@ class InvalidCondition(InputError):
 
     condition = "INVALID_CONDITION"
     template = "The expression {expression} cannot be used on the table at {table}: {reason}"
+
+
+class UnreadableExpression(InvalidCondition, ParseBase):
+    """A condition or expression is no SQL; it is a ``ParseException`` of PySpark, too."""
+
+    condition = "UNREADABLE_EXPRESSION"
+    template = "The expression {expression} cannot be read, for the table at {table}: {reason}"
 
 
 class UnknownColumn(InputError):
@@ -61,12 +68,19 @@ class InvalidProperty(InputError):
     template = "The table property {property} cannot be {value}: {reason}"
 
 
-class InvalidOption(InputError):
+class InvalidOption(InputError, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
     """An option or argument of a command is unknown, or its value is not one that it takes."""
 
     condition = "INVALID_OPTION"
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
+
+
+class InvalidArgument(InvalidOption, TypeError, ValueError):
+    """An argument of a method is not of a type that it takes; it is a ``TypeError`` and a ``ValueError``, too."""
+
+    condition = "INVALID_ARGUMENT"
+    template = "The argument {option} cannot be {value}: {reason}"
 
 
 class InvalidTimestamp(InputError):
@@ -196,7 +210,7 @@ class CloneRefused(InputError):
     template = "The table at {source} cannot be cloned to {table}: {reason} Nothing was committed."
 
 
-class AppendOnlyTable(InputError):
+class AppendOnlyTable(InputError, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
     """The table has ``delta.appendOnly`` set and the command would remove or change rows."""
 
     condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
@@ -251,7 +265,7 @@ class ConstraintNotMet(InputError):
     template = "{count} of {rows} rows of {table} break the constraint {constraint}, {predicate}; nothing is added."
 
 
-class AmbiguousMerge(InputError):
+class AmbiguousMerge(InputError, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
     """Several source rows would change one row of the table in a MERGE."""
 
     condition = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
@@ -270,7 +284,7 @@ class FeatureNotDropped(InputError):
     template = "{feature} was not dropped from the protocol of the table at {table}: {reason}"
 
 
-class RetentionTooShort(InputError):
+class RetentionTooShort(InputError, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
     """VACUUM is to retain files for less time than the table says: versions that are in use may lose theirs."""
 
     condition = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-__all__ = ["AnabranchError", "InputBase", "ParseBase", "twin"]
+__all__ = ["AnabranchError", "InputBase", "ParseBase", "of_pyspark", "twin"]
 
 try:
     from pyspark.errors import AnalysisException as InputBase
@@ -21,6 +21,11 @@ except ImportError:  # log tools work without PySpark
     ParseBase = Exception  # type: ignore[assignment, misc]
 
 try:
+    import pyspark.errors as _pyspark
+except ImportError:
+    _pyspark = None  # type: ignore[assignment]
+
+try:
     import delta.exceptions as _delta
 except Exception:  # not there, another package of that name, or one for another PySpark; it only adds base classes
     _delta = None
@@ -29,6 +34,11 @@ except Exception:  # not there, another package of that name, or one for another
 def twin(name: str) -> type:
     """Delta's own class of this name, or one that adds nothing."""
     return getattr(_delta, name, None) or type("_NoBase", (), {})
+
+
+def of_pyspark(name: str) -> type:
+    """PySpark's own class of this name, or one that adds nothing."""
+    return getattr(_pyspark, name, None) or type("_NoBase", (), {})
 
 
 _Error = TypeVar("_Error", bound="AnabranchError")

@@ -14,6 +14,7 @@ from anabranch.errors import NotBuilt
 from anabranch.parsing.context import Context
 from anabranch.parsing.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+from anabranch.protocol.schema import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _QUERY = re.compile(r"\bselect\b|subquery|\(\s*\[|\(\s*(?:from|table|values)\b", re.IGNORECASE)
@@ -44,6 +45,22 @@ def column_condition(column: Any, context: Context, named: Named = str, *, queri
     row_local = is_open and not _calls(text)
     predicate = _printed_predicate(text, context, named) if row_local else Unknown()
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
+
+
+def bare_names(alias: str, schema: Struct) -> Named:
+    """How a printed name means a column of a table that has an alias: ``t.x`` is ``x``, as ``x`` is.
+
+    A column that is called ``t.x`` prints the same, so where there is one nothing is known of such a name.
+    """
+    prefix = f"{alias}.".lower()
+    is_open = not any(name.lower().startswith(prefix) for name in schema.names)
+
+    def bare(word: str) -> str | None:
+        if not word.lower().startswith(prefix):
+            return word
+        return word[len(prefix) :] if is_open else None
+
+    return bare
 
 
 def check_assigned(column: Any) -> None:

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from anabranch.errors import InvalidCondition, NotBuilt
+from anabranch.errors import InvalidCondition, NotBuilt, UnreadableExpression
 from anabranch.parsing.context import Context
 from anabranch.protocol.schema import Struct
 
@@ -76,9 +76,9 @@ def tokens_of(text: str, context: Context) -> list[Token]:
         tokens = list(sqlglot.tokenize(text, read=DIALECT))
     except SqlglotError as error:
         reason = f"it does not parse ({next(iter(str(error).splitlines()), '')})."
-        raise InvalidCondition(expression=text, table=context.table, reason=reason) from None
+        raise UnreadableExpression(expression=text, table=context.table, reason=reason) from None
     if not tokens:
-        raise InvalidCondition(expression=repr(text), table=context.table, reason="it is empty.")
+        raise UnreadableExpression(expression=repr(text), table=context.table, reason="it is empty.")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise InvalidCondition(expression=text, table=context.table, reason="it holds a semicolon.")
     return tokens

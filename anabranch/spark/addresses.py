@@ -6,7 +6,8 @@ condition is TRUE, each once; nothing but the condition's columns is read, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.opened import Address, address_of
 from anabranch.spark.positions import bitmap, file_keys, rows_of
 from anabranch.spark.scan import scan
-from anabranch.spark.types import column, quoted
+from anabranch.spark.types import column, quoted, spark_schema
 
 _FEW_FILES, _FEW_ROWS = 64, 500_000
 
@@ -35,6 +36,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
         ExecutionFailed: it cannot be evaluated on some row.
     """
     if len(files.files) == 0:
+        _check(spark, files, condition)
         return {}
     rows, paths = scan(spark, files, address=True), files.files["path"].to_pylist()
     rows = rows if condition.alias is None else rows.alias(condition.alias)
@@ -43,9 +45,36 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
         return collect(rows.filter(as_column(condition.expression)), address_of(files.schema), paths)
 
 
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A Column that may speak of the table's columns by an alias."""
+
+    column: Column
+    alias: str
+
+    def __str__(self) -> str:
+        return str(self.column)
+
+
+def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
+    """Hold that a condition fits the columns, where there is no row of which it is asked."""
+    with reported(condition.text, files.root, files.version):
+        nothing = spark.createDataFrame([], spark_schema(files.schema))
+        named = nothing if condition.alias is None else nothing.alias(condition.alias)
+        _ = named.filter(as_column(condition.expression)).schema
+
+
 def as_column(expression: object) -> Column:
     """An expression as the engine gets it: SQL text, or a Column already."""
+    if isinstance(expression, Named):
+        return expression.column
     return F.expr(expression) if isinstance(expression, str) else expression  # type: ignore[return-value]
+
+
+def named_for(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
+    """The rows under the alias by which expressions speak of them, where they do."""
+    aliases = {each.alias for each in expressions if isinstance(each, Named)}
+    return rows.alias(aliases.pop()) if aliases else rows
 
 
 # -- bringing addresses here -------------------------------------------------------------------------------------------

@@ -163,7 +163,9 @@ class SparkEngine:
             rows = scan(self.spark, files, columns, ids=bool(shown))
         else:
             with reported(condition.text, files.root, files.version):
-                rows = scan(self.spark, files, ids=bool(shown)).filter(as_column(condition.expression))
+                found = scan(self.spark, files, ids=bool(shown))
+                named = found if condition.alias is None else found.alias(condition.alias)
+                rows = named.filter(as_column(condition.expression))
                 _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:

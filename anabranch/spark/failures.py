@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException, PythonException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 
-from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, UnreadableExpression
 from anabranch.spark.vanished import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
@@ -31,7 +31,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
 
     Raises:
         MissingDataFile: a file is not there.
-        InvalidCondition: the expression does not parse or does not fit the columns.
+        UnreadableExpression: the expression does not parse. InvalidCondition: it does not fit the columns.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
     """
@@ -39,6 +39,8 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         yield
     except AnabranchError:
         raise
+    except ParseException as error:
+        raise UnreadableExpression(expression=expression, table=table, reason=reason_of(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise missing(table, _path_in(error), version) from None

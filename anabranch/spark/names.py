@@ -100,6 +100,11 @@ def spelled(name: Name) -> str:
     return ".".join(map(quoted, name))
 
 
+def dotted(name: Name) -> str:
+    """A name as people read it."""
+    return ".".join(name)
+
+
 # -- looking up --------------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import timestamps
-from anabranch.spark.addresses import as_column
+from anabranch.spark.addresses import as_column, named_for
 from anabranch.spark.evening import evened
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import fitted, given_columns
@@ -134,6 +134,7 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     single = list(leaves(assignments))
     new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
     values = {new[path]: as_column(value) for path, value in single}
+    rows = named_for(rows, (value for _, value in single))
     with reported(_text(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
         _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema

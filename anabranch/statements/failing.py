@@ -123,7 +123,7 @@ def _as_sql_says(error: AnabranchError) -> AnabranchError:
         return UnknownColumn(**{**error.facts, "columns": ", ".join(nearest), "delta_condition": _UNRESOLVED})
     named = _CONDITION.match(str(error.facts.get("reason", "")))
     if isinstance(error, InvalidCondition) and named is not None:
-        return InvalidCondition(**{**error.facts, "delta_condition": named[0].strip("[] ")})
+        return type(error)(**{**error.facts, "delta_condition": named[0].strip("[] ")})
     return error
 
 

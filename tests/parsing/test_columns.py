@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.parsing import Context, check_assigned, column_condition
+from anabranch.parsing.columns import bare_names
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema import Field, Struct
 
@@ -225,3 +226,15 @@ def test_a_value_to_be_assigned_may_not_depend_on_other_rows(text: str) -> None:
 def test_a_value_to_be_assigned_may_be_anything_of_its_own_row() -> None:
     for text in ("+(x, 1)", "concat(name, 'select it over')", "arr[0]", "rand()"):
         check_assigned(Printed(text))
+
+
+def test_the_alias_of_a_table_is_no_part_of_its_columns_names() -> None:
+    bare = bare_names("T", SCHEMA)
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == ID1
+    assert column_condition(Printed("=(id, 1)"), CONTEXT, bare).predicate == ID1
+    assert column_condition(Printed("=(u.id, 1)"), CONTEXT, bare).predicate == Unknown()
+
+
+def test_a_column_that_is_called_like_an_alias_and_a_column_is_not_taken_for_one() -> None:
+    bare = bare_names("t", Struct((*SCHEMA.fields, Field("T.id", "long"))))
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == Unknown()

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from tests.support.readers import Row, sorted_rows
 from tools import interop
 
 WORKER = Path(__file__).with_name("delta_spark_worker.py")
+ROOT = Path(__file__).resolve().parents[2]
 REQUIRED = os.environ.get("ANABRANCH_INTEROP") == "required"
 """Whether tests run beside delta-spark, and fail where it is absent, as in ``make interop``."""
 
@@ -99,12 +100,23 @@ class DeltaSpark:
         [found] = self.query(f"DESCRIBE DETAIL delta.`{path}`").to_pylist()
         return {**found, "properties": dict(found["properties"])}
 
+    def seen(self, scenario: str, modules: Iterable[str], folder: Path) -> list[list[Any]]:
+        """What a scenario of ``tests/documented`` sees with delta-spark's own ``DeltaTable``, in an empty folder."""
+        return self._reply({"scenario": scenario, "modules": [*modules], "root": str(ROOT), "folder": str(folder)})
+
+    def public(self) -> dict[str, dict[str, list[str]]]:
+        """The public classes of ``delta.tables`` with their methods, and the parameters of these."""
+        return self._reply({"public": True})
+
     def _ask(self, statement: str, rows: str, args: Any = None) -> None:
+        if answer := self._reply({"sql": statement, "rows": rows, "args": args}):
+            raise DeltaSparkError(answer)
+
+    def _reply(self, request: Mapping[str, Any]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"sql": statement, "rows": rows, "args": args}) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, f"delta-spark ended with {self._process.wait(timeout=60)}"
-        if answer := json.loads(line):
-            raise DeltaSparkError(answer)
+        return json.loads(line)

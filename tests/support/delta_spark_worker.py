@@ -6,8 +6,14 @@ PySpark only. Started by ``tests/support/delta_spark.py``.
 A request is ``{"sql": text, "rows": path or null, "args": values of parameters or null}``: the statement is run, and
 what it returns is written there as an Arrow file. The answer is ``{}``, or ``{"error": class, "condition": name,
 "text": message}``.
+
+Of ``delta.tables``, delta-spark's Python API: ``{"public": true}`` is answered by its public names, and
+``{"scenario": name, "modules": names, "root": folder, "folder": path}`` by what that scenario of ``tests/documented``
+sees.
 """
 
+import importlib
+import inspect
 import json
 import os
 import sys
@@ -34,6 +40,7 @@ def build(jars: str, folder: str, more: dict):
         "spark.sql.warehouse.dir": str(Path(folder, "warehouse")),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",  # else a VACUUM lists by 10,000 tasks
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     builder = SparkSession.builder.master("local[1]").appName("delta-spark")
@@ -57,12 +64,48 @@ def answer(spark, request):
     return {}
 
 
+def seen(spark, request):
+    """Run a scenario that knows nothing of ours, from the repository in which it stands."""
+    if request["root"] not in sys.path:
+        sys.path.insert(0, request["root"])
+    import delta.tables
+
+    given = importlib.import_module("tests.documented.given")
+    scenarios = given.scenarios_of(importlib.import_module(name) for name in request["modules"])
+    module, _, name = request["scenario"].partition(".")
+    place = given.Given(spark, delta.tables, Path(request["folder"]), f"{module}_{name}")
+    return given.observed(scenarios[request["scenario"]], place)
+
+
+def public():
+    """The public classes of ``delta.tables``, each with its methods and their parameters, and its fields."""
+    import delta.tables
+
+    kinds = [each for each in vars(delta.tables).values() if getattr(each, "__module__", "") == "delta.tables"]
+    return {kind.__name__: members(kind) for kind in kinds if not kind.__name__.startswith("_")}
+
+
+def members(kind):
+    names = [name for name in [*vars(kind), *getattr(kind, "__annotations__", ())] if not name.startswith("_")]
+    return {name: parameters(getattr(kind, name, None)) for name in names}
+
+
+def parameters(method):
+    return [name for name in inspect.signature(method).parameters if name != "self"] if callable(method) else []
+
+
+def replied(spark, request):
+    if "scenario" in request:
+        return seen(spark, request)
+    return public() if "public" in request else answer(spark, request)
+
+
 def main(jars: str, folder: str, more: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Spark and its JVM print must not stand between the answers
     spark = build(jars, folder, json.loads(more))
     for line in sys.stdin:
-        print(json.dumps(answer(spark, json.loads(line))), file=answers, flush=True)
+        print(json.dumps(replied(spark, json.loads(line))), file=answers, flush=True)
     spark.stop()
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 POM = Path(__file__).resolve().parent / "pom.xml"
-PACKAGES = ("pyspark==4.2.0", "pyarrow>=17")
+PACKAGES = ("pyspark==4.2.0", "pyarrow>=17", "delta-spark==4.4.0")
 GROUPS = ("io.delta", "io.unitycatalog", "org.locationtech.jts")
 """The groups whose JARs Spark does not bring itself."""
 
