@@ -129,7 +129,7 @@ def upkeep(spark, day):
     DeltaTable.forName(spark, "silver.orders").optimize().executeZOrderBy("order_id")
     spark.sql("OPTIMIZE gold.revenue")
     for table in ("bronze.changes", "silver.orders", "gold.revenue", "gold.evenings"):
-        spark.sql(f"VACUUM {table} RETAIN 168 HOURS")
+        spark.sql(f"VACUUM {table}")
 
 
 def main(arguments=None):
