@@ -259,6 +259,10 @@ def test_a_temporary_view_follows_its_tables(spark: SparkSession, path: str) -> 
         assert ids(anabranch.sql(spark, beside)) == [0]
         anabranch.sql(spark, f"ALTER TABLE {table} ADD COLUMN more INT")
         assert anabranch.sql(spark, "SELECT * FROM global_temp.everywhere").columns == ["id", "s"]
+        with pytest.raises(Exception, match="RECURSIVE_VIEW"):
+            anabranch.sql(spark, "CREATE OR REPLACE TEMP VIEW behind AS SELECT k FROM behind")
+        anabranch.append(None, path, [{"id": 5, "s": "later"}])
+        assert counted("behind") == counted("follows") == counted(table)
         spark.range(3).createOrReplaceTempView("follows")
         assert (counted("follows"), counted("pinned")) == (3, 6)
         spark.catalog.dropTempView("behind")

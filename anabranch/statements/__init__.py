@@ -59,7 +59,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     resolver, run = names or Names(spark), Running(spark)
     views.renew(run, text)
     if not (parsing.may_matter(text) or resolver.may_matter(text)):
-        return plain_sql(spark, text, args)
+        return _plain(spark, text, args)
     if parsing.may_matter(text):
         _check_quotes(spark, text)
     try:
@@ -70,10 +70,16 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
             raise
         statement = None  # Spark may know words that are not known here
     if statement is None:
-        return plain_sql(spark, text, args)
+        return _plain(spark, text, args)
     _check_quotes(spark, text)
     with placed_in(text):
         return resolver.run(statement, run, lambda: _run(statement, run))
+
+
+def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:
+    found = plain_sql(spark, text, args)
+    views.note(spark, text)
+    return found
 
 
 def _check_quotes(spark: SparkSession, text: str) -> None:

@@ -2,8 +2,9 @@
 
 Spark keeps a temporary view of a DataFrame as that is, at the versions that it reads. So a view is made anew, from its
 own query, before a statement that names it is run. Guarantees: the statement and the views that it names read each
-table at one version; a view that was replaced or dropped by other means is left alone; no view comes to read itself.
-What is remembered holds no DataFrame and keeps no session.
+table at one version, unless another thread makes the same view of the session anew in between; a view that was replaced
+or dropped by other means is left alone; no view comes to read itself. What is remembered holds no DataFrame and keeps
+no session.
 """
 
 from __future__ import annotations
@@ -78,21 +79,32 @@ def renew(run: Running, text: str) -> None:
     Raises:
         NotATable, SqlAnalysisError: a table of a view is gone, or has no longer what the view shows.
     """
-    known = _views.get(run.spark)
-    lowered = text.lower()
+    if (tokens := _naming(run.spark, text)) is not None:
+        renew_named(run, _names(tokens))
+
+
+def note(spark: SparkSession, text: str) -> None:
+    """Remember a view over other views that Spark has made by a statement of its own."""
+    tokens = _naming(spark, text)
+    made = None if tokens is None else _made(tokens)
+    if tokens is None or made is None:
+        return
+    with _lock:
+        known, reads = _views[spark], frozenset(_names(tokens))
+        known.pop(made, None)
+        if made not in _closure(known, reads) and reads & known.keys():
+            known[made] = _View(None, reads)
+
+
+def _naming(spark: SparkSession, text: str) -> list[Token] | None:
+    """The words of a statement that may name one of the session's views; None where it does not."""
+    known, lowered = _views.get(spark), text.lower()
     if not known or not any(name[-1] in lowered for name in list(known)):
-        return
+        return None
     try:
-        tokens = tokenized(text)
+        return tokenized(text)
     except SqlSyntaxError:
-        return
-    renew_named(run, _names(tokens))
-    if (made := _made(tokens)) is not None:
-        with _lock:
-            reads = frozenset(_names(tokens))
-            known.pop(made, None)
-            if made not in _closure(known, reads) and reads & known.keys():
-                known[made] = _View(None, reads)
+        return None
 
 
 def renew_named(run: Running, names: Iterable[Name]) -> None:

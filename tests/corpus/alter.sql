@@ -170,10 +170,10 @@ ALTER TABLE @r REPLACE COLUMNS (n STRUCT<y: INT, x: INT, z: STRING>, b INT, a IN
 --| error DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP # the same refusal under a name of its own
 ALTER TABLE @r REPLACE COLUMNS (n STRUCT<y: INT, x: INT, z: STRING>, c STRING, a INT, d DATE);
 --> error INVALID_OPTION
---| error DELTA_AMBIGUOUS_DATA_TYPE_CHANGE # the same refusal under a name of its own
+--| error DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP # the same refusal under a name of its own
 ALTER TABLE @r REPLACE COLUMNS (n STRUCT<y: INT, x: INT, z: STRING>, b STRING, a INT NOT NULL, d DATE);
 --> error INVALID_OPTION
---| error DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP # the same refusal under a name of its own
+--| error _LEGACY_ERROR_TEMP_0034 # the same refusal under a name of its own
 ALTER TABLE @r SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5');
 --> nothing
 ALTER TABLE @r REPLACE COLUMNS (a INT, b STRING);
@@ -205,7 +205,7 @@ SELECT * FROM @i;
 --> rows [[12, 1], [21, 2]]
 ALTER TABLE @i ALTER COLUMN v SYNC IDENTITY;
 --> error INVALID_OPTION
---| error DELTA_IDENTITY_ALTER_NON_IDENTITY_COLUMN # the same refusal under a name of its own
+--| error DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN # the same refusal under a name of its own
 ALTER TABLE @i REPLACE COLUMNS (v INT, n BIGINT);
 --> error INVALID_OPTION
 --| error DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED # the same refusal under a name of its own
