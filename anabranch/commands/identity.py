@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from anabranch.errors import (
-    IdentityColumnGiven,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
+from anabranch.errors import IdentityColumnGiven, MetadataChangedException, ProtocolChangedException
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import check_writable

@@ -11,11 +11,7 @@ from anabranch.catalog import path_in
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.parsing.statements.making import Making
-from anabranch.parsing.statements.values import (
-    DropTable,
-    RenameTable,
-    Statement,
-)
+from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
 from anabranch.statements.running import Running
 
 

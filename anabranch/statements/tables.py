@@ -23,10 +23,7 @@ from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Path, Query, Table
-from anabranch.parsing.statements.values import (
-    CreateTable,
-    CreateTempView,
-)
+from anabranch.parsing.statements.values import CreateTable, CreateTempView
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.rules import LENGTH

@@ -20,9 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.errors import SqlSyntaxError
 from anabranch.parsing.statements.dialect import Token, tokenized, word
 from anabranch.parsing.statements.tables_read import tables_read
-from anabranch.parsing.statements.values import (
-    CreateTempView,
-)
+from anabranch.parsing.statements.values import CreateTempView
 from anabranch.spark.session import plain_sql
 from anabranch.spark.types import column, quoted
 from anabranch.statements.failing import of_spark

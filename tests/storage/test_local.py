@@ -14,11 +14,7 @@ import obstore
 import pytest
 from obstore.store import LocalStore as ObstoreLocalStore
 
-from anabranch.errors import (
-    AlreadyExists,
-    NotFound,
-    StoreError,
-)
+from anabranch.errors import AlreadyExists, NotFound, StoreError
 from anabranch.storage import local, open_store
 from anabranch.storage.local import LocalStore
 from tests.storage.contract import StoreContract

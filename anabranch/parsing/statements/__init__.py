@@ -18,9 +18,7 @@ from anabranch.parsing.statements.parameters import literal
 from anabranch.parsing.statements.parts import Query
 from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.reader import Locate, Place, Reader
-from anabranch.parsing.statements.values import (
-    Statement,
-)
+from anabranch.parsing.statements.values import Statement
 
 __all__ = ["Locate", "Place", "excerpt", "is_cut", "literal", "may_matter", "split", "statement", "values"]
 

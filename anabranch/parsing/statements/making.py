@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anabranch.parsing.statements.dialect import Token, TokenType, word
-from anabranch.parsing.statements.values import (
-    DropTable,
-)
+from anabranch.parsing.statements.values import DropTable
 
 if TYPE_CHECKING:
     from anabranch.parsing.statements.reader import Reader
