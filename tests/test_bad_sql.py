@@ -30,7 +30,7 @@ BAD: list[tuple[str, type[errors.AnabranchError], str, str]] = [
     ("SELECT 'abc FROM @a", E.SqlSyntaxError, SYNTAX, ""),
     ("DELETE @a", E.SqlSyntaxError, SYNTAX, ""),
     ("DELETE FROM @a WHERE", E.SqlSyntaxError, SYNTAX, ""),
-    ("DELETE FROM @a WHERE id = 1 LIMIT 1", E.InvalidCondition, SYNTAX, "LIMIT"),
+    ("DELETE FROM @a WHERE id = 1 LIMIT 1", E.UnreadableExpression, SYNTAX, "LIMIT"),
     ("DELETE FROM @a; DELETE FROM @b", E.SqlSyntaxError, SYNTAX, ";"),
     ("UPDATE @a WHERE id = 1 SET s = 'x'", E.SqlSyntaxError, SYNTAX, "WHERE"),
     ("UPDATE @a SET s 'x'", E.SqlSyntaxError, SYNTAX, "'x'"),

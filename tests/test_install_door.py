@@ -162,12 +162,12 @@ def test_what_is_not_delta_goes_to_spark_as_it_was(session: SparkSession, monkey
 
 def test_frames_and_values_stand_in_the_text_of_a_statement_on_a_table_with_a_name(session: SparkSession) -> None:
     session.range(5).write.format("delta").saveAsTable("t")
-    some = session.range(3, 9)
+    some, before = session.range(3, 9), session.catalog.listTables()
     found = session.sql("SELECT t.id FROM t JOIN {df} AS s USING (id) WHERE {col} < {n}", df=some, col=some.id, n=4)
     assert rows(found) == [(3,)]
     session.sql("INSERT INTO t SELECT id FROM {df} WHERE id > :n", {"n": 7}, df=some)
     assert session.table("t").count() == 6
-    assert not [each for each in session.catalog.listTables() if each.isTemporary]
+    assert session.catalog.listTables() == before
 
 
 def test_a_statement_without_delta_costs_next_to_nothing(session: SparkSession) -> None:

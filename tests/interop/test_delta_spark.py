@@ -205,7 +205,7 @@ def test_delta_spark_reads_what_we_moved_and_moves_it_on(delta_spark: DeltaSpark
     for move in (lambda: world.optimize("id", "x"), lambda: world.delete("id = 3"), world.reorg):
         move()
         assert_same_for_delta_spark(delta_spark, world)
-    world.append(*ROWS[15:20])
+    world.append(*ROWS[3:8])
     delta_spark.sql(f"OPTIMIZE delta.`{world.path}`")
     assert_same_for_delta_spark(delta_spark, world)
     world.optimize("id")

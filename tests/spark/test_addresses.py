@@ -53,7 +53,11 @@ def test_a_column_may_be_the_condition(spark: SparkSession, files: Any) -> None:
 
 
 def test_no_files_need_no_spark_job(spark: SparkSession, files: Any) -> None:
-    assert find(spark, files.restricted(set()), condition("nonsense everywhere")) == {}
+    """None that would fail as soon as it reads a row; but a condition that does not fit is none, whoever is asked."""
+    nobody = files.restricted(set())
+    assert find(spark, nobody, condition("id = raise_error('read')")) == {}
+    with pytest.raises(InvalidCondition):
+        find(spark, nobody, condition("nonsense = 1"))
 
 
 def test_a_random_condition_selects_what_it_selected(spark: SparkSession, files: Any) -> None:
