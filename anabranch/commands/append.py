@@ -36,7 +36,6 @@ from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Str
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
-_ROWS_FOR_THREADS = 100_000
 _TIMES_STAGED = 10
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _CAST = "Cast it first."
@@ -308,8 +307,8 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
         return
     keys = {str(i): _partition_text(rows.column(name), metadata.schema.field(name)) for i, name in enumerate(columns)}
     numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
-    threads = len(rows) > _ROWS_FOR_THREADS  # for fewer, waking them costs more than the work
-    groups = numbered.group_by(list(keys), use_threads=threads).aggregate([("row", "list")])
+    # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
+    groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
     # Where partition values are materialised, they stand behind the other columns.
     data = rows.drop_columns(columns)
     if materialises(metadata.configuration):

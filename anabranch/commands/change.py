@@ -18,13 +18,13 @@ from pyroaring import BitMap64
 
 from anabranch.commands import clues
 from anabranch.commands.engine import Engine
-from anabranch.commands.footers import read_footer
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.sources import base_of
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.log.files import located_file
+from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of

@@ -7,7 +7,6 @@ looked at.
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty, StoreError
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
+from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
@@ -39,6 +38,7 @@ from anabranch.protocol.mapping import is_mapped, renaming
 from anabranch.protocol.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
 from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
+from anabranch.storage.native import native_file
 
 _READERS = 8
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
@@ -306,9 +306,9 @@ def _live_rows(snapshot: Snapshot, file: FileRow) -> pa.Table:
     return rows.filter(pa.array(live))
 
 
-def _bytes_of(snapshot: Snapshot, file: FileRow) -> io.BytesIO:
+def _bytes_of(snapshot: Snapshot, file: FileRow) -> pa.NativeFile:
     store, name = located_file(snapshot.store, file["path"])
-    return io.BytesIO(store.get(name))
+    return native_file(store.get(name))
 
 
 def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

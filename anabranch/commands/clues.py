@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from anabranch.commands.footers import read_footer
 from anabranch.commands.layouts import layout_of
 from anabranch.log.files import located_file
+from anabranch.log.footers import read_footer
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.mapping import renaming

@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.footers import read_footer
 from anabranch.commands.insert import NewTable, new_metadata
 from anabranch.commands.layouts import is_by_id
 from anabranch.commands.opening import Location, open_log
@@ -36,6 +35,7 @@ from anabranch.errors import (
     UnexpectedPartition,
     UnreadableFooter,
 )
+from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
 from anabranch.protocol.actions import Metadata, files_table

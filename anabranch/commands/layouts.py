@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from anabranch.commands.footers import read_footer
 from anabranch.errors import CorruptLog, MissingDataFile
 from anabranch.log.files import located_file
+from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.mapping import BY_ID, has_ids, located, mode_of
 from anabranch.protocol.schema import Struct

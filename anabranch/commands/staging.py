@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.footers import read_footer
 from anabranch.commands.heartbeat import EVERY_SECONDS, Heartbeat
 from anabranch.commands.layouts import is_by_id
 from anabranch.errors import (
@@ -30,6 +29,7 @@ from anabranch.errors import (
     StoreError,
     UnsupportedFeature,
 )
+from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.features import required_by_types
 from anabranch.protocol.footers import footer_stats

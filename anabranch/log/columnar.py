@@ -8,10 +8,11 @@ maps by columns.
 
 from __future__ import annotations
 
-import io
 import json
+import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,13 @@ import pyarrow.json as pj
 
 from anabranch.log.few import few_file_actions
 from anabranch.protocol.actions import ADDS, DROPS
+from anabranch.storage.native import native_file
 
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
+_BLOCK_BYTES = 4 << 20
+_MOST_BYTES = (1 << 31) - 1
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
@@ -56,16 +60,26 @@ def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
         [(kind, pa.struct([_json_field(f, keys) for f in schema])) for kind, schema in _SCHEMAS.items()]
     )
     options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")
-    block = min(max(len(lines), 1 << 20), (1 << 31) - 1) if len(lines) < (1 << 24) else _block_for(lines)
-    return pj.read_json(io.BytesIO(lines), read_options=pj.ReadOptions(block_size=block), parse_options=options)
+
+    def parsed(block: bytes) -> pa.Table:
+        reading = pj.ReadOptions(use_threads=False, block_size=min(len(block) + 1, _MOST_BYTES))
+        return pj.read_json(native_file(block), read_options=reading, parse_options=options)
+
+    if len(lines) <= _BLOCK_BYTES:
+        return parsed(lines)
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="anabranch-parse") as pool:
+        return pa.concat_tables(pool.map(parsed, _blocks(lines)))
 
 
-def _block_for(lines: bytes) -> int:
-    """Blocks small enough to parse in parallel, and larger than any line: a line ends in each half of each."""
-    half = 1 << 22
-    while any(lines.find(b"\n", at, at + half) < 0 for at in range(0, len(lines) - half, half)):
-        half *= 2
-    return 2 * half
+def _blocks(lines: bytes) -> Iterator[bytes]:
+    """Whole lines, of about `_BLOCK_BYTES` each; nothing of which Arrow would say that it is empty."""
+    start = 0
+    while start < len(lines):
+        end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)
+        block = lines[start:end]
+        if not block.isspace():
+            yield block
+        start = end
 
 
 def _json_field(field: pa.Field, keys: Mapping[str, list[str]]) -> pa.Field:

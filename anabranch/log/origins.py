@@ -12,6 +12,7 @@ from anabranch.errors import CorruptLog, NotFound
 from anabranch.protocol.curves import ORIGINS
 from anabranch.protocol.paths import decode
 from anabranch.storage.contract import Store
+from anabranch.storage.native import native_file
 
 
 def origins_of(store: Store, path: str) -> pa.Table:
@@ -21,7 +22,7 @@ def origins_of(store: Store, path: str) -> pa.Table:
         CorruptLog: the file is not there, or not what it must be.
     """
     try:
-        table = pq.read_table(pa.BufferReader(store.get(decode(path))), columns=ORIGINS.names)
+        table = pq.read_table(native_file(store.get(decode(path))), columns=ORIGINS.names)
         return pa.table([table[name].cast(ORIGINS.field(name).type) for name in ORIGINS.names], schema=ORIGINS)
     except NotFound:
         raise CorruptLog(table=store.url, file=path, reason="the record of moved rows is not there.") from None

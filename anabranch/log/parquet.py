@@ -7,15 +7,16 @@ read of columns that were not asked for.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import CorruptLog, NotFound
-from anabranch.log.row_groups import groups_with
+from anabranch.log.footers import read_footer
+from anabranch.log.row_groups import groups_with, spans_of
 from anabranch.storage.contract import Entry, Store
+from anabranch.storage.native import file_with, native_file
 
 READ_WHOLE_BYTES = 1 << 20
 """A file up to this size is fetched at once."""
@@ -56,7 +57,7 @@ class LogParquet:
             CorruptLog: they cannot be read.
         """
         try:
-            found = self._parquet.read_row_groups(self._groups_with(columns), columns=list(columns))
+            found = self._read(columns)
         except (*_UNREADABLE, NotFound) as error:
             if self._whole or self._is_still_the_same():
                 raise self._corrupt(f"it cannot be read ({error}).") from None
@@ -71,27 +72,24 @@ class LogParquet:
         """The error that this file is not what it must be."""
         return self._corrupt(reason)
 
-    def _groups_with(self, columns: Sequence[str]) -> list[int]:
-        kinds = {name.partition(".")[0] for name in columns}
-        return groups_with(self._parquet.metadata, kinds)
+    def _read(self, columns: Sequence[str]) -> pa.Table:
+        footer = self._parquet.metadata
+        groups = groups_with(footer, {name.partition(".")[0] for name in columns})
+        parquet = self._parquet
+        if not self._whole:
+            spans = spans_of(footer, groups, columns)
+            parquet = _reader(file_with(self._store, self._entry.name, self._entry.size, spans), footer)
+        return parquet.read_row_groups(groups, columns=list(columns))
 
     def _opened(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(
-                self._source(),
-                pre_buffer=True,
-                page_checksum_verification=True,
-                coerce_int96_timestamp_unit="us",
-            )
+            if self._whole:
+                return _reader(native_file(self._store.get(self._entry.name)))
+            return _reader(native_file(b""), read_footer(self._store, self._entry))
         except NotFound:
             raise self._corrupt("the file is missing.") from None
         except _UNREADABLE as error:
             raise self._corrupt(f"it is not a whole Parquet file ({error}).") from None
-
-    def _source(self) -> pa.NativeFile:
-        if self._whole:
-            return pa.BufferReader(self._store.get(self._entry.name))
-        return pa.PythonFile(_Ranged(self._store, self._entry), mode="r")
 
     def _is_still_the_same(self) -> bool:
         now = self._store.head(self._entry.name)
@@ -107,31 +105,5 @@ class LogParquet:
 _UNREADABLE = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError, UnicodeDecodeError)
 
 
-class _Ranged(io.RawIOBase):
-    """A file of the store as Python's own kind of file, each read a range."""
-
-    def __init__(self, store: Store, entry: Entry) -> None:
-        self._store, self._name, self._size, self._at = store, entry.name, entry.size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def size(self) -> int:
-        return self._size
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = self._size - self._at if size is None or size < 0 else size
-        data = self._store.read_range(self._name, self._at, wanted) if wanted > 0 else b""
-        self._at += len(data)
-        return data
+def _reader(source: pa.NativeFile, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    return pq.ParquetFile(source, metadata=footer, page_checksum_verification=True, coerce_int96_timestamp_unit="us")

@@ -1,4 +1,4 @@
-"""Row groups: which parts of a Parquet file may hold a value of a column, as its footer tells.
+"""Row groups: which parts of a Parquet file may hold a value of a column, and at which bytes, as its footer tells.
 
 Knows Thrift's compact protocol, and no more of Parquet than this question takes. Guarantee: a garbled footer is a
 ``ValueError``. Arrow tells the same of a whole footer, but one that contradicts itself ends the process: what it asks
@@ -9,17 +9,24 @@ Source: Apache Thrift, "Thrift compact protocol"; Apache Parquet, ``parquet.thri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from anabranch.storage.native import Span
 
 _MAGIC_BYTES, _TAIL_BYTES = 4, 8
 _GROUPS, _CHUNKS, _CHUNK = 4, 1, 3
 """FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data."""
 _PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
 """ColumnMetaData.path_in_schema, num_values and statistics, Statistics.null_count."""
+_BYTES, _DATA, _DICTIONARY = 7, 9, 11
+"""ColumnMetaData.total_compressed_size, data_page_offset and dictionary_page_offset."""
+_PADDING = 128
+"""Arrow reads up to 100 bytes more of chunks whose writer left the dictionary's header out of their size."""
 _DEEPEST = 32
 _MOST_BITS = 70
 
@@ -34,21 +41,57 @@ def groups_with(footer: pq.FileMetaData, columns: set[str]) -> list[int]:
     """
     if footer.num_row_groups <= 1:
         return list(range(footer.num_row_groups))
+    with _garbled():
+        return [number for number, group in enumerate(_groups(footer)) if _may_hold(group, columns)]
+
+
+def spans_of(footer: pq.FileMetaData, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
+    """The bytes that hold these columns (``add.path`` is a member of one) in these row groups.
+
+    Raises:
+        ValueError: the footer contradicts itself.
+    """
+    wanted = tuple(f"{name}." for name in columns)
+    with _garbled():
+        all_ = _groups(footer)
+        return [_span(chunk) for number in groups for chunk in _chunks(all_[number]) if _is_of(chunk, wanted)]
+
+
+@contextmanager
+def _garbled() -> Iterator[None]:
     try:
-        groups = _structs(_parsed(footer), _GROUPS)
-        return [number for number, group in enumerate(groups) if _may_hold(group, columns)]
+        yield
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"its footer is garbled ({type(error).__name__}: {error})") from None
 
 
 def _may_hold(group: Fields, columns: set[str]) -> bool:
-    chunks = [cast(Fields, chunk[_CHUNK]) for chunk in _structs(group, _CHUNKS)]
-    return not all(_is_null(chunk) for chunk in chunks if chunk[_PATH][0].decode() in columns)
+    return not all(_is_null(chunk) for chunk in _chunks(group) if chunk[_PATH][0].decode() in columns)
 
 
 def _is_null(chunk: Fields) -> bool:
     nulls = chunk.get(_STATISTICS, {}).get(_NULLS)
     return nulls is not None and bool(nulls == chunk[_VALUES])
+
+
+def _is_of(chunk: Fields, wanted: tuple[str, ...]) -> bool:
+    return f"{b'.'.join(chunk[_PATH]).decode()}.".startswith(wanted)
+
+
+def _span(chunk: Fields) -> Span:
+    start, dictionary = chunk[_DATA], chunk.get(_DICTIONARY, 0)
+    start = dictionary if 0 < dictionary < start else start
+    if start < 0 or chunk[_BYTES] < 0:
+        raise IndexError("a chunk lies before the beginning")
+    return Span(start, start + chunk[_BYTES] + _PADDING)
+
+
+def _groups(footer: pq.FileMetaData) -> list[Fields]:
+    return _structs(_parsed(footer), _GROUPS)
+
+
+def _chunks(group: Fields) -> list[Fields]:
+    return [cast(Fields, chunk[_CHUNK]) for chunk in _structs(group, _CHUNKS)]
 
 
 def _structs(fields: Fields, number: int) -> list[Fields]:

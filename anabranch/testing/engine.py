@@ -38,6 +38,7 @@ from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import DataType, Struct, from_arrow, schema_json, to_arrow
 from anabranch.protocol.widening import TYPE_CHANGES
 from anabranch.storage import Store, open_store
+from anabranch.storage.native import native_file
 
 Row = dict[str, Any]
 _READ = b"anabranch.version"
@@ -424,7 +425,7 @@ def _widened(value: Any, data_type: DataType) -> Any:
 @lru_cache(maxsize=512)
 def _decoded(data: bytes) -> tuple[list[Row], pa.Schema]:
     """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
-    read = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    read = pq.ParquetFile(native_file(data)).read(use_threads=False)
     return read.to_pylist(), read.schema
 
 

@@ -18,12 +18,12 @@ from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from anabranch.errors import NotFound
 from anabranch.storage import Store
+from anabranch.storage.native import native_file
 from anabranch.testing.statements import COLUMNS, Row, Rows
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -153,7 +153,7 @@ def actions_in(data: bytes) -> list[tuple[str, dict[str, Any]]]:
 @lru_cache(maxsize=512)
 def _rows_in(data: bytes) -> list[dict[str, Any]]:
     """A file's rows; kept, since many histories begin with the same files."""
-    rows: list[dict[str, Any]] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
+    rows: list[dict[str, Any]] = pq.ParquetFile(native_file(data)).read(use_threads=False).to_pylist()
     return rows
 
 

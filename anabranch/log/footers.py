@@ -1,4 +1,4 @@
-"""Reading the footers of data files, by as little of each as will do.
+"""Reading the footers of Parquet files, by as little of each as will do.
 
 Knows a store and where Parquet keeps its footer. Guarantee: no row is read.
 """

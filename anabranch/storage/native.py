@@ -1,0 +1,78 @@
+"""Bytes for Arrow's readers, in memory that Arrow owns.
+
+Knows Arrow's buffers, and how to read ranges of a store. Guarantee: nothing that these files hold is an object of
+Python. Arrow's threads let go of what they read some moments after its result was handed out; were it Python's, they
+would want the interpreter for it, and where that has ended meanwhile, the whole process dies by ``std::terminate``.
+So whatever reads with threads reads from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from anabranch.storage.contract import Store
+
+_GAP_BYTES = 64 << 10
+_MOST_BYTES = 32 << 20
+_READERS = 8
+
+
+class Span(NamedTuple):
+    """Bytes of a file, from one offset to before another."""
+
+    start: int
+    end: int
+
+
+def native_file(data: bytes | memoryview) -> pa.NativeFile:
+    """A file of these bytes, which are copied."""
+    buffer = pa.allocate_buffer(len(data))
+    _filled(buffer, 0, data)
+    return pa.BufferReader(buffer)
+
+
+def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.NativeFile:
+    """A file as long as the stored one, of which only these bytes are fetched.
+
+    Memory is taken for what is fetched: of the rest, no page is touched. A stored file that has become shorter leaves
+    zeros behind.
+
+    Raises:
+        NotFound: the name is not there.
+    """
+    buffer = pa.allocate_buffer(size)
+    pieces = list(_pieces(spans, size))
+
+    def fetch(piece: Span) -> None:
+        _filled(buffer, piece.start, store.read_range(name, piece.start, piece.end - piece.start))
+
+    if len(pieces) < 2:
+        list(map(fetch, pieces))
+    else:
+        with ThreadPoolExecutor(min(_READERS, len(pieces)), thread_name_prefix="anabranch-read") as pool:
+            list(pool.map(fetch, pieces))
+    return pa.BufferReader(buffer)
+
+
+def _filled(buffer: pa.Buffer, at: int, data: bytes | memoryview) -> None:
+    with memoryview(buffer) as memory:
+        memory.cast("B")[at : at + len(data)] = data
+
+
+def _pieces(spans: Iterable[Span], size: int) -> Iterable[Span]:
+    """Spans near to each other as one, none beyond the end, and no piece larger than is good for one request."""
+    start = end = 0
+    for span in sorted(spans):
+        if span.start > end + _GAP_BYTES:
+            yield from _cut(start, end)
+            start = span.start
+        end = max(end, min(span.end, size))
+    yield from _cut(start, end)
+
+
+def _cut(start: int, end: int) -> Iterable[Span]:
+    return (Span(at, min(at + _MOST_BYTES, end)) for at in range(start, end, _MOST_BYTES))
