@@ -31,6 +31,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.positional import by_position
+from anabranch.statements import Names, lasting_view
 
 formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 """Which formats are ours, of each session that is installed."""
@@ -137,7 +138,8 @@ class Reader:
         """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
         path = table_of(self._spark, tableName)
         if path is None:
-            return self._plain.table(tableName)
+            shown = lasting_view(self._spark, tableName, Names(self._spark, formats[self._spark]))
+            return self._plain.table(tableName) if shown is None else shown
         return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _load(self, path: Location | None) -> DataFrame:

@@ -24,7 +24,7 @@ from anabranch.parsing.statements import may_matter
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.vanished import vanished
-from anabranch.statements import Names, sql, views
+from anabranch.statements import Names, lasting_view, sql, views
 from anabranch.statements.running import Running
 from anabranch.writing import WriterV2
 
@@ -126,6 +126,9 @@ def _table(plain: Any) -> Any:
         if self in formats:
             if table_of(self, tableName) is not None:
                 return self.read.table(tableName)
+            shown = lasting_view(self, tableName, Names(self, formats[self]))
+            if shown is not None:
+                return shown
             views.renew(Running(self), f"TABLE {tableName}")
         return plain(self, tableName)
 

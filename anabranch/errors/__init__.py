@@ -55,6 +55,9 @@
     │   ├── TableAlreadyExists
     │   │   └── NameTaken
     │   ├── UnknownSchema
+    │   ├── RecursiveView
+    │   ├── TemporaryInView
+    │   ├── ViewIsNoTable
     │   ├── ReplaceWhereMismatch
     │   ├── UnknownSourceVersion
     │   ├── IdentityColumnGiven
@@ -146,7 +149,10 @@ from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.names import NameTaken as NameTaken
+from anabranch.errors.names import RecursiveView as RecursiveView
+from anabranch.errors.names import TemporaryInView as TemporaryInView
 from anabranch.errors.names import UnknownSchema as UnknownSchema
+from anabranch.errors.names import ViewIsNoTable as ViewIsNoTable
 from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed

@@ -19,3 +19,27 @@ class UnknownSchema(InputError):
     condition = "SCHEMA_NOT_FOUND"
     sql_state = "42704"
     template = "The schema {schema} of {name} cannot be found. Create it, or check the spelling and the catalog."
+
+
+class RecursiveView(InputError):
+    """A view reads itself, perhaps through others."""
+
+    condition = "RECURSIVE_VIEW"
+    sql_state = "42K0H"
+    template = "The view {name} reads itself, perhaps through other views. Let its query read something else."
+
+
+class TemporaryInView(InputError):
+    """A lasting view is to read a temporary one."""
+
+    condition = "INVALID_TEMP_OBJ_REFERENCE"
+    sql_state = "42K0F"
+    template = "A lasting view cannot read the temporary view {name}. Make the one temporary, or the other lasting."
+
+
+class ViewIsNoTable(InputError):
+    """Rows of a view are to be written or changed."""
+
+    condition = "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"
+    sql_state = "42809"
+    template = "{name} is a view, and has no rows of its own. Name the table that it reads."

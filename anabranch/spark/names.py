@@ -1,9 +1,10 @@
 """Names: a table's entry in Spark's catalog, which an installed session opens and any other cannot misread.
 
 Knows how Spark names things, and nothing of logs. An entry is a persistent view with the table's columns and comments,
-the table's place in its properties, and a body that raises. Guarantee: a session that does not know Anabranch reads no
-row of an entry, nor takes the table for empty: every column is an error, so that no optimizer can do without it. What
-an entry says of columns may be behind the table; where the table lies, it is asked each time.
+the table's place in its properties, and a body that raises. A lasting view of tables has such an entry, too, with its
+query in the properties. Guarantee: a session that does not know Anabranch reads no row of an entry, nor takes the table
+for empty: every column is an error, so that no optimizer can do without it. What an entry says of columns may be behind
+the table; where the table lies, it is asked each time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from anabranch.spark.types import quoted, spark_type
 
 Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
-_ADVICE = "a Delta table, which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+VIEW = "anabranch.view"
+_ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
 _REMEMBERED_S, _CLOSED_S, _REMEMBERED = 2.0, 60.0, 1000
 """How long a name counts as that of something else, and of how many that is kept: longer where no other process can
 give it to a table of ours.
@@ -53,6 +55,22 @@ class Entry:
     location: str
     managed: bool = False
     columns: str = ""
+
+
+@dataclass(frozen=True)
+class StoredView:
+    """What the catalog says of a lasting view.
+
+    Attributes:
+        name: its whole name. text: its query. within: the catalog and schema in which that names tables. output: the
+        columns that the query gave when the view was made. columns: what these are called in the view.
+    """
+
+    name: Name
+    text: str
+    within: Name
+    output: Name
+    columns: Name
 
 
 def parts_of(identifier: str) -> Name | None:
@@ -109,7 +127,15 @@ def dotted(name: Name) -> str:
 
 
 def find(spark: SparkSession, name: Name) -> Entry | None:
-    """The entry of this name; None where it is the name of something else (a temporary view counts first), or none."""
+    """The entry of the table of this name; None where it is the name of something else (a temporary view counts first),
+    or none.
+    """
+    found = look_up(spark, name)
+    return found if isinstance(found, Entry) else None
+
+
+def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
+    """As `find`, for lasting views, too."""
     try:
         if not spark.catalog.tableExists(spelled(name)):
             _remember(spark, name, name[0] if len(name) > 2 else None)
@@ -122,11 +148,19 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     said = {row["key"]: row["value"] for row in rows}
+    whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
+    if VIEW in said:
+        return _stored_view(whole, said[VIEW])
     if LOCATION not in said:
         _remember(spark, name, found.catalog)
         return None
-    whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
     return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""))
+
+
+def _stored_view(name: Name, said: str) -> StoredView:
+    facts = json.loads(said)
+    lists = (tuple(facts[key]) for key in ("within", "output", "columns"))
+    return StoredView(name, facts["text"], *lists)
 
 
 def whole(spark: SparkSession, name: Name) -> Name:
@@ -194,16 +228,64 @@ def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | Non
         AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS, or its catalog keeps no views.
         InvalidOption: the session reads texts in quotes in another way than they are written here.
     """
-    error = f"raise_error('{_ADVICE}')"
-    names = ", ".join(_column(field.name, field.metadata.get("comment"), spark) for field in schema)
-    body = ", ".join(f"CAST({error} AS {ddl(field.type)}) AS {quoted(field.name)}" for field in schema)
     said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
+    how = "CREATE OR REPLACE" if replaces else "CREATE"
+    _put(spark, entry.name, "a Delta table", columns, comment, said, how)
+
+
+def record_view(
+    spark: SparkSession,
+    view: StoredView,
+    schema: Struct,
+    comment: str | None,
+    properties: Mapping[str, str],
+    *,
+    replaces: bool = False,
+) -> None:
+    """Put a lasting view into the catalog; its name is a whole one, and its columns are in ``schema``.
+
+    Raises:
+        AnalysisException, InvalidOption: as `record`.
+    """
+    facts = {"text": view.text, "within": view.within, "output": view.output, "columns": view.columns}
+    said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
+    columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
+    _put(
+        spark,
+        view.name,
+        "a view of Delta tables",
+        columns,
+        comment,
+        said,
+        "CREATE OR REPLACE" if replaces else "CREATE",
+    )
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    type: str
+    comment: str | None
+
+
+def _put(
+    spark: SparkSession,
+    name: Name,
+    what: str,
+    columns: list[_Column],
+    comment: str | None,
+    properties: Mapping[str, str],
+    how: str,
+) -> None:
+    error = f"raise_error('{what}, {_ADVICE}')"
+    named = ", ".join(quoted(each.name) + _comment(each.comment, spark) for each in columns)
+    body = ", ".join(f"CAST({error} AS {each.type}) AS {quoted(each.name)}" for each in columns)
     forget()
     plain_sql(
         spark,
-        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(entry.name)} ({names})"
-        f"{_comment(comment, spark)} TBLPROPERTIES ({_properties(said, spark)})"
-        f" AS SELECT {body} WHERE {error} IS NULL",
+        f"{how} VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
+        f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
     )
 
 
@@ -245,16 +327,12 @@ def ddl(type_: DataType) -> str:
     return spark_type(type_).simpleString().upper()
 
 
-def _column(name: str, comment: str | None, spark: SparkSession) -> str:
-    return quoted(name) + _comment(comment, spark)
-
-
 def _comment(comment: str | None, spark: SparkSession) -> str:
     return f" COMMENT {_text(comment, spark)}" if comment else ""
 
 
 def _properties(said: Mapping[str, str], spark: SparkSession) -> str:
-    return ", ".join(f"'{key}' = {_text(value, spark)}" for key, value in said.items())
+    return ", ".join(f"{_text(key, spark)} = {_text(value, spark)}" for key, value in said.items())
 
 
 def _text(text: str, spark: SparkSession) -> str:

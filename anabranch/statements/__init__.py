@@ -15,18 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.errors import InvalidOption, SqlSyntaxError
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
-from anabranch.parsing.statements.parts import Query
+from anabranch.parsing.statements.parts import Query, View
+from anabranch.spark.names import parts_of
 from anabranch.spark.session import plain_sql
-from anabranch.statements import rows, showing, tables, upkeep, views
+from anabranch.statements import lasting, rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
 from anabranch.statements.named import Names
 from anabranch.statements.resolving import Paths, Resolver
-from anabranch.statements.running import Running
+from anabranch.statements.running import Running, check_quotes
 
-__all__ = ["Names", "Paths", "Resolver", "sql"]
-
-_QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-"""Settings by which Spark reads texts in quotes in another way than is known here."""
+__all__ = ["Names", "Paths", "Resolver", "lasting_view", "sql"]
 
 
 def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None) -> DataFrame:
@@ -61,7 +59,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     if not (parsing.may_matter(text) or resolver.may_matter(text)):
         return _plain(spark, text, args)
     if parsing.may_matter(text):
-        _check_quotes(spark, text)
+        check_quotes(spark, text)
     try:
         with placed_in(text):
             statement = parsing.statement(text, args, resolver.location, resolver.place)
@@ -71,25 +69,22 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
         statement = None  # Spark may know words that are not known here
     if statement is None:
         return _plain(spark, text, args)
-    _check_quotes(spark, text)
+    check_quotes(spark, text)
     with placed_in(text):
         return resolver.run(statement, run, lambda: _run(statement, run))
+
+
+def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
+    """The rows of the lasting view of a name; None where it is no such view's."""
+    name = parts_of(identifier) if isinstance(identifier, str) else None
+    view = None if name is None else resolver.location(name)
+    return Running(spark).view(view) if isinstance(view, View) else None
 
 
 def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:
     found = plain_sql(spark, text, args)
     views.note(spark, text)
     return found
-
-
-def _check_quotes(spark: SparkSession, text: str) -> None:
-    """Hold that the session cuts the text into words as it is done here."""
-    if not ('"' in text or "\\" in text):
-        return
-    for name in _QUOTES:
-        if (spark.conf.get(name, None) or "false").lower() == "true":
-            reason = "with it the texts in this statement mean something else than is known here."
-            raise InvalidOption(option=name, value="true", reason=reason)
 
 
 _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
@@ -102,6 +97,7 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
     v.CreateTable: tables.create,
     v.ConvertTable: tables.convert,
     v.CreateTempView: tables.view,
+    v.CreateView: lasting.create,
     v.OptimizeTable: upkeep.optimize,
     v.ReorgTable: upkeep.reorg,
     v.VacuumTable: upkeep.vacuum,

@@ -63,6 +63,16 @@ def of_spark(query: Query, spark: SparkSession) -> Iterator[None]:
         raise SqlAnalysisError(**facts, near=_fragment(error)) from None
 
 
+@contextmanager
+def of_view(name: Sequence[str]) -> Iterator[None]:
+    """Say of what is wrong with a view's query that it is there, and not in the statement."""
+    try:
+        yield
+    except (SqlSyntaxError, SqlAnalysisError) as error:
+        reason = f"in the view {'.'.join(name)}: {error.facts['reason']}"
+        raise type(error)(**{**error.facts, "reason": reason, "offset": None}) from None
+
+
 def _as_written(query: Query, spark: SparkSession) -> ParseException | None:
     """What Spark says of the query's own words, before tables were put into place; EXPLAIN runs nothing."""
     try:

@@ -16,13 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch import catalog
 from anabranch.catalog import Named
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.errors import InvalidOption, NameTaken, RecursiveView, UnknownTable
 from anabranch.log.snapshot import Snapshot
+from anabranch.parsing.statements import query_of_view
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.glance import tables_at_a_glance
 from anabranch.parsing.statements.making import Making
+from anabranch.parsing.statements.parts import View
 from anabranch.spark import names
-from anabranch.spark.names import Entry, Name, ddl, spelled
+from anabranch.spark.names import Entry, Name, StoredView, ddl, spelled
 from anabranch.statements.resolving import Paths
 from anabranch.statements.running import Running
 
@@ -56,7 +58,8 @@ class Names:
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = frozenset({"delta", "anabranch"})) -> None:
         self._spark, self._formats, self._reads = spark, formats, False
-        self._known: dict[Name, Entry | None] = {}
+        self._known: dict[Name, Entry | View | None] = {}
+        self._inside: list[Name] = []
         self._new: dict[Name, Named] = {}
 
     def may_matter(self, text: str) -> bool:
@@ -68,23 +71,48 @@ class Names:
         read = tables_at_a_glance(text)
         return _MATTERS.search(text) is not None if read is None else any(map(self.location, read))
 
-    def location(self, name: Name) -> Location | None:
-        """Where the table of this name lies, or the path that it is."""
+    def location(self, name: Name) -> Location | View | None:
+        """Where the table of this name lies, or the path that it is; or the lasting view."""
         path = self._path(name)
         if path is not None:
             return path
         entry = self._entry(name)
-        return None if entry is None else entry.location
+        return entry.location if isinstance(entry, Entry) else entry
 
     def _path(self, name: Name) -> Location | None:
         return Paths().location(name) if name[-2:][0].lower() in self._formats else None
 
-    def _entry(self, name: Name) -> Entry | None:
+    def _entry(self, name: Name) -> Entry | View | None:
         if name not in self._known:
             if self._reads and names.is_foreign(self._spark, name):
                 return None
-            self._known[name] = catalog.entry_of(self._spark, name)
+            found = names.look_up(self._spark, name)
+            self._known[name] = self._view(found) if isinstance(found, StoredView) else found
         return self._known[name]
+
+    def _view(self, stored: StoredView) -> View:
+        """A lasting view, its query understood.
+
+        Raises:
+            RecursiveView: it reads itself. UnknownTable: a table that it reads is gone.
+        """
+        if stored.name in self._inside:
+            raise RecursiveView(name=spelled(stored.name))
+        self._inside.append(stored.name)
+        try:
+            query = query_of_view(stored.text, lambda name: self._within(stored.within, name))
+        finally:
+            self._inside.pop()
+        return View(stored.name, query, stored.output, stored.columns)
+
+    def _within(self, within: Name, name: Name) -> Location | View | None:
+        """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""
+        if (path := self._path(name)) is not None:
+            return path
+        found = self.location((*within[: 3 - len(name)], *name))
+        if found is None and len(name) < 3:
+            raise UnknownTable(name=spelled((*within[: 3 - len(name)], *name)))
+        return found
 
     def place(self, name: Name, making: Making) -> Location | None:
         """Where the table will lie, if it is to be one of ours.
@@ -123,7 +151,7 @@ class Names:
         if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in self._new:
             return self._made(statement, self._new[table.name], run, plain)
         entry = self._known.get(table.name)
-        if entry is None:
+        if not isinstance(entry, Entry):
             return Paths().run(statement, run, plain)
         return self._of_entry(statement, entry, run, plain)
 

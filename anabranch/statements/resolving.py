@@ -11,6 +11,7 @@ from anabranch.catalog import path_in
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.parsing.statements.making import Making
+from anabranch.parsing.statements.parts import View
 from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
 from anabranch.statements.running import Running
 
@@ -22,8 +23,10 @@ class Resolver(Protocol):
         """Whether a statement may name a table that this knows, by a look at its text that costs next to nothing."""
         ...
 
-    def location(self, name: tuple[str, ...]) -> Location | None:
-        """Where the Delta table of this name lies; None where the name means something else, or nothing."""
+    def location(self, name: tuple[str, ...]) -> Location | View | None:
+        """Where the Delta table of this name lies, or the lasting view that reads one; None where the name means
+        something else, or nothing.
+        """
         ...
 
     def place(self, name: tuple[str, ...], making: Making) -> Location | None:

@@ -26,15 +26,31 @@ from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.blocks import block_predicate
-from anabranch.parsing.statements.parts import Changes, Expression, Query, Reference, Table
+from anabranch.parsing.statements.parts import Changes, Expression, Query, Reference, Table, View
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
 from anabranch.spark.session import plain_sql
-from anabranch.spark.types import quoted
-from anabranch.statements.failing import of_spark
+from anabranch.spark.types import column, quoted
+from anabranch.statements.failing import of_spark, of_view
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
+_QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+"""Settings by which Spark reads texts in quotes in another way than is known here."""
 Pinned = tuple[Location, int | None]
+
+
+def check_quotes(spark: SparkSession, text: str) -> None:
+    """Hold that a session cuts a text into words as it is done here.
+
+    Raises:
+        InvalidOption: it does not.
+    """
+    if not ('"' in text or "\\" in text):
+        return
+    for name in _QUOTES:
+        if (spark.conf.get(name, None) or "false").lower() == "true":
+            reason = "with it the texts in this statement mean something else than is known here."
+            raise InvalidOption(option=name, value="true", reason=reason)
 
 
 class Running:
@@ -101,7 +117,9 @@ class Running:
             return plain_sql(self.spark, "".join([*pieces, _escaped(text[end:])]), _arguments(query), **frames)
 
     def frame(self, reference: Reference) -> DataFrame:
-        """The rows of a table that a query may need."""
+        """The rows of a table, or view, that a query may need."""
+        if reference.view is not None:
+            return self.view(reference.view)
         snapshot = self.snapshot(reference.table)
         if reference.changes is not None:
             return self.engine.changes(self._asked_changes(reference.table, reference.changes).run(at=snapshot))
@@ -110,6 +128,16 @@ class Running:
             name, context = reference.table.alias or reference.table.name[-1], context_of(snapshot, self.engine)
             predicate = block_predicate(reference.where, name, context, sole=reference.sole)
         return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+
+    def view(self, view: View) -> DataFrame:
+        """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since."""
+        check_quotes(self.spark, view.query.text)
+        with of_view(view.name):
+            rows = self.query(view.query)
+            with of_spark(view.query, self.spark):
+                if len(set(view.output)) == len(view.output):
+                    rows = rows.select(*map(column, view.output))
+                return rows.toDF(*view.columns)
 
     def _asked_changes(self, table: Table, changes: Changes) -> ReadChanges:
         start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)

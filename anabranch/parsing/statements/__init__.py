@@ -20,7 +20,18 @@ from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.reader import Locate, Place, Reader
 from anabranch.parsing.statements.values import Statement
 
-__all__ = ["Locate", "Place", "excerpt", "is_cut", "literal", "may_matter", "split", "statement", "values"]
+__all__ = [
+    "Locate",
+    "Place",
+    "excerpt",
+    "is_cut",
+    "literal",
+    "may_matter",
+    "query_of_view",
+    "split",
+    "statement",
+    "values",
+]
 
 _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
     "DELETE": rows.delete,
@@ -121,6 +132,11 @@ def statement(text: str, args: Any, locate: Locate, place: Place | None = None) 
     return _handed_on(r)
 
 
+def query_of_view(text: str, locate: Locate) -> Query:
+    """The query of a lasting view."""
+    return Reader(text, tokenized(text), None, locate).query()
+
+
 def _by_grammar(r: Reader) -> Statement | None:
     if r.at("WITH"):
         return _behind_with(r)
@@ -153,8 +169,8 @@ def _handed_on(r: Reader) -> Query:
         NotBuilt: Spark would write or keep something that it cannot.
     """
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
-    if first == "CREATE" and "VIEW" in {_word(r, i) for i in range(1, 6)}:
-        raise NotBuilt(what="a lasting view of a Delta table", instead="Create a temporary view.")
+    if first == "ALTER" and _word(r, 1) == "VIEW":
+        raise NotBuilt(what="ALTER VIEW … AS a query on a Delta table", instead="Use CREATE OR REPLACE VIEW.")
     if first not in _SPARKS | _LATER:
         r.i = 0
         r.fail("no statement begins so.")

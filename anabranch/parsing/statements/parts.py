@@ -53,7 +53,7 @@ class Reference:
         start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
         where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
         whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
-        are read, in place of its rows.
+        are read, in place of its rows. view: what is read in place of a table of that name.
     """
 
     table: Table
@@ -63,6 +63,7 @@ class Reference:
     where: str | None = None
     sole: bool = False
     changes: Changes | None = None
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,27 @@ class Query:
     references: tuple[Reference, ...] = ()
     arguments: Arguments = None
     span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class View:
+    """A lasting view, as the catalog keeps it.
+
+    Attributes:
+        name: its whole name. query: what it shows. output: the columns that the query gave when the view was made.
+        columns: what these are called in the view.
+    """
+
+    name: Path
+    query: Query
+    output: Path
+    columns: Path
+
+    def reads(self, name: Path) -> bool:
+        """Whether it is, or reads through others, the view of a whole name."""
+        inside = (each.view for each in self.query.references)
+        return _small(self.name) == _small(name) or any(each.reads(name) for each in inside if each is not None)
+
+
+def _small(name: Path) -> Path:
+    return tuple(part.lower() for part in name)

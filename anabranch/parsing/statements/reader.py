@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anabranch.errors import InvalidOption, UnknownTable
+from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
 from anabranch.parsing.statements.cursor import Cursor
 from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
-from anabranch.parsing.statements.parts import Arguments, Changes, Expression, Location, Query, Reference, Table
+from anabranch.parsing.statements.parts import Arguments, Changes, Expression, Location, Query, Reference, Table, View
 from anabranch.parsing.statements.pointing import excerpt
 from anabranch.parsing.statements.qualifiers import Edit, edited, qualifiers, shifted
 from anabranch.parsing.statements.tables_read import BY_PATH, Found, alias_at, tables_read
 
-Locate = Callable[[tuple[str, ...]], "Location | None"]
-"""Where the Delta table of a name lies; None where the name means something else, or nothing."""
+Locate = Callable[[tuple[str, ...]], "Location | View | None"]
+"""Where the Delta table of a name lies, or the view that it is; None where it means something else, or nothing."""
 
 Place = Callable[[tuple[str, ...], Making], "Location | None"]
 """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
@@ -46,16 +46,23 @@ class Reader(Cursor):
 
     # -- tables
 
-    def table(self, *, alias: bool = False) -> Table | None:
+    def table(self, *, alias: bool = False, writes: bool = False) -> Table | None:
         """Take the name of a Delta table, with AS OF and perhaps an alias; None where it is none of Delta's, and then
         nothing is taken.
+
+        Raises:
+            ViewIsNoTable: the statement would write to a view.
         """
         at, start = self.i, self.start
         if not self.is_name():
             self.fail("the name of a table is expected here.")
         name = self.path("the name of a table")
         location = self._locate(name)
-        if location is None:
+        if isinstance(location, View) and writes:
+            raise ViewIsNoTable(
+                name=".".join(f"`{part}`" for part in location.name), excerpt=excerpt(self.text, start, self.stop)
+            )
+        if location is None or isinstance(location, View):
             self.i = at
             return None
         return self._completed(location, name, start, alias=alias)
@@ -263,6 +270,8 @@ class Reader(Cursor):
         side = Reader(self.text, self.tokens, self._args, self._locate)
         side.i = found.after
         start = self.tokens[found.first].start
+        if isinstance(location, View):
+            return self._of_view(location, found, side)
         table = side._completed(location, found.parts, start, alias=False)
         stop, sampled = side.stop, side.at("TABLESAMPLE")
         alias, side.i = alias_at(side.tokens, side.i)
@@ -273,6 +282,15 @@ class Reader(Cursor):
         if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
             return reference
         return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+
+    def _of_view(self, view: View, found: Found, side: Reader) -> Reference:
+        if side.as_of() != (None, None):
+            side.fail("a view has no versions.", found.after)
+        start, stop = self.tokens[found.first].start, self.tokens[found.after - 1].end + 1
+        sampled = side.at("TABLESAMPLE")
+        alias, _ = alias_at(side.tokens, side.i)
+        takes = found.takes_alias and alias is None and not sampled
+        return Reference(Table("", found.parts, alias=alias, span=(start, stop)), start, stop, takes, view=view)
 
     # -- changes
 
@@ -327,7 +345,7 @@ class Reader(Cursor):
 
     def _located(self, name: tuple[str, ...], at: int) -> Location:
         location = self._locate(name)
-        if location is None:
+        if location is None or isinstance(location, View):
             token = self.tokens[at]
             raise UnknownTable(
                 name=".".join(f"`{part}`" for part in name), excerpt=excerpt(self.text, token.start, self.stop)

@@ -32,7 +32,7 @@ Values = tuple[tuple[Path, Expression | None], ...]
 def delete(r: Reader) -> DeleteRows | None:
     """``DELETE FROM t [AS a] [WHERE …]``."""
     r.expect("FROM")
-    table = r.table(alias=True)
+    table = r.table(alias=True, writes=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -43,7 +43,7 @@ def truncate(r: Reader) -> TruncateTable | None:
     """``TRUNCATE TABLE t``."""
     if not r.take("TABLE"):
         return None
-    table = r.table()
+    table = r.table(writes=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -55,7 +55,7 @@ def truncate(r: Reader) -> TruncateTable | None:
 
 def update(r: Reader) -> UpdateRows | None:
     """``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
-    table = r.table(alias=True)
+    table = r.table(alias=True, writes=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -112,7 +112,7 @@ def merge(r: Reader) -> MergeRows | None:
     """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
-    table = r.table(alias=True)
+    table = r.table(alias=True, writes=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -233,7 +233,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     if not overwrites:
         r.expect("INTO")
     r.take("TABLE")
-    table = r.table()
+    table = r.table(writes=True)
     if table is None:
         return None
     _no_travel(r, table)

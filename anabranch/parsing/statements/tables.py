@@ -1,4 +1,4 @@
-"""Statements that make tables: CREATE, REPLACE, CLONE, CONVERT, and temporary views."""
+"""Statements that make tables: CREATE, REPLACE, CLONE, CONVERT, and views."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from anabranch.parsing.statements.values import (
     ConvertTable,
     CreateTable,
     CreateTempView,
+    CreateView,
     Statement,
 )
 from anabranch.protocol.schema import Field
@@ -39,11 +40,13 @@ class _Clauses:
 
 
 def create(r: Reader) -> Statement | None:
-    """``CREATE [OR REPLACE] TABLE …``, and ``CREATE TEMPORARY VIEW … AS`` a query that reads a Delta table."""
+    """``CREATE [OR REPLACE] TABLE …``, and ``CREATE [TEMPORARY] VIEW … AS`` a query that reads a Delta table."""
     replaces = r.take("OR", "REPLACE")
     is_global = r.take("GLOBAL")
     if r.take("TEMPORARY") or r.take("TEMP"):
-        return _view(r, replaces, is_global) if r.take("VIEW") else None
+        return _temporary_view(r, replaces, is_global) if r.take("VIEW") else None
+    if r.take("VIEW"):
+        return _view(r, replaces)
     return table(r, creates=True, replaces=replaces) if r.take("TABLE") else None
 
 
@@ -232,7 +235,29 @@ def convert(r: Reader) -> ConvertTable:
     return ConvertTable(f"{parts[0]}.`{path}`", partitions, statistics)
 
 
-def _view(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
+def _view(r: Reader, replaces: bool) -> CreateView | None:
+    if not r.reads_delta():
+        return None
+    if_not_exists = r.take("IF", "NOT", "EXISTS")
+    name = r.path("the name of a view")
+    columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
+    said, at = _Clauses(), r.i
+    while not r.at("AS"):
+        at = r.i
+        if r.done or not (r.at("COMMENT") or r.at("TBLPROPERTIES")) or r.ahead() in said.seen:
+            r.fail("AS and a query are expected here.", at)
+        said.seen.add(r.ahead())
+        _clause(r, said)
+    r.expect("AS")
+    return CreateView(name, r.query(), columns, replaces, if_not_exists, said.comment, said.properties)
+
+
+def _shown(r: Reader) -> tuple[str, str | None]:
+    name = r.name("the name of a column")
+    return name, r.string("a comment") if r.take("COMMENT") else None
+
+
+def _temporary_view(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
     if r.at("IF") or not r.reads_delta():
         return None
     name = r.name("the name of a view")

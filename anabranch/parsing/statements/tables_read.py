@@ -81,6 +81,7 @@ class _Scan:
     def __init__(self, tokens: Sequence[Token], first: int) -> None:
         self._tokens, self._i = tokens, first
         self._stack = [_Group()]
+        self._wanted_at = -1
         self._found: list[Found] = []
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
@@ -124,7 +125,8 @@ class _Scan:
         is_call = self._i > 0 and self._tokens[self._i - 1].token_type in _WORDS and before not in ("IN", "EXISTS")
         new = _Group(block, group.names, is_call=is_call and after not in _STARTS_QUERY)
         self._stack.append(new)
-        starts_list = before in ("FROM", "JOIN", "USING") or (before == "," and group.block.in_list)
+        starts_list = before in ("FROM", "JOIN") or (before == "," and group.block.in_list)
+        starts_list = starts_list or (before == "USING" and self._wanted_at == self._i - 1)
         if starts_list and after not in _STARTS_QUERY:
             block.in_list, block.is_clear = True, False
             self._table(new, is_inner=False, takes_alias=True)
@@ -176,7 +178,7 @@ class _Scan:
         )
 
     def _relation(self, group: _Group, said: str) -> None:
-        block = group.block
+        block, self._wanted_at = group.block, self._i
         if said == "FROM" and (block.relations or block.where):
             group.block = block = Block()
         block.in_list = True

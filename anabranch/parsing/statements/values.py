@@ -393,6 +393,19 @@ class RepairTable:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments."""
+
+    name: Path
+    query: Query
+    columns: tuple[tuple[str, str | None], ...] | None = None
+    replaces: bool = False
+    if_not_exists: bool = False
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CreateTempView:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
 
@@ -442,5 +455,6 @@ Statement: TypeAlias = (
     | RestoreTable
     | GenerateManifest
     | RepairTable
+    | CreateView
     | CreateTempView
 )

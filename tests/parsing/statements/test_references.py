@@ -11,6 +11,8 @@ from anabranch import errors
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.blocks import block_predicate, unqualified
 from anabranch.parsing.context import Context
+from anabranch.parsing.statements.dialect import tokenized
+from anabranch.parsing.statements.tables_read import tables_read
 from anabranch.protocol.predicates import And, Compare, Predicate, Unknown
 from anabranch.protocol.schema import Field, Struct
 from anabranch.statements.resolving import Paths
@@ -215,3 +217,10 @@ def test_parameters_that_name_a_version_are_used_up() -> None:
         f"INSERT INTO delta.`/t` {text}".replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], Paths().location
     )
     assert inserted.query.arguments == ("a", "b")
+
+
+def test_the_columns_of_a_join_are_no_tables() -> None:
+    read = tables_read(tokenized("SELECT * FROM a JOIN b USING (c, d) JOIN (SELECT * FROM e) USING (f), g"))
+    assert [each.parts for each in read] == [("a",), ("b",), ("e",), ("g",)]
+    source = tables_read(tokenized("MERGE INTO a USING (SELECT * FROM b) AS s ON s.c = a.c WHEN MATCHED THEN DELETE"))
+    assert [each.parts for each in source] == [("a",), ("b",)]

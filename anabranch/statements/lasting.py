@@ -1,0 +1,113 @@
+"""Lasting views: views in Spark's catalog of queries on Delta tables.
+
+The catalog keeps the query's text, the schema in which it names tables, and the columns that it gave. Guarantees: a
+name in a view means the same in every session, whatever its current schema is and whichever temporary views it has; no
+view comes to read itself; a session that does not know Anabranch reads no row of a view, as it reads none of a table.
+"""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog import path_in
+from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownSchema
+from anabranch.parsing.statements.dialect import Token, tokenized
+from anabranch.parsing.statements.parts import Query, Reference
+from anabranch.parsing.statements.qualifiers import Edit, edited
+from anabranch.parsing.statements.tables_read import Found, tables_read
+from anabranch.parsing.statements.values import CreateView
+from anabranch.protocol.schema import Field, Struct
+from anabranch.spark import names
+from anabranch.spark.names import Name, StoredView, spelled
+from anabranch.spark.types import declared
+from anabranch.statements.running import Running
+
+
+def create(statement: CreateView, run: Running) -> DataFrame:
+    """CREATE VIEW; gives no rows.
+
+    Raises:
+        NameTaken: it is the name of a table, or of a view that is not to be replaced. UnknownSchema: there is none.
+        RecursiveView: it would read itself. TemporaryInView: it would read a temporary view.
+        InvalidOption: it has parameters, or another number of columns than its query.
+        SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
+    """
+    spark, name = run.spark, names.whole(run.spark, statement.name)
+    if _is_there(spark, name, statement):
+        return run.nothing()
+    if any(each.view is not None and each.view.reads(name) for each in statement.query.references):
+        raise RecursiveView(name=spelled(name))
+    if statement.query.arguments:
+        raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
+    text = _lasting(statement.query, spark)
+    rows = run.query(statement.query)
+    schema = _named(statement, rows)
+    view = StoredView(name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema))
+    try:
+        names.record_view(spark, view, schema, statement.comment, statement.properties, replaces=statement.replaces)
+    except AnalysisException:
+        if statement.replaces or not names.is_taken(spark, name):
+            raise
+        raise NameTaken(name=spelled(name), table=spelled(name)) from None  # by somebody else, meanwhile
+    return run.nothing()
+
+
+def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
+    """Whether there is one already, and that is fine.
+
+    Raises:
+        NameTaken, UnknownSchema: there can be none of this name.
+    """
+    if not names.is_taken(spark, name):
+        if not spark.catalog.databaseExists(spelled(name[:-1])):
+            raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
+        return False
+    if statement.if_not_exists:
+        return True
+    is_table = names.find(spark, name) is not None or spark.catalog.getTable(spelled(name)).tableType != "VIEW"
+    if is_table or not statement.replaces:
+        raise NameTaken(name=spelled(name), table=spelled(name))
+    return False
+
+
+def _current(spark: SparkSession) -> Name:
+    return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+
+
+def _named(statement: CreateView, rows: DataFrame) -> Struct:
+    """The view's columns: those of its query, under the names and with the comments that the statement gives them."""
+    schema = declared(rows.schema)
+    said = [(name, None) for name in schema.names] if statement.columns is None else list(statement.columns)
+    if len(said) != len(schema.names):
+        reason = f"the query gives {len(schema.names)} columns, the view names {len(said)}."
+        raise InvalidOption(option="CREATE VIEW", value=statement.name[-1], reason=reason)
+    fields = (
+        Field(name, field.type, metadata={} if comment is None else {"comment": comment})
+        for (name, comment), field in zip(said, schema, strict=True)
+    )
+    return Struct(tuple(fields))
+
+
+# -- names in its query ------------------------------------------------------------------------------------------------
+
+
+def _lasting(query: Query, spark: SparkSession) -> str:
+    """The query's text, in which what is no Delta table of ours has its whole name.
+
+    Raises:
+        TemporaryInView: that is a temporary view.
+    """
+    tokens, known = tokenized(query.text), {each.start: each for each in query.references}
+    found = (each for each in tables_read(tokens) if not each.asks_changes)
+    edits = [edit for each in found if (edit := _edit(each, tokens, known, spark)) is not None]
+    return edited(query.text, 0, len(query.text), sorted(edits))
+
+
+def _edit(found: Found, tokens: list[Token], known: dict[int, Reference], spark: SparkSession) -> Edit | None:
+    start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
+    if start in known or path_in(found.parts) is not None:
+        return None
+    if spark.catalog.tableExists(spelled(found.parts)) and spark.catalog.getTable(spelled(found.parts)).isTemporary:
+        raise TemporaryInView(name=spelled(found.parts))
+    return Edit(start, stop, spelled(names.whole(spark, found.parts)))
