@@ -40,6 +40,6 @@ class TemporaryInView(InputError):
 class ViewIsNoTable(InputError):
     """Rows of a view are to be written or changed."""
 
-    condition = "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"
+    condition = "EXPECT_TABLE_NOT_VIEW"
     sql_state = "42809"
     template = "{name} is a view, and has no rows of its own. Name the table that it reads."
