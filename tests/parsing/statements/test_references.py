@@ -48,6 +48,39 @@ def test_tables_are_found_where_tables_stand(text: str, locations: list[str]) ->
     assert [each.table.location for each in references(text)] == locations
 
 
+def around(text: str) -> list[tuple[str, bool]]:
+    return [(each.table.location, each.takes_alias) for each in references(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT * FROM ((@T))", [("/t", True)]),
+        ("SELECT * FROM (((@T)) JOIN (@S AS s) USING (id)), ((@T x))", [("/t", True), ("/s", False), ("/t", False)]),
+        ("SELECT * FROM ((@T JOIN @S ON a = b) LEFT JOIN (SELECT c, d FROM x) y ON (c))", [("/t", True), ("/s", True)]),
+        ("SELECT * FROM ((SELECT a FROM @T) x CROSS JOIN @S)", [("/t", True), ("/s", True)]),
+        ("SELECT * FROM ((TABLE @T))", [("/t", False)]),
+        ("SELECT * FROM f(TABLE(@T) PARTITION BY a, TABLE(SELECT b FROM @S))", [("/t", False), ("/s", True)]),
+    ],
+)
+def test_tables_are_found_in_parentheses(text: str, found: list[tuple[str, bool]]) -> None:
+    assert around(text) == found
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "JOIN b USING (@S) JOIN c USING (@S, x)",
+        "WHERE a IS DISTINCT FROM (@S)",
+        "WHERE extract(YEAR FROM (@S)) > trim(BOTH 'x' FROM (@S)) OR f(table(@S))",
+        "JOIN (((delta.f(@S))))",
+        "JOIN ((VALUES (@S, @S)) v JOIN (SELECT (@S), @S FROM b))",
+    ],
+)
+def test_columns_and_calls_in_parentheses_are_no_tables(rest: str) -> None:
+    assert around(f"SELECT * FROM @T t {rest}") == [("/t", False)]
+
+
 @pytest.mark.parametrize(
     ("text", "version", "timestamp", "location"),
     [
