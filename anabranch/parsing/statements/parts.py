@@ -53,7 +53,7 @@ class Reference:
         start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
         where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
         whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
-        are read, in place of its rows.
+        are read, in place of its rows. called: that alias, where it is not the last part of the table's name.
     """
 
     table: Table
@@ -63,6 +63,7 @@ class Reference:
     where: str | None = None
     sole: bool = False
     changes: Changes | None = None
+    called: str | None = None
 
 
 @dataclass(frozen=True)
