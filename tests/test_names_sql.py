@@ -66,6 +66,33 @@ def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
     assert run("DESCRIBE DETAIL {s}.t").first()["location"].endswith("/t")
 
 
+def test_tables_whose_names_end_alike_are_told_apart_by_their_schemas(run: Catalog) -> None:
+    run.spark.sql(f"CREATE DATABASE {run.schema}_2")
+    try:
+        run("CREATE TABLE {s}.t USING delta AS SELECT id, concat('a', id) AS s FROM range(4)")
+        run("CREATE TABLE {s}_2.t USING delta AS SELECT id, concat('b', id) AS s FROM range(2, 6)")
+        joined = "SELECT {s}.t.s, {s}_2.t.s, {s}.t.id + 1 FROM (({s}.t)) JOIN {s}_2.t ON {s}.t.id = {s}_2.t.id"
+        assert run.rows(joined + " WHERE {s}.t.id > 2") == [("a3", "b3", 4)]
+        assert run(joined).columns == ["s", "s", "(id + 1)"]
+        for ambiguous in ("t.id", "id"):
+            with pytest.raises(errors.SqlAnalysisError, match="AMBIGUOUS_REFERENCE"):
+                run(f"SELECT {ambiguous} FROM {{s}}.t JOIN {{s}}_2.t ON true")
+        with pytest.raises(errors.SqlAnalysisError):
+            run("SELECT t.id FROM {s}.t JOIN {s}_2.t ON {s}.t.id = {s}_2.t.id")
+        there = "EXISTS (SELECT 1 FROM {s}_2.t WHERE {s}_2.t.id = {s}.t.id AND {s}_2.t.s = 'b3')"
+        assert run.rows("SELECT {s}.t.id FROM {s}.t WHERE " + there) == [(3,)]
+        assert run("DELETE FROM {s}.t WHERE " + there).first()[0] == 1
+        assert run("UPDATE {s}.t SET {s}.t.s = upper({s}.t.s) WHERE {s}.t.id NOT IN (SELECT {s}_2.t.id FROM {s}_2.t)")
+        run("""MERGE INTO {s}.t USING {s}_2.t ON {s}.t.id = {s}_2.t.id
+            WHEN MATCHED AND {s}_2.t.s = 'b2' THEN UPDATE SET {s}.t.s = concat({s}.t.s, {s}_2.t.s)
+            WHEN NOT MATCHED AND {s}_2.t.id < 5 THEN INSERT (id, s) VALUES ({s}_2.t.id, {s}_2.t.s)""")
+        assert run.rows("SELECT * FROM {s}.t") == [(0, "A0"), (1, "A1"), (2, "a2b2"), (3, "b3"), (4, "b4")]
+        run("INSERT INTO {s}.t REPLACE WHERE {s}.t.id < 5 SELECT {s}_2.t.* FROM {s}_2.t WHERE {s}_2.t.id < 3")
+        assert run.rows("SELECT * FROM {s}.t") == [(2, "b2")]
+    finally:
+        run.spark.sql(f"DROP DATABASE {run.schema}_2 CASCADE")
+
+
 def test_altering_a_table_brings_its_entry_up_to_date(run: Catalog) -> None:
     run("CREATE TABLE {s}.t (id BIGINT) USING delta")
     run("ALTER TABLE {s}.t ADD COLUMN day DATE COMMENT 'new'")

@@ -6,6 +6,8 @@ changed only where it can mean nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from anabranch.parsing.context import Context
@@ -17,29 +19,37 @@ from anabranch.protocol.schema import Struct
 _NOBODYS = exp.column("x", table="nobody")
 
 
-def block_predicate(where: str, name: str, context: Context, *, sole: bool) -> Predicate:
-    """What a block's condition says of the rows of the table that it calls ``name``.
+def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sole: bool) -> Predicate:
+    """What a block's condition says of the rows of a table.
 
     Args:
-        sole: whether the block reads nothing else, so that a bare name is one of its columns.
+        names: what the condition calls it, and what may stand before that, such as a schema. sole: whether the block
+        reads nothing else, so that a bare name is one of its columns.
     """
     tree = known_tree(where, context)
     if tree is None:
         return Unknown()
-    is_ambiguous = context.schema.find(name) is not None
 
     def bare(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
         parts = [part.name for part in node.parts]
-        if len(parts) > 1 and parts[0].lower() == name.lower() and not is_ambiguous:
-            parts = parts[1:]
+        length = _qualifying(parts, names)
+        if length and context.schema.find(parts[0]) is None:
+            parts = parts[length:]
         elif not sole:
             return _NOBODYS.copy()
         found = context.schema.find(parts[0])
         return exp.column(found.name, quoted=True) if found and len(parts) == 1 else _NOBODYS.copy()
 
     return predicate_of(tree.transform(bare), context)
+
+
+def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:
+    """How many parts of a column's name are its table's."""
+    said, folded = [part.lower() for part in parts], [name.lower() for name in names]
+    ends = (folded[start:] for start in range(len(folded)))
+    return next((len(end) for end in ends if len(said) > len(end) and said[: len(end)] == end), 0)
 
 
 def unqualified(text: str, names: tuple[str, ...], schema: Struct) -> str:

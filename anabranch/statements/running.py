@@ -125,8 +125,9 @@ class Running:
             return self.engine.changes(self._asked_changes(reference.table, reference.changes).run(at=snapshot))
         predicate = None
         if reference.where is not None:
-            name, context = reference.table.alias or reference.table.name[-1], context_of(snapshot, self.engine)
-            predicate = block_predicate(reference.where, name, context, sole=reference.sole)
+            table, context = reference.table, context_of(snapshot, self.engine)
+            names = table.name if table.alias is None else (table.alias,)
+            predicate = block_predicate(reference.where, names, context, sole=reference.sole)
         return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
 
     def view(self, view: View) -> DataFrame:
@@ -206,4 +207,4 @@ def _escaped(text: str) -> str:
 
 def _alias(reference: Reference) -> str:
     """The name by which the query may speak of a table that it gives no other."""
-    return f" AS {quoted(reference.table.name[-1])}" if reference.takes_alias else ""
+    return f" AS {quoted(reference.called or reference.table.name[-1])}" if reference.takes_alias else ""

@@ -53,7 +53,8 @@ class Reference:
         start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
         where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
         whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
-        are read, in place of its rows. view: what is read in place of a table of that name.
+        are read, in place of its rows. view: what is read in place of a table of that name. called: the alias that may
+        be put there, where it is not the last part of the table's name.
     """
 
     table: Table
@@ -64,6 +65,7 @@ class Reference:
     sole: bool = False
     changes: Changes | None = None
     view: View | None = None
+    called: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A reader of one statement: the cursor, and the parts that it cuts out of the text.
 
 Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals,
-and for what stands before a table's own name where a column is qualified by both (``delta.`/t`.id``): a table is put
-into place under its own name alone.
+and for a column's qualifier by a table's whole name (``delta.`/t`.id``): a table is put into place under its own name
+alone, or under an alias that says all of it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,19 @@ from anabranch.parsing.statements.cursor import Cursor
 from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.making import Making, making
 from anabranch.parsing.statements.parameters import Marker, arguments_for, literal, markers
-from anabranch.parsing.statements.parts import Arguments, Changes, Expression, Location, Query, Reference, Table, View
+from anabranch.parsing.statements.parts import (
+    Arguments,
+    Changes,
+    Expression,
+    Location,
+    Path,
+    Query,
+    Reference,
+    Table,
+    View,
+)
 from anabranch.parsing.statements.pointing import excerpt
-from anabranch.parsing.statements.qualifiers import Edit, edited, qualifiers, shifted
+from anabranch.parsing.statements.qualifiers import Edit, apart, called, edited, qualifiers, shifted
 from anabranch.parsing.statements.tables_read import BY_PATH, Found, alias_at, tables_read
 
 Locate = Callable[[tuple[str, ...]], "Location | View | None"]
@@ -42,7 +52,10 @@ class Reader(Cursor):
         self._args, self._locate, self._place = args, locate, place
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
+        self._found: list[Found] = []
         self._targets: list[Table] = []
+        self._sources: list[Path] = []
+        self._qualified: tuple[tuple[int, int], list[Edit], dict[Path, str]] | None = None
 
     # -- tables
 
@@ -232,7 +245,11 @@ class Reader(Cursor):
 
     def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
         inside = (each for each in self._all() if start <= each.start and each.stop <= stop)
-        return tuple(replace(each, start=moved(each.start), stop=moved(each.stop)) for each in inside)
+        called = self._called()
+        return tuple(
+            replace(each, start=moved(each.start), stop=moved(each.stop), called=called.get(each.table.name))
+            for each in inside
+        )
 
     def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
         """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
@@ -247,17 +264,59 @@ class Reader(Cursor):
         inside = sorted(each for each in edits if start <= each.start < stop)
         return edited(self.text, start, stop, inside), lambda place: shifted(place, start, inside)
 
+    # -- tables by their whole names
+
+    def target(self, *, alias: bool = False) -> Table | None:
+        """As `table`, for one that is written, under the alias that it needs where names end alike."""
+        table = self.table(alias=alias, writes=True)
+        if table is None or table.alias is not None:
+            return table
+        return replace(table, alias=self._called().get(table.name))
+
+    def source(self, name: Path) -> str:
+        """The alias of what a MERGE reads, which the statement may name so as well."""
+        self._sources.append(name)
+        return self._called().get(name, name[-1])
+
     def _cuts(self) -> list[Edit]:
-        """What goes from names that qualify a column by a table's whole name."""
+        """What happens to names that qualify a column by a table's whole name."""
+        return self._by_whole_names()[0]
+
+    def _called(self) -> dict[Path, str]:
+        """The aliases of tables whose names end as another one's does."""
+        return self._by_whole_names()[1]
+
+    def _by_whole_names(self) -> tuple[list[Edit], dict[Path, str]]:
+        """As `_cuts` and `_called`; found once for all parts, unless further tables were taken in between."""
+        taken = (len(self._targets), len(self._sources))
+        if self._qualified is None or self._qualified[0] != taken:
+            found = self._qualifiers()
+            edits = {each[:2]: each for own in found.values() for each in own}
+            aliases = {name: called(name) for name, own in found.items() if any(each.text for each in own)}
+            self._qualified = taken, list(edits.values()), aliases
+        return self._qualified[1:]
+
+    def _qualifiers(self) -> dict[Path, list[Edit]]:
+        """By the names of tables that have no alias, what is done where they qualify a column."""
         tables = [*(each.table for each in self._all()), *self._targets]
-        names = {each.name for each in tables if each.alias is None and len(each.name) > 1}
-        return [cut for name in names for cut in qualifiers(self.tokens, name)]
+        ours: dict[Path, Any] = {each.name: each.location for each in tables if each.alias is None}
+        others = (each.parts for each in self._found if alias_at(self.tokens, each.after)[0] is None)
+        places = {**dict.fromkeys((*others, *self._sources)), **ours}
+        starts = {self.tokens[each.first].start for each in self._found} | {each.span[0] for each in self._targets}
+        names = [name for name in {*ours, *self._sources} if len(name) > 1]
+        last_parts = [name[-1].lower() for name in {tuple(part.lower() for part in each) for each in places}]
+        return {
+            each: (last_parts.count(each[-1].lower()) < 2 and qualifiers(self.tokens, each))
+            or apart(self.tokens, each, places, starts)
+            for each in names
+        }
 
     # -- what is read
 
     def _all(self) -> list[Reference]:
         if self._references is None:
-            found = (self._reference(each) for each in tables_read(self.tokens))
+            self._found = tables_read(self.tokens)
+            found = (self._reference(each) for each in self._found)
             self._references = [each for each in found if each is not None]
         return self._references
 

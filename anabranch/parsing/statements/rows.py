@@ -10,7 +10,7 @@ from typing import Literal
 from anabranch.errors import NotBuilt
 from anabranch.parsing.statements.dialect import TokenType
 from anabranch.parsing.statements.parts import Expression, Path, Query, Table
-from anabranch.parsing.statements.qualifiers import without
+from anabranch.parsing.statements.qualifiers import called, without
 from anabranch.parsing.statements.reader import Reader
 from anabranch.parsing.statements.tables_read import alias_at
 from anabranch.parsing.statements.values import (
@@ -32,7 +32,7 @@ Values = tuple[tuple[Path, Expression | None], ...]
 def delete(r: Reader) -> DeleteRows | None:
     """``DELETE FROM t [AS a] [WHERE …]``."""
     r.expect("FROM")
-    table = r.table(alias=True, writes=True)
+    table = r.target(alias=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -43,7 +43,7 @@ def truncate(r: Reader) -> TruncateTable | None:
     """``TRUNCATE TABLE t``."""
     if not r.take("TABLE"):
         return None
-    table = r.table(writes=True)
+    table = r.target()
     if table is None:
         return None
     _no_travel(r, table)
@@ -55,7 +55,7 @@ def truncate(r: Reader) -> TruncateTable | None:
 
 def update(r: Reader) -> UpdateRows | None:
     """``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
-    table = r.table(alias=True, writes=True)
+    table = r.target(alias=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -95,7 +95,10 @@ def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression 
 def _column(r: Reader, table: Table) -> Path:
     """A column of the table; the table's whole name may stand before it."""
     path = r.path("the name of a column")
-    return path if table.alias is not None else without(path, table.name)
+    if table.alias is not None and table.alias != called(table.name):
+        return path
+    short = without(path, table.name)
+    return short if table.alias is None or short == path else (table.alias, *short[1:])
 
 
 def _value(r: Reader, *stops: str) -> Expression | None:
@@ -112,7 +115,7 @@ def merge(r: Reader) -> MergeRows | None:
     """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
-    table = r.table(alias=True, writes=True)
+    table = r.target(alias=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -131,34 +134,35 @@ def merge(r: Reader) -> MergeRows | None:
 
 def _source(r: Reader) -> tuple[Query, str | None]:
     """What is merged, as a query of every column, and the name under which conditions speak of it."""
-    first, last = r.i, ""
+    first, called_so = r.i, None
     if r.is_type(TokenType.L_PAREN):
-        r.i += 1
-        r.skip_to()
-        while r.is_type(TokenType.COMMA):
-            r.i += 1
-            r.skip_to()
-        r.punctuation(TokenType.R_PAREN, ")")
+        _arguments(r)
     elif r.at("VALUES"):
         r.i += 1
         _rows_of_values(r)
     else:
-        last = r.path("the source")[-1]
+        name = r.path("the source")
         if r.is_type(TokenType.PARAMETER):
             r.i += 2
-        if r.is_type(TokenType.L_PAREN):
-            r.i += 1
-            if not r.is_type(TokenType.R_PAREN):
-                r.skip_to()
-                while r.is_type(TokenType.COMMA):
-                    r.i += 1
-                    r.skip_to()
-            r.punctuation(TokenType.R_PAREN, ")")
+        is_call = r.is_type(TokenType.L_PAREN)
+        if is_call:
+            _arguments(r)
         r.as_of()
+        called_so = name[-1] if is_call or alias_at(r.tokens, r.i)[0] else r.source(name)
     alias, r.i = alias_at(r.tokens, r.i)
     if alias is not None and r.is_type(TokenType.L_PAREN):
         r.wrapped(lambda: r.name("the name of a column"))
-    return r.query_between(first, r.i, "SELECT * FROM "), alias or last or None
+    return r.query_between(first, r.i, "SELECT * FROM "), alias or called_so
+
+
+def _arguments(r: Reader) -> None:
+    r.i += 1
+    if not r.is_type(TokenType.R_PAREN):
+        r.skip_to()
+        while r.is_type(TokenType.COMMA):
+            r.i += 1
+            r.skip_to()
+    r.punctuation(TokenType.R_PAREN, ")")
 
 
 def _rows_of_values(r: Reader) -> None:
@@ -233,7 +237,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     if not overwrites:
         r.expect("INTO")
     r.take("TABLE")
-    table = r.table(writes=True)
+    table = r.target()
     if table is None:
         return None
     _no_travel(r, table)

@@ -67,6 +67,7 @@ class _Group:
     block: Block = field(default_factory=Block)
     names: frozenset[str] = frozenset()
     is_call: bool = False
+    takes_tables: bool = False
     where_from: int | None = None
 
 
@@ -81,8 +82,8 @@ class _Scan:
     def __init__(self, tokens: Sequence[Token], first: int) -> None:
         self._tokens, self._i = tokens, first
         self._stack = [_Group()]
-        self._wanted_at = -1
         self._found: list[Found] = []
+        self._awaited = self._arguments = -1  # where a table may be in parentheses; where those of a function are
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
     def run(self) -> list[Found]:
@@ -119,17 +120,16 @@ class _Scan:
     # -- parentheses
 
     def _open(self, group: _Group) -> None:
-        """Behind the parenthesis a block of its own begins; in a FROM the list goes on there."""
+        """Behind the parenthesis a block of its own begins; where a table is awaited, a list goes on there."""
         before, after = self._word(self._i - 1), self._word(self._i + 1)
         block = Block()
         is_call = self._i > 0 and self._tokens[self._i - 1].token_type in _WORDS and before not in ("IN", "EXISTS")
         new = _Group(block, group.names, is_call=is_call and after not in _STARTS_QUERY)
         self._stack.append(new)
-        starts_list = before in ("FROM", "JOIN") or (before == "," and group.block.in_list)
-        starts_list = starts_list or (before == "USING" and self._wanted_at == self._i - 1)
-        if starts_list and after not in _STARTS_QUERY:
+        new.takes_tables = self._i == self._arguments
+        if self._i == self._awaited and after not in _STARTS_QUERY:
             block.in_list, block.is_clear = True, False
-            self._table(new, is_inner=False, takes_alias=True)
+            self._await(new, is_inner=False)
 
     def _close(self, group: _Group) -> None:
         self._close_where(group, self._i)
@@ -178,17 +178,28 @@ class _Scan:
         )
 
     def _relation(self, group: _Group, said: str) -> None:
-        block, self._wanted_at = group.block, self._i
+        block = group.block
         if said == "FROM" and (block.relations or block.where):
             group.block = block = Block()
         block.in_list = True
         block.relations += 1
         is_inner, block.is_left = not block.is_left, False
-        if not self._is(self._i + 1, TokenType.L_PAREN):
+        self._await(group, is_inner=is_inner)
+
+    def _await(self, group: _Group, *, is_inner: bool) -> None:
+        """Take the table that comes next; a parenthesis there is one around tables, or around a query."""
+        if self._is(self._i + 1, TokenType.L_PAREN):
+            self._awaited = self._i + 1
+        else:
             self._table(group, is_inner=is_inner, takes_alias=True)
 
     def _plain(self, group: _Group) -> None:
-        """A table that stands behind TABLE or INTO, which takes no alias."""
+        """A table that stands behind TABLE or INTO, which takes no alias; that of a function may be in parentheses."""
+        if group.takes_tables and self._is(self._i + 1, TokenType.L_PAREN):
+            if self._word(self._i + 2) in _STARTS_QUERY:
+                return
+            self._i += 1
+            self._stack.append(_Group(names=group.names))
         self._table(group, is_inner=False, takes_alias=False)
 
     def _table(self, group: _Group, *, is_inner: bool, takes_alias: bool) -> None:
@@ -198,6 +209,7 @@ class _Scan:
         is_call = self._is(after, TokenType.L_PAREN)
         asks_changes = is_call and len(parts) == 1 and parts[0].lower() in FEEDS
         if is_call and not asks_changes:
+            self._arguments = after
             return
         found = Found(self._i + 1, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
         self._found.append(found)

@@ -50,6 +50,39 @@ def test_tables_are_found_where_tables_stand(text: str, locations: list[str]) ->
     assert [each.table.location for each in references(text)] == locations
 
 
+def around(text: str) -> list[tuple[str, bool]]:
+    return [(each.table.location, each.takes_alias) for each in references(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT * FROM ((@T))", [("/t", True)]),
+        ("SELECT * FROM (((@T)) JOIN (@S AS s) USING (id)), ((@T x))", [("/t", True), ("/s", False), ("/t", False)]),
+        ("SELECT * FROM ((@T JOIN @S ON a = b) LEFT JOIN (SELECT c, d FROM x) y ON (c))", [("/t", True), ("/s", True)]),
+        ("SELECT * FROM ((SELECT a FROM @T) x CROSS JOIN @S)", [("/t", True), ("/s", True)]),
+        ("SELECT * FROM ((TABLE @T))", [("/t", False)]),
+        ("SELECT * FROM f(TABLE(@T) PARTITION BY a, TABLE(SELECT b FROM @S))", [("/t", False), ("/s", True)]),
+    ],
+)
+def test_tables_are_found_in_parentheses(text: str, found: list[tuple[str, bool]]) -> None:
+    assert around(text) == found
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "JOIN b USING (@S) JOIN c USING (@S, x)",
+        "WHERE a IS DISTINCT FROM (@S)",
+        "WHERE extract(YEAR FROM (@S)) > trim(BOTH 'x' FROM (@S)) OR f(table(@S))",
+        "JOIN (((delta.f(@S))))",
+        "JOIN ((VALUES (@S, @S)) v JOIN (SELECT (@S), @S FROM b))",
+    ],
+)
+def test_columns_and_calls_in_parentheses_are_no_tables(rest: str) -> None:
+    assert around(f"SELECT * FROM @T t {rest}") == [("/t", False)]
+
+
 @pytest.mark.parametrize(
     ("text", "version", "timestamp", "location"),
     [
@@ -107,6 +140,7 @@ def context() -> Context:
         ("id > 1", False, Unknown()),
         ("id > 1", True, Compare("id", ">", 1)),
         ("X.ID > 1", False, Compare("id", ">", 1)),
+        ("db.X.id > 1 AND c.x.id > 1", False, And((Compare("id", ">", 1), Unknown()))),
         ("b.id > 1", True, Unknown()),
         ("x.nope > 1", True, Unknown()),
         ("x.id IN (SELECT x.id FROM y AS x WHERE x.id > 5)", True, Unknown()),
@@ -115,11 +149,11 @@ def context() -> Context:
 def test_a_blocks_condition_says_of_a_table_what_names_its_columns(
     where: str, sole: bool, predicate: Predicate
 ) -> None:
-    assert block_predicate(where, "x", context(), sole=sole) == predicate
+    assert block_predicate(where, ("db", "x"), context(), sole=sole) == predicate
 
 
 def test_a_table_that_is_called_as_one_of_its_columns_is_not_guessed_at() -> None:
-    assert block_predicate("s.x > 1", "s", context(), sole=False) == Unknown()
+    assert block_predicate("s.x > 1", ("s",), context(), sole=False) == Unknown()
 
 
 @pytest.mark.parametrize(
@@ -137,6 +171,90 @@ def test_a_qualifier_is_taken_away_where_it_is_the_tables(text: str, bare: str) 
 
 def test_a_path_qualifies_as_well() -> None:
     assert unqualified("delta.`/t`.id = `/t`.id", ("delta", "/t"), COLUMNS) == "id = id"
+
+
+# -- names that end alike ----------------------------------------------------------------------------------------------
+
+SCHEMAS = {
+    name: f"/{'/'.join(name)}" for name in [("a", "t"), ("b", "t"), ("t", "t"), ("x", "a", "t"), ("a", "u"), ("t",)]
+}
+
+
+def located(name: tuple[str, ...]) -> str | None:
+    return SCHEMAS.get(tuple(part.lower() for part in name))
+
+
+def handed_on(text: str) -> tuple[str, list[str | None]]:
+    """A query as Spark gets it, but for the tables, and under which aliases those are put into it."""
+    found = parsing.statement(text, None, located)
+    return found.text, [each.called for each in found.references]
+
+
+@pytest.mark.parametrize(
+    ("text", "handed", "aliases"),
+    [
+        (
+            "SELECT a.t.id, B.t.* FROM a.t JOIN b.T ON a.t.id = b.t.id",
+            "SELECT `a.t`.id, `b.T`.* FROM a.t JOIN b.T ON `a.t`.id = `b.T`.id",
+            ["a.t", "b.T"],
+        ),
+        ("SELECT a.t.id FROM a.t, b.t", "SELECT `a.t`.id FROM a.t, b.t", ["a.t", None]),
+        ("SELECT a.t.id, t.t.id FROM a.t, t.t", "SELECT `a.t`.id, t.t.id FROM a.t, t.t", ["a.t", None]),
+        ("SELECT a.t.id FROM a.t, elses.t", "SELECT `a.t`.id FROM a.t, elses.t", ["a.t"]),
+        (
+            "SELECT a.t.id FROM a.t WHERE EXISTS (SELECT 1 FROM (b.t) WHERE b.t.id = a.t.id)",
+            "SELECT `a.t`.id FROM a.t WHERE EXISTS (SELECT 1 FROM (b.t) WHERE `b.t`.id = `a.t`.id)",
+            ["a.t", "b.t"],
+        ),
+    ],
+)
+def test_tables_whose_names_end_alike_are_told_apart_by_their_whole_names(
+    text: str, handed: str, aliases: list[str | None]
+) -> None:
+    assert handed_on(text) == (handed, aliases)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.t.id, t.id FROM a.t, b.t",
+        "SELECT t.*, a.t.id FROM a.t, b.t",
+        "SELECT a.t.id FROM t, a.t WHERE t.id = 1",
+        "SELECT a.t.id FROM a.t, x.a.t",
+        "SELECT (SELECT max(a.t.id) FROM c AS a) FROM a.t, b.t",
+        "SELECT (SELECT max(a.t.id) FROM c.a) FROM a.t, b.t",
+        "WITH a AS (SELECT 1) SELECT a.t.id FROM a, a.t, b.t",
+        "SELECT a.t.id, `a.t` FROM a.t, b.t",
+        "SELECT a.t.id FROM b.t x, b.t",
+        "SELECT y.a.t.id FROM a.t, b.t",
+    ],
+)
+def test_what_could_be_another_tables_column_is_left_for_spark_to_refuse(text: str) -> None:
+    handed, aliases = handed_on(text)
+    assert (handed, {*aliases}) == (text, {None})
+
+
+def test_one_table_by_two_names_is_not_told_apart() -> None:
+    text = "SELECT a.t.id FROM t, a.t"
+    assert parsing.statement(text, None, lambda name: "/one" if name[-1] == "t" else None).text == text
+    assert handed_on(text)[0] == "SELECT `a.t`.id FROM t, a.t"
+
+
+def test_what_is_written_has_the_same_alias_in_all_of_its_statement() -> None:
+    update = parsing.statement("UPDATE a.t SET a.t.s = 1 WHERE a.t.id IN (SELECT b.t.id FROM b.t)", None, located)
+    assert (update.table.alias, update.values[0][0]) == ("a.t", ("a.t", "s"))
+    assert update.where.text == "`a.t`.id IN (SELECT `b.t`.id FROM b.t)"
+    merge = parsing.statement(
+        "MERGE INTO a.t USING elses.t ON a.t.id = elses.t.id WHEN NOT MATCHED THEN INSERT (a.t.id) VALUES (elses.t.id)",
+        None,
+        located,
+    )
+    assert (merge.table.alias, merge.source_alias, merge.source.text) == ("a.t", "elses.t", "SELECT * FROM elses.t")
+    assert merge.on.text == "`a.t`.id = `elses.t`.id"
+    ((path, value),) = merge.clauses[0].values
+    assert (path, value.text) == (("a.t", "id"), "`elses.t`.id")
+    bare = parsing.statement("DELETE FROM a.t WHERE t.id IN (SELECT b.t.id FROM b.t)", None, located)
+    assert (bare.table.alias, bare.where.text) == (None, "t.id IN (SELECT b.t.id FROM b.t)")
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
