@@ -168,7 +168,7 @@ def test_an_unknown_name_is_sparks_error(run: Catalog) -> None:
 
 def test_a_path_has_no_name_to_be_dropped_or_changed(run: Catalog, tmp_path: Path) -> None:
     anabranch.append(None, tmp_path / "t", [{"id": 1}])
-    with pytest.raises(errors.NotBuilt):
+    with pytest.raises(errors.InvalidOption, match="the files would stay"):
         run(f"DROP TABLE delta.`{tmp_path}/t`")
     with pytest.raises(errors.InvalidOption):
         run(f"ALTER TABLE delta.`{tmp_path}/t` RENAME TO x")
