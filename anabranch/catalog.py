@@ -113,6 +113,13 @@ def refresh(spark: SparkSession, entry: Entry) -> None:
         names.record(spark, now, schema, comment, replaces=True)
 
 
+def refresh_named(spark: SparkSession, name: Name | None, location: Location) -> None:
+    """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
+    entry = None if name is None else names.find(spark, name)
+    if entry is not None and entry.location == location:
+        refresh(spark, entry)
+
+
 def entry_of(spark: SparkSession, name: Name) -> Entry | None:
     """The entry of a name, whole or in part; None where it is none of ours."""
     return names.find(spark, name)

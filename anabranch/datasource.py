@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh
+from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh_named
 from anabranch.commands.feed import END, END_TIME, START, START_TIME, ReadChanges
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
@@ -321,8 +321,8 @@ class Writer:
         snapshot = open_log(path).snapshot()
         rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
         self._run(path, snapshot, rows, change)
-        if change is not None and (entry := entry_of(self._spark, parts_of(tableName) or ())) is not None:
-            refresh(self._spark, entry)
+        if change is not None:
+            refresh_named(self._spark, parts_of(tableName), path)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")
