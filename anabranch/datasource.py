@@ -31,7 +31,8 @@ from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.positional import by_position
-from anabranch.statements import Names, lasting_view
+from anabranch.statements import Names, lasting_view, views
+from anabranch.statements.running import Running
 
 formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 """Which formats are ours, of each session that is installed."""
@@ -138,9 +139,17 @@ class Reader:
         """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
         path = table_of(self._spark, tableName)
         if path is None:
-            shown = lasting_view(self._spark, tableName, Names(self._spark, formats[self._spark]))
-            return self._plain.table(tableName) if shown is None else shown
+            return self._of_view(tableName)
         return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
+
+    def _of_view(self, name: str) -> DataFrame:
+        """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
+        shown = lasting_view(self._spark, name, Names(self._spark, formats[self._spark]))
+        if shown is not None:
+            return shown
+        views.renew(Running(self._spark), f"TABLE {name}")
+        found: DataFrame = self._plain.table(name)
+        return found
 
     def _load(self, path: Location | None) -> DataFrame:
         path, options = _one_path(path), self._options.copy()

@@ -81,10 +81,11 @@ def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSessi
 def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
     session.range(2).write.format("delta").saveAsTable("t")
     session.sql("CREATE TEMPORARY VIEW follows AS SELECT t.id, i_t.id AS other FROM t JOIN t AS i_t ON t.id = i_t.id")
-    session.range(2, 3).write.format("delta").mode("append").saveAsTable("t")
-    assert session.table("follows").count() == 3
+    for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 2):
+        session.range(n, n + 1).write.format("delta").mode("append").saveAsTable("t")
+        assert table("follows").count() == n + 1
     schema = session.catalog.currentDatabase()
-    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,)]
+    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,), (4,)]
     session.catalog.dropTempView("follows")
 
 
