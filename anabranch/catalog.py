@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.commands.drop import Drop
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NameTaken, UnknownSchema, UnknownTable
+from anabranch.errors import InvalidOption, NameTaken, RenameUnfinished, UnknownSchema, UnknownTable
 from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, spelled
 
@@ -108,8 +108,16 @@ def refresh(spark: SparkSession, entry: Entry) -> None:
     schema, comment = snapshot.schema, snapshot.metadata.description
     if entry.columns == names.fingerprint(schema, comment):
         return
-    if names.find(spark, entry.name) is not None:
-        names.record(spark, entry, schema, comment, replaces=True)
+    now = names.find(spark, entry.name)
+    if now is not None and _leads_to(now, entry):
+        names.record(spark, now, schema, comment, replaces=True)
+
+
+def refresh_named(spark: SparkSession, name: Name | None, location: Location) -> None:
+    """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
+    entry = None if name is None else names.find(spark, name)
+    if entry is not None and entry.location == location:
+        refresh(spark, entry)
 
 
 def entry_of(spark: SparkSession, name: Name) -> Entry | None:
@@ -145,8 +153,14 @@ def place_of(spark: SparkSession, path_or_name: Location) -> Location:
 
 
 def drop(spark: SparkSession, entry: Entry) -> None:
-    """Take a table's name away; and the files of a managed one, after that."""
-    names.remove(spark, entry.name)
+    """Take a table's name away; and the files of a managed one, after that.
+
+    Raises:
+        RenameUnfinished: it has another name as well. UnknownTable: somebody else took the name away.
+    """
+    _check_sole(spark, entry)
+    if not names.take(spark, entry.name):
+        raise UnknownTable(name=spelled(entry.name))
     if entry.managed:
         Drop(entry.location).run()
 
@@ -154,26 +168,80 @@ def drop(spark: SparkSession, entry: Entry) -> None:
 def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
     """Give a table another name, perhaps in another schema; its files stay where they are.
 
-    Into another schema it has both names for a moment, and keeps both if this process ends in that moment.
+    Into another schema it has both names for a moment. If this process ends in that moment, both lead to the table,
+    neither can be dropped, and the same call again finishes what was begun.
 
     Raises:
         NameTaken: that is the name of something else. UnknownSchema: there is no such schema.
+        RenameUnfinished: it has two names since another rename has not ended. UnknownTable: it is gone.
     """
     target = (*entry.name[:-1], *to) if len(to) == 1 else names.whole(spark, to)
+    if _leads_to(names.find(spark, target), entry) and _same(entry.moves_to, target):
+        _finish(spark, entry, target)
+        return
+    _check_sole(spark, entry)
     if names.is_taken(spark, target):
         raise NameTaken(name=spelled(target), table=entry.location)
-    if [each.lower() for each in target[:-1]] == [each.lower() for each in entry.name[:-1]]:
+    if _same(target[:-1], entry.name[:-1]):
         names.rename(spark, entry.name, target)
         return
     if not spark.catalog.databaseExists(spelled(target[:-1])):
         raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
+    _move(spark, entry, target)
+
+
+def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
+    """Both names know of each other before both are there, so that a DROP of one can look for the other one."""
     snapshot = open_log(entry.location).snapshot()
+    names.mark(spark, entry.name, target)
+    moved = replace(entry, name=target, moves_to=None, came_from=entry.name)
     try:
-        names.record(spark, replace(entry, name=target), snapshot.schema, snapshot.metadata.description)
+        names.record(spark, moved, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
+        names.mark(spark, entry.name, None)
         if names.is_taken(spark, target):  # by somebody else, meanwhile
             raise NameTaken(name=spelled(target), table=entry.location) from None
         raise
     now = names.find(spark, entry.name)
-    if now is not None and now.location == entry.location:
-        names.remove(spark, entry.name)
+    if now is not None and _leads_to(now, entry) and not _same(now.moves_to, target):
+        names.remove(spark, target)  # of two renames at a time the one goes on that has said so last
+        raise RenameUnfinished(name=spelled(entry.name), other=spelled(now.moves_to or entry.name))
+    _finish(spark, entry, target)
+
+
+def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
+    """Take the old name of a table that has both. Of all that would take it, by DROP or by another rename, one does,
+    and the table is that one's: a new name of anybody else goes.
+    """
+    if names.take(spark, entry.name):
+        names.mark(spark, target, None)
+        return
+    new = names.find(spark, target)
+    if new is None or not _leads_to(new, entry) or new.came_from is None:
+        return  # somebody else has finished this very rename
+    names.remove(spark, target)
+    raise UnknownTable(name=spelled(entry.name))
+
+
+def _check_sole(spark: SparkSession, entry: Entry) -> None:
+    """Hold that a managed table has no other name.
+
+    Only an entry with a mark is asked, and then the whole schema of the other name, in which a session that does not
+    know of marks may have renamed that one.
+
+    Raises:
+        RenameUnfinished: it has.
+    """
+    other = entry.moves_to or entry.came_from
+    for each in names.entries_at(spark, other[:-1], entry.location) if other is not None and entry.managed else ():
+        if not _same(each.name, entry.name):
+            old, new = (entry, each) if entry.moves_to else (each, entry)
+            raise RenameUnfinished(name=spelled(old.name), other=spelled(new.name))
+
+
+def _leads_to(found: Entry | None, entry: Entry) -> bool:
+    return found is not None and found.location == entry.location
+
+
+def _same(name: Name | None, other: Name) -> bool:
+    return name is not None and [each.lower() for each in name] == [each.lower() for each in other]

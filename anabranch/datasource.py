@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh
+from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh_named
 from anabranch.commands.feed import END, END_TIME, START, START_TIME, ReadChanges
 from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
@@ -31,7 +31,8 @@ from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.positional import by_position
-from anabranch.statements import Names, lasting_view
+from anabranch.statements import Names, lasting_view, views
+from anabranch.statements.running import Running
 
 formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 """Which formats are ours, of each session that is installed."""
@@ -138,9 +139,17 @@ class Reader:
         """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
         path = table_of(self._spark, tableName)
         if path is None:
-            shown = lasting_view(self._spark, tableName, Names(self._spark, formats[self._spark]))
-            return self._plain.table(tableName) if shown is None else shown
+            return self._of_view(tableName)
         return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
+
+    def _of_view(self, name: str) -> DataFrame:
+        """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
+        shown = lasting_view(self._spark, name, Names(self._spark, formats[self._spark]))
+        if shown is not None:
+            return shown
+        views.renew(Running(self._spark), f"TABLE {name}")
+        found: DataFrame = self._plain.table(name)
+        return found
 
     def _load(self, path: Location | None) -> DataFrame:
         path, options = _one_path(path), self._options.copy()
@@ -321,8 +330,8 @@ class Writer:
         snapshot = open_log(path).snapshot()
         rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
         self._run(path, snapshot, rows, change)
-        if change is not None and (entry := entry_of(self._spark, parts_of(tableName) or ())) is not None:
-            refresh(self._spark, entry)
+        if change is not None:
+            refresh_named(self._spark, parts_of(tableName), path)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")

@@ -18,14 +18,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.datasource import Reader, Writer, formats, table_of
+from anabranch.datasource import Reader, Writer, formats
 from anabranch.errors import AnabranchError
 from anabranch.parsing.statements import may_matter
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.vanished import vanished
-from anabranch.statements import Names, lasting_view, sql, views
-from anabranch.statements.running import Running
+from anabranch.statements import Names, sql
 from anabranch.writing import WriterV2
 
 _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
@@ -123,14 +122,7 @@ def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given:
 def _table(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: SparkSession, tableName: str) -> DataFrame:
-        if self in formats:
-            if table_of(self, tableName) is not None:
-                return self.read.table(tableName)
-            shown = lasting_view(self, tableName, Names(self, formats[self]))
-            if shown is not None:
-                return shown
-            views.renew(Running(self), f"TABLE {tableName}")
-        return plain(self, tableName)
+        return self.read.table(tableName) if self in formats else plain(self, tableName)
 
     return rows
 

@@ -6,7 +6,7 @@ nothing is read, and each step leaves the builder that it is called on as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +61,7 @@ class DeltaMergeBuilder:
     """Says clause by clause what a MERGE does; each step gives a builder with one more clause.
 
     Of the clauses of one kind the first whose condition is TRUE acts; only the last of a kind may lack a condition.
-    `anabranch.DeltaTable.merge` begins one.
+    `anabranch.DeltaTable.merge` begins one. What it calls when the table may have got other columns is ``reshaped``.
 
     Example:
         >>> (
@@ -82,6 +82,7 @@ class DeltaMergeBuilder:
     clauses: tuple[_Asked, ...] = ()
     reads_target: bool | int = False
     evolves: bool = False
+    reshaped: Callable[[], None] | None = None
 
     def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that matches, where the condition is TRUE of the pair.
@@ -154,7 +155,10 @@ class DeltaMergeBuilder:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = open_log(self.table).snapshot()
-        outcome = command_of(self, snapshot).run(self.engine, at=snapshot)
+        command = command_of(self, snapshot)
+        outcome = command.run(self.engine, at=snapshot)
+        if self.reshaped is not None and command.schema not in (None, snapshot.schema):
+            self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
         return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from anabranch.builders import DeltaTableBuilder, IdentityGenerator
-from anabranch.catalog import entry_of, located, naming, path_in, place
+from anabranch.catalog import entry_of, located, naming, path_in, place, refresh_named
 from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.clone import Clone
@@ -222,7 +222,8 @@ class DeltaTable:
             raise InvalidArgument(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
         if not isinstance(condition, str | Column):
             raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
-        return DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
+        builder = DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
+        return replace(builder, reshaped=self._reshaped)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The newest commits first, at most ``limit``, with the columns and types of delta-spark.
@@ -428,7 +429,13 @@ class DeltaTable:
         return check_table(self._path, deep=deep)
 
     def _restored(self, command: Restore) -> DataFrame:
-        return self._engine.rows(pa.Table.from_pylist([command.run().row], schema=RESULT))
+        found = command.run().row
+        self._reshaped()
+        return self._engine.rows(pa.Table.from_pylist([found], schema=RESULT))
+
+    def _reshaped(self) -> None:
+        """Let the catalog follow, where this handle has a name and the table may have other columns."""
+        refresh_named(self._spark, self._name, self._path)
 
     def _ignores_missing(self) -> bool:
         return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"

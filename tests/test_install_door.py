@@ -81,10 +81,11 @@ def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSessi
 def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
     session.range(2).write.format("delta").saveAsTable("t")
     session.sql("CREATE TEMPORARY VIEW follows AS SELECT t.id, i_t.id AS other FROM t JOIN t AS i_t ON t.id = i_t.id")
-    session.range(2, 3).write.format("delta").mode("append").saveAsTable("t")
-    assert session.table("follows").count() == 3
+    for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 2):
+        session.range(n, n + 1).write.format("delta").mode("append").saveAsTable("t")
+        assert table("follows").count() == n + 1
     schema = session.catalog.currentDatabase()
-    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,)]
+    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,), (4,)]
     session.catalog.dropTempView("follows")
 
 
@@ -106,13 +107,55 @@ def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> No
         one.write.format("delta").saveAsTable("nowhere.t")
 
 
-def test_columns_that_rows_bring_are_in_the_entry(session: SparkSession) -> None:
+def in_entry(session: SparkSession, name: str) -> list[str]:
+    """The columns of a table as a session sees them that does not know Anabranch."""
+    return [row["col_name"] for row in names.plain_sql(session, f"DESCRIBE {name}").collect()]
+
+
+def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(session: SparkSession) -> None:
     session.range(1).write.format("delta").saveAsTable("t")
-    more = session.range(1).withColumn("day", F.lit("a"))
-    more.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+
+    def more(*columns: str) -> DataFrame:
+        found = session.range(1)
+        for column in columns:
+            found = found.withColumn(column, F.lit("x"))
+        return found
+
+    more("a").write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    assert in_entry(session, "t") == ["id", "a"]
     assert session.sql("DESCRIBE t").count() == 2
-    found = names.plain_sql(session, "DESCRIBE t").collect()
-    assert [row["col_name"] for row in found] == ["id", "day"]
+    more("a", "b").write.option("mergeSchema", "true").insertInto("t")
+    assert in_entry(session, "t") == ["id", "a", "b"]
+    more("c").writeTo("t").option("mergeSchema", "true").append()
+    assert in_entry(session, "t") == ["id", "a", "b", "c"]
+    table = DeltaTable.forName(session, "t")
+    merge = table.alias("x").merge(more("d").alias("s"), "x.id = s.id")
+    merge.whenMatchedUpdate({"a": "s.d"}).execute()
+    merge.whenMatchedUpdateAll().withSchemaEvolution().execute()
+    assert in_entry(session, "t") == ["id", "a", "b", "c", "d"]
+    table.restoreToVersion(1)
+    assert in_entry(session, "t") == ["id", "a"]
+    more("e").write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("t")
+    assert in_entry(session, "t") == ["id", "e"]
+    session.range(1).write.format("delta").saveAsTable("other")
+    DeltaTable.forName(session, "other").clone("t", replace=True)
+    assert in_entry(session, "t") == ["id"]
+    table.restoreToTimestamp(table.history().where("version = 1").first()["timestamp"].isoformat(" "))  # type: ignore[index]
+    assert in_entry(session, "t") == ["id", "a"]
+
+
+def test_a_handle_whose_name_now_leads_elsewhere_leaves_that_entry_alone(session: SparkSession, tmp_path: Path) -> None:
+    session.range(1).write.format("delta").option("path", str(tmp_path / "t")).saveAsTable("t")
+    table = DeltaTable.forName(session, "t")
+    more = session.range(1).withColumn("a", F.lit("x"))
+    more.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    session.sql("DROP TABLE t")
+    table.restoreToVersion(0)
+    assert not session.catalog.tableExists("t")
+    more.write.format("delta").saveAsTable("t")
+    table.restoreToVersion(1)
+    table.restoreToVersion(0)
+    assert in_entry(session, "t") == ["id", "a"]
 
 
 def test_the_writer_of_the_second_kind(session: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch import errors
+from anabranch import catalog, errors
 from anabranch.spark import names
 from anabranch.testing import at_phase
 
@@ -37,6 +38,10 @@ class Catalog:
         found = self.entry(name)
         assert found is not None
         return Path(found.location.removeprefix("file://").removeprefix("file:"))
+
+
+def whole(name: str) -> str:
+    return names.spelled(("spark_catalog", *name.split(".")))
 
 
 @pytest.fixture
@@ -190,7 +195,7 @@ def test_an_unknown_name_is_sparks_error(run: Catalog) -> None:
 
 def test_a_path_has_no_name_to_be_dropped_or_changed(run: Catalog, tmp_path: Path) -> None:
     anabranch.append(None, tmp_path / "t", [{"id": 1}])
-    with pytest.raises(errors.NotBuilt):
+    with pytest.raises(errors.InvalidOption, match="the files would stay"):
         run(f"DROP TABLE delta.`{tmp_path}/t`")
     with pytest.raises(errors.InvalidOption):
         run(f"ALTER TABLE delta.`{tmp_path}/t` RENAME TO x")
@@ -241,6 +246,97 @@ def test_a_table_gets_a_name_in_another_schema(run: Catalog) -> None:
     with pytest.raises(errors.NameTaken):
         run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
     run(f"DROP TABLE {other}.u")
+    assert not path.exists()
+    run(f"DROP DATABASE {other}")
+
+
+class Crash(BaseException):
+    """The end of a process."""
+
+
+@pytest.mark.parametrize(
+    ("step", "after", "both"),
+    [("mark", 1, False), ("record", 1, True), ("take", 0, True), ("take", 1, False), ("mark", 2, False)],
+)
+def test_a_rename_into_another_schema_may_end_at_any_step(
+    run: Catalog, monkeypatch: pytest.MonkeyPatch, step: str, after: int, both: bool
+) -> None:
+    """Before its first step nothing has changed. Whatever is left, no DROP takes what another name still shows."""
+    other = f"{run.schema}_2"
+    run(f"CREATE DATABASE {other}")
+    old, new = f"{run.schema}.t", f"{other}.u"
+    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    path, calls = run.path("t"), [0]
+    plain = getattr(names, step)
+
+    def crashing(*args: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if not after:
+            raise Crash
+        found = plain(*args, **named)
+        if calls[0] == after:
+            raise Crash
+        return found
+
+    monkeypatch.setattr(names, step, crashing)
+    with pytest.raises(Crash):
+        run(f"ALTER TABLE {old} RENAME TO {new}")
+    monkeypatch.setattr(names, step, plain)
+    left = [name for name in (old, new) if names.find(run.spark, tuple(name.split("."))) is not None]
+    assert left == [old, new] if both else len(left) == 1
+    for name in left:
+        assert run.rows(f"SELECT * FROM {name}") == [(1,)]
+    if both:
+        for name in left:
+            run(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+            run(f"ALTER TABLE {name} ADD COLUMN c_{name[-1]} INT")  # the entry is written anew, and still knows
+            for statement in (f"DROP TABLE {name}", f"ALTER TABLE {name} RENAME TO {run.schema}.third"):
+                with pytest.raises(errors.RenameUnfinished) as error:
+                    run(statement)
+                assert (error.value.name, error.value.other) == (whole(old), whole(new))
+        names.plain_sql(run.spark, f"ALTER VIEW {new} RENAME TO {other}.v")  # by Spark alone
+        with pytest.raises(errors.RenameUnfinished):
+            run(f"DROP TABLE {old}")
+        names.plain_sql(run.spark, f"ALTER VIEW {other}.v RENAME TO {new}")
+        run(f"ALTER TABLE {old} RENAME TO {new}")
+        left = [new]
+        assert run.entry("t") is None
+        assert len(run.rows(f"SELECT * FROM {new}")) == 1
+    assert path.exists()
+    run(f"DROP TABLE {left[0]}")
+    assert not path.exists()
+    run(f"DROP DATABASE {other}")
+
+
+def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
+    run: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, plain = f"{run.schema}_2", names.record
+    run(f"CREATE DATABASE {other}")
+
+    def racing(statement: str) -> Any:
+        """What writes the new entry, and then what the other one does, who had begun before."""
+
+        def record(*args: Any, **named: Any) -> None:
+            monkeypatch.setattr(names, "record", plain)
+            plain(*args, **named)
+            entry = replace(args[1], name=("spark_catalog", run.schema, "t"), came_from=None)
+            catalog.drop(run.spark, entry) if statement == "drop" else catalog._move(
+                run.spark, entry, ("spark_catalog", other, "w")
+            )
+
+        return record
+
+    for statement, left in (("drop", []), ("rename", ["w"])):
+        run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+        path = run.path("t")
+        monkeypatch.setattr(names, "record", racing(statement))
+        with pytest.raises(errors.UnknownTable):
+            run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
+        assert [row["viewName"] for row in run.spark.sql(f"SHOW VIEWS IN {other}").collect()] == left
+        assert path.exists() == bool(left)
+    assert run.rows(f"SELECT * FROM {other}.w") == [(1,)]
+    run(f"DROP TABLE {other}.w")
     assert not path.exists()
     run(f"DROP DATABASE {other}")
 

@@ -43,7 +43,7 @@ from anabranch.protocol.features import (
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.iceberg import flags
-from anabranch.protocol.keys import KEY_PREFIX
+from anabranch.protocol.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
@@ -444,10 +444,11 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     """Hold that this version may write the table, and knows what new columns ask for.
 
     Raises:
-        UnsupportedFeature: with the feature's name.
+        UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
     """
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     if change.metadata is not None:
+        check_kept(base.schema, change.metadata.schema, change.metadata.configuration)
         # The domain knows columns by physical names, which outlive the names that the change may bring.
         clustering = clustering_of(base.table, base.state.domains, change.metadata.schema)
         check_clustering(clustering, change.metadata)

@@ -33,6 +33,7 @@ from anabranch.protocol.clustering import Path
 from anabranch.protocol.evolution import all_nullable, evolved
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.identity import identities
+from anabranch.protocol.keys import without_lost
 from anabranch.protocol.mapping import inherited
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
@@ -191,7 +192,8 @@ class Write:
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
         partitions = metadata.partition_columns if asked is None else tuple(asked)
         changed = metadata if columns == metadata.schema else metadata.with_schema(columns, chance.new_id)
-        return replace(changed, partition_columns=partitions)
+        configuration = without_lost(changed.schema, changed.configuration)
+        return replace(changed, partition_columns=partitions, configuration=configuration)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
         if self.replace_where is not None:

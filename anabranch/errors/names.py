@@ -43,3 +43,15 @@ class ViewIsNoTable(InputError):
     condition = "EXPECT_TABLE_NOT_VIEW"
     sql_state = "42809"
     template = "{name} is a view, and has no rows of its own. Name the table that it reads."
+
+
+class RenameUnfinished(InputError):
+    """A table has two names, since a rename into another schema has not ended, or is under way."""
+
+    condition = "RENAME_UNFINISHED"
+    sql_state = "55000"
+    retryable = True
+    template = (
+        "The table {name} has the name {other} as well, since its rename has not ended. If no other session is about "
+        "to, finish it: ALTER TABLE {name} RENAME TO {other}. Nothing was changed."
+    )

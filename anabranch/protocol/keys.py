@@ -7,7 +7,7 @@ know these properties keep them as they are. Pure. Guarantee: a key is informati
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anabranch.errors import InvalidOption, InvalidProperty
@@ -95,6 +95,36 @@ def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
         primary += [name] if kind == PRIMARY else []
     if len(primary) > 1:
         raise _refused(primary[1], f"a table has one primary key, and {primary[0]} is one already.")
+
+
+def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
+    """Hold that a change of columns takes no NOT NULL from a primary key. What was so before stands in no one's way.
+
+    Raises:
+        InvalidOption: it does.
+    """
+    for name, kind, columns in keys_of(configuration):
+        for column in columns if kind == PRIMARY else ():
+            known, changed = before.find(column), after.find(column)
+            if known is not None and changed is not None and changed.nullable and not known.nullable:
+                reason = f"it is of the primary key {name}, whose columns are NOT NULL; drop that key first."
+                raise InvalidOption(option="DROP NOT NULL", value=column, reason=reason)
+
+
+def without_lost(schema: Struct, configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties without the keys that a table of these columns cannot have.
+
+    Example:
+        >>> without_lost(Struct((Field("x", "long"),)), {"anabranch.constraint.pk": "PRIMARY KEY (id)"})
+        {}
+    """
+    lost = {name for name, kind, columns in keys_of(configuration) if not all(_bears(schema, kind, columns))}
+    return {key: value for key, value in configuration.items() if not (is_key(key) and key[len(KEY_PREFIX) :] in lost)}
+
+
+def _bears(schema: Struct, kind: str, columns: Iterable[str]) -> Iterator[bool]:
+    for field in map(schema.find, columns):
+        yield field is not None and not (kind == PRIMARY and field.nullable)
 
 
 def users_of(column: str, configuration: Mapping[str, str]) -> list[str]:

@@ -28,6 +28,8 @@ from anabranch.spark.types import quoted, spark_type
 Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 VIEW = "anabranch.view"
+MOVES_TO, CAME_FROM = "anabranch.renamed.to", "anabranch.renamed.from"
+"""Marks of a table that has two names for a moment: in the entry that goes, and in the one that stays."""
 _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
 _REMEMBERED_S, _CLOSED_S, _REMEMBERED = 2.0, 60.0, 1000
 """How long a name counts as that of something else, and of how many that is kept: longer where no other process can
@@ -48,13 +50,16 @@ class Entry:
 
     Attributes:
         name: its whole name. location: where it lies. managed: whether its files go when it is dropped. columns: by
-        what the entry's columns can be told from others (`fingerprint`).
+        what the entry's columns can be told from others (`fingerprint`). moves_to, came_from: the other name that it
+        has for a moment, while it is renamed into another schema.
     """
 
     name: Name
     location: str
     managed: bool = False
     columns: str = ""
+    moves_to: Name | None = None
+    came_from: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,18 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     if LOCATION not in said:
         _remember(spark, name, found.catalog)
         return None
-    return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""))
+    marks = (parts_of(said.get(each, "")) for each in (MOVES_TO, CAME_FROM))
+    return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""), *marks)
+
+
+def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
+    """The entries of a schema that lead to a location; none where there is no such schema."""
+    try:
+        views = plain_sql(spark, f"SHOW VIEWS IN {spelled(schema)}").collect()
+    except AnalysisException:
+        return []
+    found = [find(spark, (*schema, view["viewName"])) for view in views if not view["isTemporary"]]
+    return [entry for entry in found if entry is not None and entry.location == location]
 
 
 def _stored_view(name: Name, said: str) -> StoredView:
@@ -229,6 +245,8 @@ def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | Non
         InvalidOption: the session reads texts in quotes in another way than they are written here.
     """
     said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    marks = {MOVES_TO: entry.moves_to, CAME_FROM: entry.came_from}
+    said |= {key: spelled(other) for key, other in marks.items() if other is not None}
     columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
     how = "CREATE OR REPLACE" if replaces else "CREATE"
     _put(spark, entry.name, "a Delta table", columns, comment, said, how)
@@ -308,6 +326,29 @@ def rename(spark: SparkSession, name: Name, to: Name) -> None:
 def remove(spark: SparkSession, name: Name) -> None:
     """Take an entry out of the catalog; one that is gone is fine."""
     plain_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
+
+
+def take(spark: SparkSession, name: Name) -> bool:
+    """Take an entry out of the catalog; False where it is gone already, so that of several one knows that it was it."""
+    try:
+        plain_sql(spark, f"DROP VIEW {spelled(name)}")
+    except AnalysisException:
+        if is_taken(spark, name):
+            raise
+        return False
+    return True
+
+
+def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
+    """Let an entry say to which name it moves; None: that it has one name alone.
+
+    Raises:
+        AnalysisException: Spark's: it is gone.
+    """
+    change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
+    if to is not None:
+        change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
+    plain_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
 
 
 def ddl(type_: DataType) -> str:

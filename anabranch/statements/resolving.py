@@ -8,11 +8,12 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from anabranch.catalog import path_in
-from anabranch.commands.opening import Location
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import InvalidOption, UnknownTable
 from anabranch.parsing.statements.making import Making
 from anabranch.parsing.statements.parts import View
 from anabranch.parsing.statements.values import DropTable, RenameTable, Statement
+from anabranch.spark.names import spelled
 from anabranch.statements.running import Running
 
 
@@ -60,11 +61,26 @@ class Paths:
         """As it is: a path is the table, and has no other name.
 
         Raises:
-            NotBuilt, InvalidOption: the statement would change the name.
+            InvalidOption: the statement would take the name away, or change it. UnknownTable: there is none to drop.
         """
         if isinstance(statement, DropTable):
-            raise NotBuilt(what="DROP TABLE of a path", instead="Remove the folder.")
+            _refuse_drop(statement)
+            return run.nothing()
         if isinstance(statement, RenameTable):
             reason = "a table that is named by its path has no other name."
             raise InvalidOption(option="RENAME TO", value=".".join(statement.name), reason=reason)
         return plain()
+
+
+def _refuse_drop(statement: DropTable) -> None:
+    """Let nobody believe that a table is gone which is there as before: delta-spark says nothing, and does nothing.
+
+    Raises:
+        InvalidOption: the table is there. UnknownTable: it is not, and the statement does not say IF EXISTS.
+    """
+    table = statement.table
+    if open_log(table.location).exists():
+        reason = "a path is no name that could be dropped, and the files would stay: remove the folder, or DELETE rows."
+        raise InvalidOption(option="DROP TABLE", value=spelled(table.name), reason=reason)
+    if not statement.if_exists:
+        raise UnknownTable(name=spelled(table.name))

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.commands.alter import DropConstraint, SetProperties, UnsetProperties
+from anabranch.commands.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
+from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import DropColumns, RenameColumn
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
 from anabranch.commands.keys import AddKey, DropKey
+from anabranch.commands.replace_columns import ReplaceColumns
+from anabranch.commands.write import Write
 from anabranch.parsing import statements
 from anabranch.protocol.keys import FOREIGN, PRIMARY, Key, keys_of
 from anabranch.protocol.schema import Field, Struct
 from anabranch.statements import tables
 from anabranch.statements.resolving import Paths
+from tests.support.raw_logs import PROTOCOL, metadata, put_commit
 from tests.support.worlds import World
 
 SCHEMA = Struct((Field("id", "long", nullable=False), Field("a b", "long"), Field("x", "long")))
@@ -28,7 +34,7 @@ PK, FK = Key("Pk", PRIMARY, ("id",)), Key("fk", FOREIGN, ("a b", "x"), ("d", "y`
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(str(tmp_path / "t"))
-    Create(world.path, NewTable(SCHEMA, properties={"delta.columnMapping.mode": "name"})).run()
+    Create(world.path, NewTable(SCHEMA, properties={"delta.columnMapping.mode": "name", "pk": "of the user"})).run()
     return world
 
 
@@ -88,6 +94,39 @@ def test_a_column_of_a_key_stays_as_it_is_called(world: World) -> None:
     for change in (RenameColumn(world.path, ("x",), "y"), DropColumns(world.path, (("a b",),))):
         with pytest.raises(errors.ColumnInUse, match="constraint fk"):
             change.run()
+
+
+def test_an_overwrite_of_the_columns_takes_along_the_keys_that_the_new_ones_cannot_have(world: World) -> None:
+    """A column that rows bring may be NULL, and nothing of a primary key may."""
+    for key in (PK, FK, Key("of_x", FOREIGN, ("X",), ("t",))):
+        AddKey(world.path, key).run()
+    Write(world.path, "overwrite").run(world.engine, pa.table({"id": [1], "a b": [1], "x": [1]}))
+    assert [name for name, _, _ in keys(world)] == ["fk", "of_x", "pk"]
+    Write(world.path, "overwrite", schema_change="overwrite").run(world.engine, pa.table({"id": [2], "x": [1]}))
+    assert keys(world) == [("of_x", FOREIGN, ("X",))]
+    assert world.rows() == [{"id": 2, "x": 1}]
+    assert world.log.snapshot().metadata.configuration["pk"] == "of the user"
+    world.assert_clean()
+
+
+def test_a_column_of_a_primary_key_stays_not_null(world: World) -> None:
+    AddKey(world.path, PK).run()
+    nullable = Struct(tuple(replace(field, nullable=True) for field in SCHEMA))
+    changes = (ChangeColumn(world.path, ("id",), nullable=True), ReplaceColumns(world.path, nullable))
+    for change in changes:
+        with pytest.raises(errors.InvalidOption, match="primary key pk"):
+            change.run()
+    DropKey(world.path, PRIMARY).run()
+    assert changes[0].run() is not None
+
+
+def test_a_key_that_another_engine_has_broken_is_in_the_way_of_no_change(tmp_path: Path) -> None:
+    """Another engine knows nothing of keys when it takes a column away, or its NOT NULL."""
+    broken = {"anabranch.constraint.pk": "PRIMARY KEY (id, gone)"}
+    put_commit(tmp_path, 0, PROTOCOL, metadata(**broken))
+    AddColumns(tmp_path, (NewColumn(Field("new", "long")),)).run()
+    DropKey(tmp_path, PRIMARY).run()
+    assert World(str(tmp_path)).version == 2
 
 
 def test_a_key_is_no_property_to_be_set(world: World) -> None:

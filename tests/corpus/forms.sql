@@ -155,3 +155,13 @@ SELECT id, w FROM @a, @b;
 --> error AMBIGUOUS_REFERENCE
 SELECT id FROM @a LIMIT 1 WHERE id = 1;
 --> error PARSE_SYNTAX_ERROR
+DROP TABLE @a;
+--> error INVALID_OPTION
+--| nothing # there nothing happens: the table is as before
+DROP TABLE IF EXISTS @a PURGE;
+--> error INVALID_OPTION
+--| nothing # there nothing happens: the table is as before
+DROP TABLE IF EXISTS @none;
+--> nothing
+DROP TABLE @none;
+--> error TABLE_OR_VIEW_NOT_FOUND

@@ -65,10 +65,10 @@ def drop(r: Reader) -> DropTable | None:
     """``DROP TABLE [IF EXISTS] t [PURGE]``."""
     if not r.take("TABLE"):
         return None
-    r.take("IF", "EXISTS")
+    if_exists = r.take("IF", "EXISTS")
     table = r.table()
     if table is None:
         return None
     r.take("PURGE")
     r.finish()
-    return DropTable(table)
+    return DropTable(table, if_exists)

@@ -128,9 +128,10 @@ class ConvertTable:
 
 @dataclass(frozen=True)
 class DropTable:
-    """DROP TABLE [IF EXISTS], of a table that is there."""
+    """DROP TABLE [IF EXISTS], of a path or of a name that is there."""
 
     table: Table
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
