@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.commands.drop import Drop
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NameTaken, RenameUnfinished, UnknownSchema, UnknownTable
+from anabranch.errors import InvalidOption, NameTaken, NoPlaceForNames, RenameUnfinished, UnknownSchema, UnknownTable
 from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, spelled
 
@@ -52,7 +52,7 @@ def place(spark: SparkSession, name: Name, location: Location | None = None) -> 
 
     Raises:
         NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
-        InvalidOption: the table of this name lies elsewhere.
+        NoPlaceForNames: its catalog keeps no views. InvalidOption: the table of this name lies elsewhere.
     """
     full = names.whole(spark, name)
     entry = names.find(spark, full)
@@ -65,6 +65,8 @@ def place(spark: SparkSession, name: Name, location: Location | None = None) -> 
         raise NameTaken(name=spelled(full), table=spelled(full))
     if not spark.catalog.databaseExists(spelled(full[:-1])):
         raise UnknownSchema(name=spelled(full), schema=spelled(full[:-1]))
+    if not names.can_be_kept(spark, full):
+        raise NoPlaceForNames(name=spelled(full), catalog=full[0])
     if location is not None:
         return Named(full, open_log(location).table, managed=False)
     return Named(full, _free_folder(names.folder(spark, full)), managed=True)

@@ -95,6 +95,14 @@ def test_a_session_that_knows_no_delta_reads_no_row_of_it_and_an_installed_one_d
         anabranch.uninstall(views.spark)
 
 
+def test_a_view_gets_another_query_and_keeps_its_comment_and_properties(views: Catalog) -> None:
+    views("CREATE VIEW {s}.w (x) COMMENT 'it''s' TBLPROPERTIES ('owner' = 'us') AS SELECT id FROM {s}.t")
+    views("ALTER VIEW {s}.w AS SELECT upper(word) AS said FROM {s}.t WHERE id = 2")
+    assert views.rows("SELECT said FROM {s}.w") == [("B",)]
+    assert views.spark.catalog.getTable(f"{views.schema}.w").description == "it's"
+    assert ("owner", "us") in views.rows("SHOW TBLPROPERTIES {s}.w")
+
+
 def test_a_view_is_not_read_in_a_session_that_reads_its_texts_in_another_way(views: Catalog) -> None:
     views('CREATE VIEW {s}.q AS SELECT id, "word" AS w FROM {s}.t')
     assert views.rows("SELECT w FROM {s}.q WHERE id = 1") == [("word",)]
@@ -143,7 +151,9 @@ def test_what_a_view_cannot_be_is_refused_and_changes_nothing(views: Catalog) ->
         (f"CREATE VIEW {{s}}.x (a, b) AS {query}", errors.InvalidOption),
         ("CREATE VIEW {s}.x AS SELECT nothing FROM {s}.t", errors.SqlAnalysisError),
         (f"CREATE VIEW {{s}}.x LOCATION '/x' AS {query}", errors.SqlSyntaxError),
-        (f"ALTER VIEW {{s}}.v AS {query}", errors.NotBuilt),
+        (f"ALTER VIEW {{s}}.x AS {query}", errors.UnknownTable),
+        (f"ALTER VIEW {{s}}.t AS {query}", errors.UnknownTable),
+        ("ALTER VIEW {s}.v AS SELECT id FROM {s}.v", errors.RecursiveView),
     ]
     for text, error in refused:
         with pytest.raises(error):

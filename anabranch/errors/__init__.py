@@ -58,6 +58,7 @@
     │   ├── RecursiveView
     │   ├── TemporaryInView
     │   ├── ViewIsNoTable
+    │   ├── NoPlaceForNames
     │   ├── RenameUnfinished
     │   ├── ReplaceWhereMismatch
     │   ├── UnknownSourceVersion
@@ -150,6 +151,7 @@ from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.names import NameTaken as NameTaken
+from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
 from anabranch.errors.names import RecursiveView as RecursiveView
 from anabranch.errors.names import RenameUnfinished as RenameUnfinished
 from anabranch.errors.names import TemporaryInView as TemporaryInView

@@ -55,3 +55,11 @@ class RenameUnfinished(InputError):
         "The table {name} has the name {other} as well, since its rename has not ended. If no other session is about "
         "to, finish it: ALTER TABLE {name} RENAME TO {other}. Nothing was changed."
     )
+
+
+class NoPlaceForNames(InputError):
+    """A table is to get a name in a catalog that keeps no views, as which names are kept."""
+
+    condition = "MISSING_CATALOG_ABILITY"
+    sql_state = "0A000"
+    template = "The catalog {catalog} keeps no views, and so no name {name}. Take one in spark_catalog, or the path."

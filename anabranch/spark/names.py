@@ -28,6 +28,7 @@ from anabranch.spark.types import quoted, spark_type
 Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 VIEW = "anabranch.view"
+_SESSIONS = "spark_catalog"
 MOVES_TO, CAME_FROM = "anabranch.renamed.to", "anabranch.renamed.from"
 """Marks of a table that has two names for a moment: in the entry that goes, and in the one that stays."""
 _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
@@ -149,10 +150,9 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
         if found.tableType != "VIEW" or found.isTemporary:
             _remember(spark, name, found.catalog)
             return None
-        rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+        said = properties_of(spark, name)
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
-    said = {row["key"]: row["value"] for row in rows}
     whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
     if VIEW in said:
         return _stored_view(whole, said[VIEW])
@@ -161,6 +161,16 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
         return None
     marks = (parts_of(said.get(each, "")) for each in (MOVES_TO, CAME_FROM))
     return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""), *marks)
+
+
+def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
+    """The properties of a table or view, as Spark shows them.
+
+    Raises:
+        AnalysisException: there is none of this name.
+    """
+    rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+    return {row["key"]: row["value"] for row in rows}
 
 
 def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
@@ -190,6 +200,14 @@ def whole(spark: SparkSession, name: Name) -> Name:
 def is_taken(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog holds anything of this whole name."""
     return bool(spark.catalog.tableExists(spelled(name)))
+
+
+def can_be_kept(spark: SparkSession, name: Name) -> bool:
+    """Whether the catalog of a whole name keeps views, and so entries; a free name is asked about."""
+    if name[0].lower() == _SESSIONS:
+        return True
+    told = plain_sql(spark, f"EXPLAIN CREATE VIEW {spelled(name)} AS SELECT 1 AS probe").collect()
+    return not any("MISSING_CATALOG_ABILITY" in row[0] for row in told)
 
 
 def folder(spark: SparkSession, name: Name) -> str:

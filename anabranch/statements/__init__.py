@@ -98,6 +98,7 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
     v.ConvertTable: tables.convert,
     v.CreateTempView: tables.view,
     v.CreateView: lasting.create,
+    v.AlterView: lasting.alter,
     v.OptimizeTable: upkeep.optimize,
     v.ReorgTable: upkeep.reorg,
     v.VacuumTable: upkeep.vacuum,

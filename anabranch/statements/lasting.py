@@ -11,17 +11,27 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import path_in
-from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownSchema
+from anabranch.errors import (
+    InvalidOption,
+    NameTaken,
+    NoPlaceForNames,
+    RecursiveView,
+    TemporaryInView,
+    UnknownSchema,
+    UnknownTable,
+)
 from anabranch.parsing.statements.dialect import Token, tokenized
 from anabranch.parsing.statements.parts import Query, Reference
 from anabranch.parsing.statements.qualifiers import Edit, edited
 from anabranch.parsing.statements.tables_read import Found, tables_read
-from anabranch.parsing.statements.values import CreateView
+from anabranch.parsing.statements.values import AlterView, CreateView
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import names
 from anabranch.spark.names import Name, StoredView, spelled
 from anabranch.spark.types import declared
 from anabranch.statements.running import Running
+
+_NOT_KEPT = frozenset({names.VIEW, "transient_lastDdlTime"})
 
 
 def create(statement: CreateView, run: Running) -> DataFrame:
@@ -53,15 +63,33 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     return run.nothing()
 
 
+def alter(statement: AlterView, run: Running) -> DataFrame:
+    """ALTER VIEW … AS: another query, and its columns; the comment and the properties stay. Gives no rows.
+
+    Raises:
+        UnknownTable: there is no such view. RecursiveView, TemporaryInView, InvalidOption, SqlSyntaxError,
+        SqlAnalysisError: as for `create`.
+    """
+    spark, name = run.spark, names.whole(run.spark, statement.name)
+    there = spark.catalog.getTable(spelled(name)) if names.is_taken(spark, name) else None
+    if there is None or there.tableType != "VIEW" or names.find(spark, name) is not None:
+        raise UnknownTable(name=spelled(name))
+    kept = {key: value for key, value in names.properties_of(spark, name).items() if key not in _NOT_KEPT}
+    made = CreateView(statement.name, statement.query, None, True, False, there.description, kept)
+    return create(made, run)
+
+
 def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
     """Whether there is one already, and that is fine.
 
     Raises:
-        NameTaken, UnknownSchema: there can be none of this name.
+        NameTaken, UnknownSchema, NoPlaceForNames: there can be none of this name.
     """
     if not names.is_taken(spark, name):
         if not spark.catalog.databaseExists(spelled(name[:-1])):
             raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
+        if not names.can_be_kept(spark, name):
+            raise NoPlaceForNames(name=spelled(name), catalog=name[0])
         return False
     if statement.if_not_exists:
         return True

@@ -169,8 +169,6 @@ def _handed_on(r: Reader) -> Query:
         NotBuilt: Spark would write or keep something that it cannot.
     """
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
-    if first == "ALTER" and _word(r, 1) == "VIEW":
-        raise NotBuilt(what="ALTER VIEW … AS a query on a Delta table", instead="Use CREATE OR REPLACE VIEW.")
     if first not in _SPARKS | _LATER:
         r.i = 0
         r.fail("no statement begins so.")

@@ -17,6 +17,7 @@ from anabranch.parsing.statements.values import (
     AddTableColumns,
     AddTableConstraint,
     AddTableKey,
+    AlterView,
     ChangeTableColumn,
     ChangeTableColumns,
     ClusterTableBy,
@@ -38,7 +39,10 @@ from anabranch.protocol.schema import Field
 
 
 def alter(r: Reader) -> Statement | None:
-    """What stands behind ALTER: ``TABLE t`` and one change."""
+    """What stands behind ALTER: ``TABLE t`` and one change, or ``VIEW v AS`` a query that reads a Delta table."""
+    if r.take("VIEW"):
+        name = r.path("the name of a view")
+        return AlterView(name, r.query()) if r.take("AS") and r.reads_delta() else None
     if not r.take("TABLE"):
         return None
     table = r.table()

@@ -407,6 +407,14 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class AlterView:
+    """ALTER VIEW … AS a query that reads a Delta table."""
+
+    name: Path
+    query: Query
+
+
+@dataclass(frozen=True)
 class CreateTempView:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
 
@@ -457,5 +465,6 @@ Statement: TypeAlias = (
     | GenerateManifest
     | RepairTable
     | CreateView
+    | AlterView
     | CreateTempView
 )

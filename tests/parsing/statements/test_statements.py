@@ -420,7 +420,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ALTER VIEW x AS SELECT * FROM @T",
         "TRUNCATE TABLE @T PARTITION (a = 1)",
         "CONVERT TO DELTA x",
         "CACHE TABLE x AS SELECT * FROM @T",
