@@ -40,7 +40,7 @@ from anabranch.protocol.schema import Struct
 from anabranch.protocol.stats import num_records, stats_columns
 from anabranch.storage.native import native_file
 
-_READERS = 8
+_READERS, _FEW = 8, 4
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
 
@@ -104,9 +104,8 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
     files = snapshot.files.to_pylist()
     findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
     findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
-    with ThreadPoolExecutor(_READERS) as pool:
-        for found in pool.map(lambda file: list(_file(snapshot, file, deep=deep)), files):
-            findings.extend(found)
+    for found in _each(files, lambda file: list(_file(snapshot, file, deep=deep))):
+        findings.extend(found)
     if deep and not findings:
         findings += _kept_row_ids(snapshot, files)
     records = [num_records(file.get("stats")) for file in files]
@@ -121,6 +120,15 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         deep=deep,
         findings=tuple(findings),
     )
+
+
+def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Iterator[list[Finding]]:
+    """What is found of each file, in order; threads cost more than they save where there are few."""
+    if len(files) <= _FEW:
+        yield from map(look, files)
+        return
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(look, files)
 
 
 def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
