@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anabranch.errors.inputs import InputError, TableAlreadyExists
+from anabranch.errors.inputs import InputError, TableAlreadyExists, UnknownTable
 
 
 class NameTaken(TableAlreadyExists):
@@ -55,3 +55,10 @@ class RenameUnfinished(InputError):
         "The table {name} has the name {other} as well, since its rename has not ended. If no other session is about "
         "to, finish it: ALTER TABLE {name} RENAME TO {other}. Nothing was changed."
     )
+
+
+class UnknownPathOrName(UnknownTable):
+    """What the command line is to look at is no folder that there is, and no name of a table either."""
+
+    condition = "UNKNOWN_PATH_OR_NAME"
+    template = "There is no folder {name}, and no table of this name is known: {reason}"
