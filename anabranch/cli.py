@@ -1,4 +1,7 @@
-"""``anabranch``: one subcommand per command. A door; paths or URLs in, people's tables or ``--json`` out."""
+"""``anabranch``: one subcommand per command. A door; paths, URLs or names in, people's tables or ``--json`` out.
+
+Only what can be no path is looked up as a name, so that paths need no Spark where the command itself needs none.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,14 @@ from anabranch.commands.fsck import MISSING
 from anabranch.commands.optimize import Optimize
 from anabranch.commands.read import FILE_COLUMNS
 from anabranch.commands.reorg import Purge
-from anabranch.errors import AnabranchError, InvalidOption
+from anabranch.errors import AnabranchError, InvalidOption, UnknownPathOrName
 from anabranch.protocol.clustering import paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.commands.vacuum import Vacuumed
+    from anabranch.spark.names import Entry
     from anabranch.testing.matrix import Cell, Matrix
 
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True, add_completion=False)
@@ -42,7 +46,7 @@ _SHOWN_FILES = 50
 
 _SPARKS = ("pyspark.errors.exceptions.base.PySparkException", "py4j.protocol.Py4JJavaError")
 
-Path_ = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table.")]
+Path_ = Annotated[str, typer.Argument(metavar="TABLE", help="Path, URL or name of the table.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON value, for machines.")]
 
 
@@ -61,7 +65,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Who did what: the commits, newest first."""
-    rows = describe_history(table, limit)
+    rows = describe_history(_place(table), limit)
     if as_json:
         _print_json(rows)
         return
@@ -72,7 +76,9 @@ def history(
 @app.command()
 def detail(table: Path_, as_json: Json = False) -> None:
     """What the table is: schema, files, size, properties, protocol."""
-    found = describe_detail(table)
+    path, entry = _found(table)
+    found = describe_detail(path)
+    found = found if entry is None else {**found, "name": ".".join(entry.name)}
     if as_json:
         _print_json(found)
         return
@@ -87,7 +93,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Is what the log says true? Exit code 1 if not."""
-    report = check_table(table, version, deep=deep)
+    report = check_table(_place(table), version, deep=deep)
     if as_json:
         findings = [{"rule": f.rule, "file": f.file, "problem": f.problem} for f in report.findings]
         _print_json({"table": report.table, "version": report.version, "clean": report.is_clean, "findings": findings})
@@ -98,7 +104,7 @@ def check(
 
 @app.command()
 def clone(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Path or URL of the table.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Path, URL or name of the table.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Path or URL of the clone.")],
     shallow: Annotated[
         bool, typer.Option("--shallow", help="Name the source's files instead of copying them.")
@@ -115,7 +121,7 @@ def clone(
         if not key or not equals:
             raise InvalidOption(option="--set", value=key, reason="it takes key=value.")
     done = api.clone(
-        source,
+        _place(source),
         target,
         shallow=shallow,
         version=version,
@@ -139,6 +145,7 @@ def files(
     as_json: Json = False,
 ) -> None:
     """Which files may hold rows that matter, and why no others."""
+    table = _place(table)
     if explain:
         found = api.explain(table, where or "true", version)
         _print_json(asdict(found)) if as_json else _print_text(str(found))
@@ -158,7 +165,7 @@ def sql(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values, with a line of names.")] = False,
 ) -> None:
-    """Run SQL on Delta tables: delta.`path`. Without a statement or file it is read from standard input."""
+    """Run SQL on Delta tables: delta.`path`, or names. Without a statement or file it is read from standard input."""
     from anabranch.parsing.statements import split
     from anabranch.sessions import session  # needs Spark, which most commands do not
     from anabranch.statements import sql as run
@@ -219,7 +226,10 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Make the table again what it was."""
-    done = api.restore(table, version, timestamp, ignore_missing=ignore_missing)
+    path, entry = _found(table)
+    done = api.restore(path, version, timestamp, ignore_missing=ignore_missing)
+    if entry is not None:
+        _let_follow(entry)
     stands = None if done.committed is None else done.committed.version
     found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
     if as_json:
@@ -235,7 +245,7 @@ def fsck(
     as_json: Json = False,
 ) -> None:
     """Which files of the table are gone? Exit code 1 if some are and stay in it."""
-    done = api.fsck(table, dry_run=not repair)
+    done = api.fsck(_place(table), dry_run=not repair)
     stands = None if done.committed is None else done.committed.version
     if as_json:
         _print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
@@ -253,7 +263,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write manifests: texts that list the live files, for readers that know no Delta."""
-    done = api.generate(table, mode)
+    done = api.generate(_place(table), mode)
     if as_json:
         _print_json(asdict(done))
         return
@@ -273,13 +283,13 @@ def optimize(
 ) -> None:
     """Lay out the files anew: fewer, and such that more of them can be skipped. Needs Spark."""
     names = [each.strip() for each in zorder_by.split(",")] if zorder_by is not None else []
-    _move(Optimize(table, zorder_by=paths_of(names), full=full), where, as_json)
+    _move(Optimize(_place(table), zorder_by=paths_of(names), full=full), where, as_json)
 
 
 @app.command()
 def reorg(table: Path_, where: Where = None, as_json: Json = False) -> None:
     """Write files anew without what is deleted or dropped in them: REORG … APPLY (PURGE). Needs Spark."""
-    _move(Purge(table), where, as_json)
+    _move(Purge(_place(table)), where, as_json)
 
 
 def _move(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
@@ -311,6 +321,7 @@ def vacuum(
     as_json: Json = False,
 ) -> None:
     """Remove the files that no retained version needs. Exit code 1 if one could not be removed."""
+    table = _place(table)
     if as_json:
         done = api.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
         files = [{"path": file.name, "size": file.size} for file in done.files]
@@ -346,6 +357,34 @@ def matrix(
     else:
         _console.print("Every cell is as documented, or beyond it." if same else "Some cell is not as documented.")
     raise typer.Exit(0 if same else 1)
+
+
+def _place(table: str) -> str:
+    return _found(table)[0]
+
+
+def _found(table: str) -> tuple[str, Entry | None]:
+    """Where a table lies, and what the catalog says of it where it was given by its name.
+
+    Raises:
+        UnknownPathOrName: it is neither.
+    """
+    if "/" in table or "\\" in table or Path(table).exists():
+        return table, None
+    try:
+        from anabranch.sessions import looked_up  # needs Spark, which a path does not
+    except ModuleNotFoundError as error:
+        raise UnknownPathOrName(name=table, reason=f"names are Spark's, and {error.name} is not installed.") from None
+    entry = looked_up(table)
+    return (table, None) if entry is None else (entry.location, entry)
+
+
+def _let_follow(entry: Entry) -> None:
+    """Let the catalog say what columns a table has now."""
+    from anabranch.catalog import refresh
+    from anabranch.sessions import session
+
+    refresh(session(), entry)
 
 
 def main() -> None:

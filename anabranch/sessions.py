@@ -1,5 +1,5 @@
 """``anabranch.session``, ``anabranch.read`` and ``anabranch.changes``: a session that is ready, and DataFrames of the
-rows of a version, with file skipping, and of what versions changed.
+rows of a version, with file skipping, and of what versions changed. For the command line, what its catalog knows.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from anabranch.catalog import place_of
+from anabranch.catalog import entry_of, place_of
 from anabranch.commands.feed import ReadChanges
 from anabranch.commands.opening import Location, file_set
 from anabranch.commands.read import Read, kept, shown_ids
 from anabranch.commands.travel import AsOf
 from anabranch.conditions import understood
-from anabranch.errors import UnknownColumn
+from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
 from anabranch.installing import install
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.names import Entry, parts_of
 from anabranch.spark.session import build
 
 __all__ = ["changes", "read", "session"]
+
+_CATALOG = "spark.sql.catalogImplementation"
+_IN_MEMORY = f"Spark's catalog is in the memory of one application, and lasts no longer ({_CATALOG})."
 
 
 def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> SparkSession:
@@ -74,6 +78,26 @@ def read(
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     return engine.to_df(files, condition, columns, shown_ids(files) if row_ids else None)
+
+
+def looked_up(name: str) -> Entry | None:
+    """The entry of a table in the catalog of this machine's session; None of what cannot be a name.
+
+    Raises:
+        UnknownPathOrName: there is none of this name, or no session; with the reason.
+    """
+    parts = parts_of(name)
+    if parts is None:
+        return None
+    try:
+        spark = session()
+    except MissingJava as error:
+        raise UnknownPathOrName(name=name, reason=error.message) from None
+    found = entry_of(spark, parts)
+    if found is None:
+        in_memory = spark.conf.get(_CATALOG) == "in-memory"
+        raise UnknownPathOrName(name=name, reason=_IN_MEMORY if in_memory else "check its schema.")
+    return found
 
 
 def changes(

@@ -71,6 +71,7 @@
     │   ├── ManifestRefused
     │   ├── SqlSyntaxError              (also a pyspark ParseException)
     │   ├── UnknownTable
+    │   │   └── UnknownPathOrName
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
     │   └── NotBuilt
@@ -155,6 +156,7 @@ from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
 from anabranch.errors.names import RecursiveView as RecursiveView
 from anabranch.errors.names import RenameUnfinished as RenameUnfinished
 from anabranch.errors.names import TemporaryInView as TemporaryInView
+from anabranch.errors.names import UnknownPathOrName as UnknownPathOrName
 from anabranch.errors.names import UnknownSchema as UnknownSchema
 from anabranch.errors.names import ViewIsNoTable as ViewIsNoTable
 from anabranch.errors.root import AnabranchError as AnabranchError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anabranch.errors.inputs import InputError, TableAlreadyExists
+from anabranch.errors.inputs import InputError, TableAlreadyExists, UnknownTable
 
 
 class NameTaken(TableAlreadyExists):
@@ -63,3 +63,10 @@ class NoPlaceForNames(InputError):
     condition = "MISSING_CATALOG_ABILITY"
     sql_state = "0A000"
     template = "The catalog {catalog} keeps no views, and so no name {name}. Take one in spark_catalog, or the path."
+
+
+class UnknownPathOrName(UnknownTable):
+    """What the command line is to look at is no folder that there is, and no name of a table either."""
+
+    condition = "UNKNOWN_PATH_OR_NAME"
+    template = "There is no folder {name}, and no table of this name is known: {reason}"
