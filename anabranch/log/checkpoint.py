@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
 from anabranch.log.commits import Raw, parse_commit, parse_head
+from anabranch.log.lazy import lazy
 from anabranch.log.names import SIDECARS, checkpoint_file
 from anabranch.log.parquet import LogParquet
 from anabranch.log.parsed import partition_maps, stats_texts
@@ -101,7 +101,7 @@ class Checkpoint:
             raise ValueError(f"its checkpointMetadata has the versions {versions}")
         return tuple(_sidecar_name(each["path"]) for each in values.get("sidecar", ()))
 
-    @cached_property
+    @lazy
     def _values(self) -> Mapping[str, list[Any]]:
         """The few actions that are no files, of all parts, by kind."""
         found: dict[str, list[Any]] = {kind: [] for kind in (*_HEAD_COLUMNS, *_V2_COLUMNS)}
@@ -112,7 +112,7 @@ class Checkpoint:
                 found[kind] += table[kind].drop_null().to_pylist()
         return found
 
-    @cached_property
+    @lazy
     def _lines(self) -> _Lines | None:
         if not self._found.name.endswith(".json"):
             return None
@@ -123,7 +123,7 @@ class Checkpoint:
             raise self._corrupt("the file is missing.") from None
         return _Lines(self._store.url, Raw(self._found.version, data, name=entry.name))
 
-    @cached_property
+    @lazy
     def _parts(self) -> list[_Part]:
         return self._opened(self._found.files)
 
@@ -214,7 +214,7 @@ class _Lines:
     def __init__(self, table: str, raw: Raw) -> None:
         self.table, self.raw = table, raw
 
-    @cached_property
+    @lazy
     def others(self) -> Mapping[str, list[Any]]:
         """The actions that only checkpoints have."""
         return parse_head(self.table, self.raw).others

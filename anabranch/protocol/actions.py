@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property  # noqa: TID251 - what it computes waits for nobody
 from typing import Any
 from uuid import UUID
 

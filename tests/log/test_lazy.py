@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from anabranch.log.lazy import lazy
-from anabranch.log.log import Log
+from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
-from anabranch.testing import Watched
+from anabranch.testing import Call, Watched
 from tests.support.worlds import World, table_path
 
 
@@ -43,11 +46,41 @@ def test_a_slow_read_of_one_table_does_not_stop_another_table(tmp_path: Path) ->
     store = Watched(open_store(slow.path))
     snapshot = Log(store).snapshot()
     store.before = wait
-    thread = threading.Thread(target=lambda: snapshot.files)
+    with stuck(lambda: snapshot.files, reading, go_on):
+        assert len(quick.log.snapshot().files) == 1
+
+
+def test_a_slow_read_of_one_checkpoint_does_not_stop_another(tmp_path: Path) -> None:
+    slow, quick = (World(table_path(tmp_path)).create([{"id": 1}]) for _ in range(2))
+    for world in (slow, quick):
+        world.log.write_checkpoint(world.log.snapshot(), now_ms=1_700_000_000_000)
+    forget()
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait(call: Call) -> None:
+        if call.method == "get" and str(call.about).endswith(".checkpoint.parquet"):
+            reading.set()
+            assert go_on.wait(30)
+
+    store = Watched(open_store(slow.path))
+    store.before = wait
+    with stuck(lambda: Log(store).snapshot().files, reading, go_on):
+        assert len(Log(open_store(quick.path)).snapshot().files) == 1
+
+
+@contextmanager
+def stuck(read: Callable[[], object], reading: threading.Event, go_on: threading.Event) -> Iterator[None]:
+    """Somebody is in the middle of reading, for as long as the block lasts; who waits for that waits for ever."""
+    thread = threading.Thread(target=read)
     thread.start()
     try:
         assert reading.wait(30)
-        assert len(quick.log.snapshot().files) == 1
+        others = threading.Timer(20, go_on.set)
+        others.start()
+        began = time.monotonic()
+        yield
+        assert time.monotonic() - began < 15, "it waited for the other table's read"
+        others.cancel()
     finally:
         go_on.set()
         thread.join()
