@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast interop clouds lab bench lint format check-types check clean distclean
 
-# A Spark or a path of the shell's own would shadow the packages in .venv.
-unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR
+# A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
+# pytest's workers compiles all tests again.
+unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
