@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast interop clouds lab bench lint format check-types check clean distclean
 
-# A Spark or a path of the shell's own would shadow the packages in .venv.
-unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR
+# A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
+# pytest's workers compiles all tests again.
+unexport PYTHONPATH SPARK_HOME SPARK_CONF_DIR PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
@@ -48,13 +49,14 @@ clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to 
 	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m clouds -rs $(ARGS)
 
-# About half an hour on two cores: 200,000 histories, the mutants, 300 kills, 300 histories on Spark; then the grid of
-# maintenance on each kind of table, of which the other tests take a choice.
+# About half an hour on two cores: 200,000 histories, the mutants, 300 kills, 300 histories on Spark; then what the
+# other tests take a choice of: the grid of maintenance on each kind of table, the model of the cut, random conditions.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
 	$(BIN)/python -m laboratory.kills --kills 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
-	ANABRANCH_GRID=whole $(PYTEST) -q -n $(JOBS) tests/transaction/test_grid_of_maintenance.py
+	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \
+		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/parsing/test_terms.py
 
 bench: setup ## Run the benchmarks; ARGS are handed to them
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)

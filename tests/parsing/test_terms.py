@@ -19,7 +19,7 @@ from tests.support import random_terms
 from tests.support.random_terms import SCHEMA, Condition, Rows, check, context_in, files_of, stats_of, truth
 
 ZONES = ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "Australia/Lord_Howe"]
-EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "120"))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

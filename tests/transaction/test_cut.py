@@ -2,7 +2,8 @@
 
 Knows the model (`cut_model`) and the page that proves it, and nothing of the product's code. What is enumerated: every
 choice of statements, of the versions that they read, and of the moments at which they looked at the log. Longer
-histories are tried where `CUT_MODEL_LENGTH` says how many transactions they are to have.
+histories are tried where `CUT_MODEL_LENGTH` says how many transactions they are to have; those of four begin with each
+of the tables where `ANABRANCH_GRID` is `whole`, as in `make lab`, and else with one.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def in_words(log: Log) -> str:
     return "\n".join(" | ".join(cells) for cells in model.told(log))
 
 
-def assert_in_order(rule: Rule, alphabet: tuple[Statement, ...], length: int) -> int:
+def assert_in_order(rule: Rule, alphabet: tuple[Statement, ...], length: int, starts: tuple[Rows, ...] = STARTS) -> int:
     """Every history has an order, and the one of the proof is among them; gives how many there were."""
     seen = 0
-    for start in STARTS:
+    for start in starts:
         for log in model.logs(start, alphabet, length, rule):
             seen += 1
             assert model.constructed_order(log) in log[-1].orders, in_words(log)
@@ -83,7 +84,8 @@ def test_every_history_of_three_transactions_has_the_order_of_the_proof() -> Non
 
 @pytest.mark.slow
 def test_every_history_of_four_transactions_has_the_order_of_the_proof() -> None:
-    assert assert_in_order(THE_RULE, ALPHABET, 4) > 300_000
+    starts = STARTS if os.environ.get("ANABRANCH_GRID") == "whole" else STARTS[1:2]
+    assert assert_in_order(THE_RULE, ALPHABET, 4, starts) > 100_000 * len(starts)
 
 
 @pytest.mark.slow
