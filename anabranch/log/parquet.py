@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.log.footers import read_footer
-from anabranch.log.row_groups import groups_with, spans_of
+from anabranch.log.row_groups import RowGroups
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import file_with, native_file
 
@@ -35,7 +35,7 @@ class LogParquet:
     def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:
         self._store, self._entry, self._checkpoint = store, entry, checkpoint
         self._whole = entry.size <= READ_WHOLE_BYTES
-        self._parquet = self._opened()
+        self._open()
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
@@ -65,7 +65,7 @@ class LogParquet:
             if self._whole or self._is_still_the_same():
                 return found
         self._whole = True  # somebody put it anew while its ranges were read, as some engines do with checkpoints
-        self._parquet = self._opened()
+        self._open()
         return self.read(columns)
 
     def refuse(self, reason: str) -> CorruptLog:
@@ -73,13 +73,17 @@ class LogParquet:
         return self._corrupt(reason)
 
     def _read(self, columns: Sequence[str]) -> pa.Table:
-        footer = self._parquet.metadata
-        groups = groups_with(footer, {name.partition(".")[0] for name in columns})
+        groups = self._groups.holding({name.partition(".")[0] for name in columns})
         parquet = self._parquet
         if not self._whole:
-            spans = spans_of(footer, groups, columns)
-            parquet = _reader(file_with(self._store, self._entry.name, self._entry.size, spans), footer)
+            spans = self._groups.spans(groups, columns)
+            part = file_with(self._store, self._entry.name, self._entry.size, spans)
+            parquet = _reader(part, self._parquet.metadata)
         return parquet.read_row_groups(groups, columns=list(columns))
+
+    def _open(self) -> None:
+        self._parquet = self._opened()
+        self._groups = RowGroups(self._parquet.metadata)
 
     def _opened(self) -> pq.ParquetFile:
         try:

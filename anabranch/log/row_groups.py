@@ -16,6 +16,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.log.lazy import lazy
 from anabranch.storage.native import Span
 
 _MAGIC_BYTES, _TAIL_BYTES = 4, 8
@@ -33,28 +34,32 @@ _MOST_BITS = 70
 Fields = Mapping[int, Any]
 
 
-def groups_with(footer: pq.FileMetaData, columns: set[str]) -> list[int]:
-    """The row groups of which the footer does not say that they hold NULL only in all of these top-level columns.
+class RowGroups:
+    """What a footer says of its row groups; it is read when it is first asked.
 
-    Raises:
-        ValueError: the footer contradicts itself.
+    Every call raises ``ValueError`` where the footer contradicts itself.
     """
-    if footer.num_row_groups <= 1:
-        return list(range(footer.num_row_groups))
-    with _garbled():
-        return [number for number, group in enumerate(_groups(footer)) if _may_hold(group, columns)]
 
+    def __init__(self, footer: pq.FileMetaData) -> None:
+        self._footer = footer
 
-def spans_of(footer: pq.FileMetaData, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
-    """The bytes that hold these columns (``add.path`` is a member of one) in these row groups.
+    def holding(self, columns: set[str]) -> list[int]:
+        """Those of which it does not say that they hold NULL only in all of these top-level columns."""
+        if self._footer.num_row_groups <= 1:
+            return list(range(self._footer.num_row_groups))
+        with _garbled():
+            return [number for number, group in enumerate(self._groups) if _may_hold(group, columns)]
 
-    Raises:
-        ValueError: the footer contradicts itself.
-    """
-    wanted = tuple(f"{name}." for name in columns)
-    with _garbled():
-        all_ = _groups(footer)
-        return [_span(chunk) for number in groups for chunk in _chunks(all_[number]) if _is_of(chunk, wanted)]
+    def spans(self, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
+        """The bytes that hold these columns (``add.path`` is a member of one) in these row groups."""
+        wanted = tuple(f"{name}." for name in columns)
+        with _garbled():
+            chunks = (chunk for number in groups for chunk in _chunks(self._groups[number]))
+            return [_span(chunk) for chunk in chunks if _is_of(chunk, wanted)]
+
+    @lazy
+    def _groups(self) -> list[Fields]:
+        return _structs(_parsed(self._footer), _GROUPS)
 
 
 @contextmanager
@@ -84,10 +89,6 @@ def _span(chunk: Fields) -> Span:
     if start < 0 or chunk[_BYTES] < 0:
         raise IndexError("a chunk lies before the beginning")
     return Span(start, start + chunk[_BYTES] + _PADDING)
-
-
-def _groups(footer: pq.FileMetaData) -> list[Fields]:
-    return _structs(_parsed(footer), _GROUPS)
 
 
 def _chunks(group: Fields) -> list[Fields]:

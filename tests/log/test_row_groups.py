@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.log.row_groups import groups_with
+from anabranch.log.row_groups import RowGroups
 
 COLUMNS = ("add", "protocol", "flag")
 
@@ -58,12 +58,14 @@ def test_the_groups_are_those_of_arrow(
 ) -> None:
     footer = footer_of(file_of(rows, per_group, write_statistics=told))
     several = footer.num_row_groups > 1
-    assert groups_with(footer, columns) == (by_arrow(footer, columns) if several else [*range(footer.num_row_groups)])
+    assert RowGroups(footer).holding(columns) == (
+        by_arrow(footer, columns) if several else [*range(footer.num_row_groups)]
+    )
 
 
 def test_a_single_group_is_not_asked_about() -> None:
     footer = footer_of(file_of([{"add": None}] * 5, 10))
-    assert groups_with(footer, {"add"}) == [0]
+    assert RowGroups(footer).holding({"add"}) == [0]
 
 
 @settings(deadline=None)
@@ -73,7 +75,7 @@ def test_whatever_is_garbled_is_a_value_error_or_an_answer(data: st.DataObject) 
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(4, len(whole) - 9))] = data.draw(st.integers(0, 255))
     try:
-        found = groups_with(Garbled(bytes(whole[: data.draw(st.integers(5, len(whole)))]) + b"12345678"), {"add"})
+        found = RowGroups(Garbled(bytes(whole[: data.draw(st.integers(5, len(whole)))]) + b"12345678")).holding({"add"})
     except ValueError:
         return
     assert all(isinstance(number, int) for number in found)

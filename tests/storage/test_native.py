@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import NotFound
-from anabranch.log.row_groups import spans_of
+from anabranch.log.row_groups import RowGroups
 from anabranch.storage.native import Span, file_with, native_file
 from anabranch.testing import DictStore, Watched
 
@@ -117,6 +117,6 @@ def test_arrow_reads_columns_from_their_spans_alone(data: st.DataObject) -> None
     footer = pq.read_metadata(io.BytesIO(whole))
     groups = [number for number in range(footer.num_row_groups) if some.random() < 0.7]
     columns = data.draw(st.lists(st.sampled_from(["s.x", "s.xy", "s", "x", "many"]), min_size=1, unique=True))
-    part = file_with(stored(whole), "a file", len(whole), spans_of(footer, groups, columns))
+    part = file_with(stored(whole), "a file", len(whole), RowGroups(footer).spans(groups, columns))
     expected = pq.ParquetFile(io.BytesIO(whole)).read_row_groups(groups, columns=columns)
     assert pq.ParquetFile(part, metadata=footer).read_row_groups(groups, columns=columns).equals(expected)
