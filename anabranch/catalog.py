@@ -18,11 +18,21 @@ from pyspark.sql import SparkSession
 
 from anabranch.commands.drop import Drop
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NameTaken, NoPlaceForNames, RenameUnfinished, UnknownSchema, UnknownTable
+from anabranch.errors import (
+    InvalidOption,
+    NameTaken,
+    NoPlaceForNames,
+    NotFound,
+    RenameUnfinished,
+    UnknownSchema,
+    UnknownTable,
+)
 from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, spelled
 
 _FORMATS = frozenset({"delta", "anabranch"})
+_OWNER = "_anabranch_name"
+"""Beside a managed table that was renamed: with which of its names its files go."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +173,7 @@ def drop(spark: SparkSession, entry: Entry) -> None:
     _check_sole(spark, entry)
     if not names.take(spark, entry.name):
         raise UnknownTable(name=spelled(entry.name))
-    if entry.managed:
+    if entry.managed and not _is_anothers(spark, entry):
         Drop(entry.location).run()
 
 
@@ -185,6 +195,7 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
     if names.is_taken(spark, target):
         raise NameTaken(name=spelled(target), table=entry.location)
     if _same(target[:-1], entry.name[:-1]):
+        _note_owner(entry, target)
         names.rename(spark, entry.name, target)
         return
     if not spark.catalog.databaseExists(spelled(target[:-1])):
@@ -195,7 +206,12 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
 def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
     """Both names know of each other before both are there, so that a DROP of one can look for the other one."""
     snapshot = open_log(entry.location).snapshot()
-    names.mark(spark, entry.name, target)
+    try:
+        names.mark(spark, entry.name, target)
+    except AnalysisException:
+        if names.is_taken(spark, entry.name):
+            raise
+        raise UnknownTable(name=spelled(entry.name)) from None
     moved = replace(entry, name=target, moves_to=None, came_from=entry.name)
     try:
         names.record(spark, moved, snapshot.schema, snapshot.metadata.description)
@@ -215,6 +231,7 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
     """Take the old name of a table that has both. Of all that would take it, by DROP or by another rename, one does,
     and the table is that one's: a new name of anybody else goes.
     """
+    _note_owner(entry, target)
     if names.take(spark, entry.name):
         names.mark(spark, target, None)
         return
@@ -239,6 +256,23 @@ def _check_sole(spark: SparkSession, entry: Entry) -> None:
         if not _same(each.name, entry.name):
             old, new = (entry, each) if entry.moves_to else (each, entry)
             raise RenameUnfinished(name=spelled(old.name), other=spelled(new.name))
+
+
+def _note_owner(entry: Entry, name: Name) -> None:
+    """Write beside a managed table which name its files go with; what is in the catalog may be written anew by a
+    session that has just not seen the rename.
+    """
+    if entry.managed:
+        open_log(entry.location).store.put(_OWNER, spelled(name).encode())
+
+
+def _is_anothers(spark: SparkSession, entry: Entry) -> bool:
+    """Whether a table's files go with another name, which still leads to them."""
+    try:
+        owner = names.parts_of(open_log(entry.location).store.get(_OWNER).decode())
+    except NotFound:
+        return False
+    return owner is not None and not _same(owner, entry.name) and _leads_to(names.find(spark, owner), entry)
 
 
 def _leads_to(found: Entry | None, entry: Entry) -> bool:

@@ -91,6 +91,7 @@ def test_a_session_that_knows_no_delta_reads_no_row_of_it_and_an_installed_one_d
         assert views.spark.table(name).count() == 2
         assert views.spark.read.table(name).count() == 2
         assert views.spark.sql(f"SELECT max(id) FROM {name}").first()[0] == 3
+        assert views.spark.table(name).select("v.id").count() == 2
     finally:
         anabranch.uninstall(views.spark)
 
@@ -111,6 +112,77 @@ def test_a_view_is_not_read_in_a_session_that_reads_its_texts_in_another_way(vie
     try:
         with pytest.raises(errors.InvalidOption, match=setting):
             views("SELECT w FROM {s}.q WHERE id = 1")
+    finally:
+        views.spark.conf.unset(setting)
+
+
+def test_what_a_view_calls_or_reads_is_found_again_in_any_schema(views: Catalog) -> None:
+    """A WITH called as a table that it reads, files by their path, names that end alike, and functions."""
+    views("USE {s}")
+    views("INSERT INTO p VALUES (1), (2)")
+    views("CREATE FUNCTION plus(n BIGINT) RETURNS BIGINT RETURN n + 1")
+    files = str(views.path("t").parent / "files")
+    views(f"INSERT OVERWRITE DIRECTORY '{files}' USING parquet SELECT id FROM p")
+    whole = "spark_catalog.{s}.plus(p.id)"
+    views(f"CREATE VIEW own AS WITH p AS (SELECT {whole} AS id FROM p) SELECT p.id FROM p JOIN t USING (id)")
+    views(f"CREATE VIEW of_files AS SELECT f.id FROM parquet.`{files}` f JOIN t ON f.id = t.id")
+    views("CREATE VIEW both (one, two) AS SELECT {s}.v.id, o.id FROM {s}.v JOIN {s}.t AS o ON {s}.v.id = o.id")
+    views("CREATE VIEW exploded AS SELECT id, k, p FROM t LATERAL VIEW explode(map(1, 2)) e AS k, p")
+    with pytest.raises(errors.InvalidOption, match="whole name"):
+        views("CREATE VIEW x AS SELECT plus(id) FROM t")
+    views("USE default")
+    assert views.rows("SELECT * FROM {s}.own") == [(2,), (3,)]
+    assert views.rows("SELECT * FROM {s}.of_files") == [(1,), (2,)]
+    assert views.rows("SELECT * FROM {s}.both") == [(2, 2), (3, 3)]
+    assert views.rows("SELECT id, p FROM {s}.exploded") == [(1, 2), (2, 2), (3, 2)]
+
+
+def test_views_whose_names_end_alike_are_told_apart(views: Catalog) -> None:
+    other = f"{views.schema}_2"
+    views(f"CREATE DATABASE {other}")
+    try:
+        views(f"CREATE VIEW {other}.v AS SELECT id FROM {{s}}.t WHERE id < 3")
+        both = f"SELECT {{s}}.v.id FROM {{s}}.v JOIN {other}.v ON {{s}}.v.id = {other}.v.id"
+        assert views.rows(both) == [(2,)]
+    finally:
+        views(f"DROP DATABASE {other} CASCADE")
+
+
+def test_a_view_whose_text_looks_like_a_secret_is_read_all_the_same(views: Catalog) -> None:
+    """Spark hides properties in which such a word stands from whoever asks for them."""
+    views("CREATE VIEW {s}.token_urls AS SELECT id AS password, 'https://x?token=' AS url FROM {s}.t")
+    assert views.rows("SELECT password FROM {s}.token_urls WHERE url LIKE '%token%'") == [(1,), (2,), (3,)]
+
+
+def test_a_temporary_view_follows_the_views_that_it_reads(views: Catalog) -> None:
+    views("CREATE TEMPORARY VIEW above (one, two) AS SELECT * FROM {s}.v")
+    views("ALTER TABLE {s}.t ALTER COLUMN word FIRST")
+    assert views.rows("SELECT one, two FROM above") == [(2, "b"), (3, "c")]
+    views("CREATE OR REPLACE VIEW {s}.v AS SELECT id, word FROM {s}.t WHERE id = 1")
+    assert views.rows("SELECT one, two FROM above") == [(1, "a")]
+    views("DROP VIEW {s}.v")
+    with pytest.raises(errors.UnknownTable):
+        views("SELECT * FROM above")
+    views.spark.catalog.dropTempView("above")
+
+
+def test_a_view_that_cannot_be_read_can_be_looked_at_and_replaced(views: Catalog) -> None:
+    views("CREATE VIEW {s}.w AS SELECT id FROM {s}.v")
+    views("DROP TABLE {s}.t")
+    assert [row["col_name"] for row in views("DESCRIBE {s}.w").collect()] == ["id"]
+    with pytest.raises(errors.UnknownTable, match=r"`t`"):
+        views("SELECT * FROM {s}.w")
+    views("CREATE TABLE {s}.t (id BIGINT, word STRING) USING delta")
+    assert views.rows("SELECT * FROM {s}.w") == []
+
+
+def test_a_view_is_not_read_by_other_rules_of_arithmetic(views: Catalog) -> None:
+    views("CREATE VIEW {s}.q AS SELECT id / 0 AS z FROM {s}.t")
+    setting = "spark.sql.ansi.enabled"
+    views.spark.conf.set(setting, "false")
+    try:
+        with pytest.raises(errors.InvalidOption, match=setting):
+            views("SELECT * FROM {s}.q")
     finally:
         views.spark.conf.unset(setting)
 
@@ -145,6 +217,7 @@ def test_what_a_view_cannot_be_is_refused_and_changes_nothing(views: Catalog) ->
         (f"CREATE VIEW {{s}}.v AS {query}", errors.NameTaken),
         (f"CREATE OR REPLACE VIEW {{s}}.t AS {query}", errors.NameTaken),
         (f"CREATE OR REPLACE VIEW {{s}}.p AS {query}", errors.NameTaken),
+        ("CREATE OR REPLACE VIEW {s}.t AS SELECT 1 AS id", errors.NameTaken),
         (f"CREATE VIEW no_schema.x AS {query}", errors.UnknownSchema),
         ("CREATE OR REPLACE VIEW {s}.v AS SELECT id FROM {s}.v", errors.RecursiveView),
         ("CREATE VIEW {s}.x AS SELECT t.id FROM {s}.t JOIN passing USING (id)", errors.TemporaryInView),

@@ -376,3 +376,44 @@ def test_keys_of_a_table_with_a_name_are_shown_and_dropped(run: Catalog) -> None
     assert "KEY" not in run("SHOW CREATE TABLE {s}.t").first()[0]
     with pytest.raises(errors.InvalidOption):
         run("ALTER TABLE {s}.t DROP PRIMARY KEY")
+
+
+def test_a_name_that_looks_like_a_secret_is_a_name_like_any_other(run: Catalog, tmp_path: Path) -> None:
+    """Spark hides a property whose value holds one of these words: where a table lies, of all things."""
+    run("CREATE TABLE {s}.urls (id BIGINT) USING delta")
+    run("CREATE TABLE {s}.passwords (id BIGINT) USING delta")
+    run(f"CREATE TABLE {{s}}.outside (id BIGINT) USING delta LOCATION '{tmp_path / 'access_token'}'")
+    run("INSERT INTO {s}.urls VALUES (1)")
+    run("INSERT INTO {s}.passwords VALUES (2)")
+    run("INSERT INTO {s}.outside SELECT id + 2 FROM {s}.urls")
+    run("ALTER TABLE {s}.urls RENAME TO {s}.tokens")
+    assert run.rows("SELECT * FROM {s}.tokens UNION ALL SELECT * FROM {s}.passwords UNION ALL TABLE {s}.outside") == [
+        (1,),
+        (2,),
+        (3,),
+    ]
+    run("DROP TABLE {s}.tokens")
+    assert run.rows("SELECT * FROM {s}.passwords") == [(2,)]
+
+
+def test_a_session_that_hides_where_tables_lie_is_told_so(run: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("CREATE TABLE {s}.urls (id BIGINT) USING delta")
+    monkeypatch.setattr(names, "_kept", lambda value: value)  # as if Spark hid whatever it is given
+    run("CREATE TABLE {s}.tokens (id BIGINT) USING delta")
+    with pytest.raises(errors.InvalidOption, match=r"hides the property anabranch\.location"):
+        run("SELECT * FROM {s}.tokens")
+    run.spark.sql(f"DROP VIEW {run.schema}.tokens")
+
+
+def test_a_name_that_a_late_refresh_brought_back_takes_no_files_with_it(run: Catalog) -> None:
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    run("INSERT INTO {s}.t VALUES (1)")
+    before = run.entry("t")
+    assert before is not None
+    run("ALTER TABLE {s}.t RENAME TO {s}.u")
+    late = names.Entry(before.name, before.location, before.managed)
+    names.record(run.spark, late, open_log(before.location).snapshot().schema, None)
+    run("DROP TABLE {s}.t")
+    assert run.rows("SELECT * FROM {s}.u") == [(1,)]
+    run("DROP TABLE {s}.u")
+    assert not Path(before.location.removeprefix("file://").removeprefix("file:")).exists()

@@ -13,14 +13,39 @@ import pyarrow.parquet as pq
 from anabranch.storage.contract import Entry, Store
 
 _TAIL_BYTES = 64 * 1024
+_LEAST_BYTES, _LAST_BYTES = 12, 8
 
 
 def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
     """A Parquet file's footer, by one short read in most cases."""
+    return pq.read_metadata(io.BytesIO(read_tail(store, entry)))
+
+
+def read_tail(store: Store, entry: Entry) -> bytes:
+    """The end of a Parquet file, with its whole footer.
+
+    Raises:
+        ValueError: it is too short for one.
+    """
     tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
-    if len(tail) < 12:
-        raise ValueError(f"{entry.name} has {len(tail)} bytes, which is less than any Parquet file")
-    (length,) = struct.unpack("<I", tail[-8:-4])
-    if length + 8 > len(tail):
-        tail = store.read_range(entry.name, -(length + 8), length + 8)
-    return pq.read_metadata(io.BytesIO(tail))
+    length = _length(tail, entry.name)
+    return tail if length <= len(tail) else store.read_range(entry.name, -length, length)
+
+
+def footer_in(tail: bytes, name: str) -> bytes:
+    """The footer alone, of the end of a Parquet file.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    length = _length(tail, name)
+    if length > len(tail):
+        raise ValueError(f"{name} has {len(tail)} bytes, and a footer of {length}")
+    return tail[-length:-_LAST_BYTES]
+
+
+def _length(tail: bytes, name: str) -> int:
+    """How many bytes the footer has, with those behind it."""
+    if len(tail) < _LEAST_BYTES:
+        raise ValueError(f"{name} has {len(tail)} bytes, which is less than any Parquet file")
+    return int(struct.unpack("<I", tail[-8:-4])[0]) + _LAST_BYTES

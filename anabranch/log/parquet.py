@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import CorruptLog, NotFound
-from anabranch.log.footers import read_footer
+from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import file_with, native_file
@@ -82,14 +82,13 @@ class LogParquet:
         return parquet.read_row_groups(groups, columns=list(columns))
 
     def _open(self) -> None:
-        self._parquet = self._opened()
-        self._groups = RowGroups(self._parquet.metadata)
-
-    def _opened(self) -> pq.ParquetFile:
         try:
+            tail = self._store.get(self._entry.name) if self._whole else read_tail(self._store, self._entry)
             if self._whole:
-                return _reader(native_file(self._store.get(self._entry.name)))
-            return _reader(native_file(b""), read_footer(self._store, self._entry))
+                self._parquet = _reader(native_file(tail))
+            else:
+                self._parquet = _reader(native_file(b""), pq.read_metadata(native_file(tail)))
+            self._groups = RowGroups(footer_in(tail, self._entry.name), self._parquet.metadata.num_row_groups)
         except NotFound:
             raise self._corrupt("the file is missing.") from None
         except _UNREADABLE as error:

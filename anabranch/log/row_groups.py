@@ -13,13 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from anabranch.log.lazy import lazy
 from anabranch.storage.native import Span
 
-_MAGIC_BYTES, _TAIL_BYTES = 4, 8
 _GROUPS, _CHUNKS, _CHUNK = 4, 1, 3
 """FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data."""
 _PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
@@ -37,16 +33,19 @@ Fields = Mapping[int, Any]
 class RowGroups:
     """What a footer says of its row groups; it is read when it is first asked.
 
+    Args:
+        footer: its bytes, without what stands behind them. count: how many there are.
+
     Every call raises ``ValueError`` where the footer contradicts itself.
     """
 
-    def __init__(self, footer: pq.FileMetaData) -> None:
-        self._footer = footer
+    def __init__(self, footer: bytes, count: int) -> None:
+        self._footer, self._count = footer, count
 
     def holding(self, columns: set[str]) -> list[int]:
         """Those of which it does not say that they hold NULL only in all of these top-level columns."""
-        if self._footer.num_row_groups <= 1:
-            return list(range(self._footer.num_row_groups))
+        if self._count <= 1:
+            return list(range(self._count))
         with _garbled():
             return [number for number, group in enumerate(self._groups) if _may_hold(group, columns)]
 
@@ -59,7 +58,7 @@ class RowGroups:
 
     @lazy
     def _groups(self) -> list[Fields]:
-        return _structs(_parsed(self._footer), _GROUPS)
+        return _structs(_struct(_Bytes(self._footer), 0), _GROUPS)
 
 
 @contextmanager
@@ -100,12 +99,6 @@ def _structs(fields: Fields, number: int) -> list[Fields]:
 
 
 # -- Thrift ------------------------------------------------------------------------------------------------------------
-
-
-def _parsed(footer: pq.FileMetaData) -> Fields:
-    sink = pa.BufferOutputStream()
-    footer.write_metadata_file(sink)
-    return _struct(_Bytes(sink.getvalue().to_pybytes()[_MAGIC_BYTES:-_TAIL_BYTES]), 0)
 
 
 class _Bytes:

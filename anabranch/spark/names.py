@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,9 +30,13 @@ Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 VIEW = "anabranch.view"
 _SESSIONS = "spark_catalog"
+_OURS, _HEX, _HIDDEN = "anabranch.", "hex:", "*********(redacted)"
+_SECRET = re.compile(r"url|pass|secret|token|key|cred|auth|^hex:", re.IGNORECASE)
+"""Spark hides properties whose values look like one of these, from whoever asks; more than it does by default."""
 MOVES_TO, CAME_FROM = "anabranch.renamed.to", "anabranch.renamed.from"
 """Marks of a table that has two names for a moment: in the entry that goes, and in the one that stays."""
 _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+_RULES = ("spark.sql.ansi.enabled",)
 _REMEMBERED_S, _CLOSED_S, _REMEMBERED = 2.0, 60.0, 1000
 """How long a name counts as that of something else, and of how many that is kept: longer where no other process can
 give it to a table of ours.
@@ -69,7 +74,8 @@ class StoredView:
 
     Attributes:
         name: its whole name. text: its query. within: the catalog and schema in which that names tables. output: the
-        columns that the query gave when the view was made. columns: what these are called in the view.
+        columns that the query gave when the view was made. columns: what these are called in the view. rules: what
+        else it takes to read the text as it was meant (`rules_of`).
     """
 
     name: Name
@@ -77,6 +83,7 @@ class StoredView:
     within: Name
     output: Name
     columns: Name
+    rules: Mapping[str, str]
 
 
 def parts_of(identifier: str) -> Name | None:
@@ -167,10 +174,10 @@ def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
     """The properties of a table or view, as Spark shows them.
 
     Raises:
-        AnalysisException: there is none of this name.
+        AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
     """
     rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
-    return {row["key"]: row["value"] for row in rows}
+    return {row["key"]: _said(row["key"], row["value"]) for row in rows}
 
 
 def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
@@ -185,8 +192,13 @@ def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
 
 def _stored_view(name: Name, said: str) -> StoredView:
     facts = json.loads(said)
-    lists = (tuple(facts[key]) for key in ("within", "output", "columns"))
-    return StoredView(name, facts["text"], *lists)
+    within, output, columns = (tuple(facts[key]) for key in ("within", "output", "columns"))
+    return StoredView(name, facts["text"], within, output, columns, facts["rules"])
+
+
+def rules_of(spark: SparkSession) -> dict[str, str]:
+    """The settings of a session by which one expression has one value or another."""
+    return {name: str(spark.conf.get(name)).lower() for name in _RULES}
 
 
 def whole(spark: SparkSession, name: Name) -> Name:
@@ -284,7 +296,7 @@ def record_view(
     Raises:
         AnalysisException, InvalidOption: as `record`.
     """
-    facts = {"text": view.text, "within": view.within, "output": view.output, "columns": view.columns}
+    facts = {key: value for key, value in vars(view).items() if key != "name"}
     said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
     columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
     _put(
@@ -391,7 +403,27 @@ def _comment(comment: str | None, spark: SparkSession) -> str:
 
 
 def _properties(said: Mapping[str, str], spark: SparkSession) -> str:
-    return ", ".join(f"{_text(key, spark)} = {_text(value, spark)}" for key, value in said.items())
+    kept = ((key, _kept(value) if key.startswith(_OURS) else value) for key, value in said.items())
+    return ", ".join(f"{_text(key, spark)} = {_text(value, spark)}" for key, value in kept)
+
+
+def _kept(value: str) -> str:
+    """A property's value as the catalog keeps it: spelled so that Spark takes it for no secret, where it might."""
+    return f"{_HEX}{value.encode().hex()}" if _SECRET.search(value) else value
+
+
+def _said(key: str, value: str) -> str:
+    """A property's value behind what the catalog says.
+
+    Raises:
+        InvalidOption: the session hides it.
+    """
+    if not key.startswith(_OURS):
+        return value
+    if value == _HIDDEN:
+        reason = f"with it Spark hides the property {key} of a table's name, and so where the table lies."
+        raise InvalidOption(option="spark.sql.redaction.string.regex", value=value, reason=reason)
+    return bytes.fromhex(value.removeprefix(_HEX)).decode() if value.startswith(_HEX) else value
 
 
 def _text(text: str, spark: SparkSession) -> str:

@@ -78,7 +78,7 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
     """The rows of the lasting view of a name; None where it is no such view's."""
     name = parts_of(identifier) if isinstance(identifier, str) else None
     view = None if name is None else resolver.location(name)
-    return Running(spark).view(view) if isinstance(view, View) else None
+    return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
 
 
 def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:

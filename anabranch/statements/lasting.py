@@ -10,7 +10,6 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog import path_in
 from anabranch.errors import (
     InvalidOption,
     NameTaken,
@@ -20,15 +19,17 @@ from anabranch.errors import (
     UnknownSchema,
     UnknownTable,
 )
-from anabranch.parsing.statements.dialect import Token, tokenized
-from anabranch.parsing.statements.parts import Query, Reference
+from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
+from anabranch.parsing.statements.parts import Query
 from anabranch.parsing.statements.qualifiers import Edit, edited
 from anabranch.parsing.statements.tables_read import Found, tables_read
 from anabranch.parsing.statements.values import AlterView, CreateView
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import names
 from anabranch.spark.names import Name, StoredView, spelled
+from anabranch.spark.session import plain_sql
 from anabranch.spark.types import declared
+from anabranch.statements.named import Names
 from anabranch.statements.running import Running
 
 _NOT_KEPT = frozenset({names.VIEW, "transient_lastDdlTime"})
@@ -40,7 +41,8 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     Raises:
         NameTaken: it is the name of a table, or of a view that is not to be replaced. UnknownSchema: there is none.
         RecursiveView: it would read itself. TemporaryInView: it would read a temporary view.
-        InvalidOption: it has parameters, or another number of columns than its query.
+        InvalidOption: it has parameters, calls a function that is not Spark's own by less than its whole name, or has
+        another number of columns than its query.
         SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
     """
     spark, name = run.spark, names.whole(run.spark, statement.name)
@@ -50,10 +52,13 @@ def create(statement: CreateView, run: Running) -> DataFrame:
         raise RecursiveView(name=spelled(name))
     if statement.query.arguments:
         raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
-    text = _lasting(statement.query, spark)
+    text = _lasting(statement.query, statement.text, spark)
     rows = run.query(statement.query)
     schema = _named(statement, rows)
-    view = StoredView(name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema))
+    view = StoredView(
+        name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema), names.rules_of(spark)
+    )
+    _check_lasts(view, schema, run)
     try:
         names.record_view(spark, view, schema, statement.comment, statement.properties, replaces=statement.replaces)
     except AnalysisException:
@@ -75,7 +80,7 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
     if there is None or there.tableType != "VIEW" or names.find(spark, name) is not None:
         raise UnknownTable(name=spelled(name))
     kept = {key: value for key, value in names.properties_of(spark, name).items() if key not in _NOT_KEPT}
-    made = CreateView(statement.name, statement.query, None, True, False, there.description, kept)
+    made = CreateView(statement.name, statement.query, statement.text, None, True, False, there.description, kept)
     return create(made, run)
 
 
@@ -105,11 +110,12 @@ def _current(spark: SparkSession) -> Name:
 
 def _named(statement: CreateView, rows: DataFrame) -> Struct:
     """The view's columns: those of its query, under the names and with the comments that the statement gives them."""
-    schema = declared(rows.schema)
-    said = [(name, None) for name in schema.names] if statement.columns is None else list(statement.columns)
-    if len(said) != len(schema.names):
-        reason = f"the query gives {len(schema.names)} columns, the view names {len(said)}."
+    given = rows.columns
+    said = [(name, None) for name in given] if statement.columns is None else list(statement.columns)
+    if len(said) != len(given):
+        reason = f"the query gives {len(given)} columns, the view names {len(said)}."
         raise InvalidOption(option="CREATE VIEW", value=statement.name[-1], reason=reason)
+    schema = declared(rows.toDF(*(name for name, _ in said)).schema)
     fields = (
         Field(name, field.type, metadata={} if comment is None else {"comment": comment})
         for (name, comment), field in zip(said, schema, strict=True)
@@ -120,22 +126,54 @@ def _named(statement: CreateView, rows: DataFrame) -> Struct:
 # -- names in its query ------------------------------------------------------------------------------------------------
 
 
-def _lasting(query: Query, spark: SparkSession) -> str:
-    """The query's text, in which what is no Delta table of ours has its whole name.
+def _lasting(query: Query, text: str, spark: SparkSession) -> str:
+    """The query's text, as it was written, in which what is no Delta table of ours has its whole name.
 
     Raises:
-        TemporaryInView: that is a temporary view.
+        TemporaryInView: that is a temporary view. InvalidOption: it calls a function that is not Spark's own.
     """
-    tokens, known = tokenized(query.text), {each.start: each for each in query.references}
+    tokens = tokenized(text)
+    _check_functions(tokens, spark)
+    known = {each.table.span[0] - query.span[0] for each in query.references}
     found = (each for each in tables_read(tokens) if not each.asks_changes)
     edits = [edit for each in found if (edit := _edit(each, tokens, known, spark)) is not None]
-    return edited(query.text, 0, len(query.text), sorted(edits))
+    return edited(text, 0, len(text), sorted(edits))
 
 
-def _edit(found: Found, tokens: list[Token], known: dict[int, Reference], spark: SparkSession) -> Edit | None:
-    start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
-    if start in known or path_in(found.parts) is not None:
+def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
+    """What makes a name whole; None where it is whole, or no name in a catalog, as that of a file is not."""
+    start, stop, name = tokens[found.first].start, tokens[found.after - 1].end + 1, spelled(found.parts)
+    if start in known or len(found.parts) > 2 or not spark.catalog.tableExists(name):
         return None
-    if spark.catalog.tableExists(spelled(found.parts)) and spark.catalog.getTable(spelled(found.parts)).isTemporary:
-        raise TemporaryInView(name=spelled(found.parts))
+    if spark.catalog.getTable(name).isTemporary:
+        raise TemporaryInView(name=name)
     return Edit(start, stop, spelled(names.whole(spark, found.parts)))
+
+
+def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
+    """Hold that no function is called that another session could find elsewhere, or not at all.
+
+    Raises:
+        InvalidOption: one is.
+    """
+    called = {
+        token.text.lower()
+        for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
+        if after.token_type == TokenType.L_PAREN and (before is None or before.token_type != TokenType.DOT)
+    }
+    users = {row[0].rpartition(".")[2].strip("`").lower() for row in plain_sql(spark, "SHOW USER FUNCTIONS").collect()}
+    for name in sorted(called & users):
+        reason = "a lasting view calls it by its whole name, catalog.schema.function; a temporary one it cannot call."
+        raise InvalidOption(option="function", value=name, reason=reason)
+
+
+def _check_lasts(view: StoredView, schema: Struct, run: Running) -> None:
+    """Hold that the view, as it will be kept, reads as its query does.
+
+    Raises:
+        InvalidOption: it does not. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.
+    """
+    shown = run.view(Names(run.spark).view(view)).schema
+    if [(each.name, each.type) for each in declared(shown)] != [(each.name, each.type) for each in schema]:
+        reason = "read back by whole names, its query has other columns."
+        raise InvalidOption(option="CREATE VIEW", value=spelled(view.name), reason=reason)

@@ -16,20 +16,20 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch import catalog
 from anabranch.catalog import Named
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NameTaken, RecursiveView, UnknownTable
+from anabranch.errors import AnabranchError, InvalidOption, NameTaken, RecursiveView, UnknownTable
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.statements import query_of_view
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.glance import tables_at_a_glance
 from anabranch.parsing.statements.making import Making
-from anabranch.parsing.statements.parts import View
+from anabranch.parsing.statements.parts import Query, View
 from anabranch.spark import names
 from anabranch.spark.names import Entry, Name, StoredView, ddl, spelled
 from anabranch.statements.resolving import Paths
 from anabranch.statements.running import Running
 
 _MATTERS = re.compile(
-    r"\b(from|join|using|into|overwrite|table|update|describe|desc|show|optimize|vacuum|reorg|restore|generate|fsck)\b",
+    r"\b(from|join|using|into|overwrite|table|update|describe|desc|show|optimize|vacuum|reorg|restore|generate|fsck|view)\b",
     re.IGNORECASE,
 )
 """Words behind which a statement may name a table."""
@@ -91,24 +91,41 @@ class Names:
         return self._known[name]
 
     def _view(self, stored: StoredView) -> View:
-        """A lasting view, its query understood.
-
-        Raises:
-            RecursiveView: it reads itself. UnknownTable: a table that it reads is gone.
-        """
+        """A lasting view, its query understood; one that cannot be is told so once it is read."""
+        shown, broken = Query(stored.text), self._unlike(stored)
         if stored.name in self._inside:
-            raise RecursiveView(name=spelled(stored.name))
+            broken = RecursiveView(name=spelled(stored.name))
         self._inside.append(stored.name)
         try:
-            query = query_of_view(stored.text, lambda name: self._within(stored.within, name))
+            if broken is None:
+                shown = query_of_view(stored.text, lambda name: self._within(stored.within, name))
+        except (UnknownTable, RecursiveView) as error:
+            broken = error
         finally:
             self._inside.pop()
-        return View(stored.name, query, stored.output, stored.columns)
+        inside = (each.view.broken for each in shown.references if each.view is not None)
+        broken = broken or next((each for each in inside if each is not None), None)
+        return View(stored.name, shown, stored.output, stored.columns, broken)
+
+    def _unlike(self, stored: StoredView) -> AnabranchError | None:
+        """Why this session would read the view's rows in another way than the one that made it."""
+        now = names.rules_of(self._spark)
+        for setting, value in stored.rules.items():
+            if now[setting] != value:
+                reason = f"the view {spelled(stored.name)} was made where it was {value}, and may have other rows here."
+                return InvalidOption(option=setting, value=now[setting], reason=reason)
+        return None
+
+    def view(self, stored: StoredView) -> View:
+        """A view as it would be read, were it in the catalog."""
+        return self._view(stored)
 
     def _within(self, within: Name, name: Name) -> Location | View | None:
         """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""
         if (path := self._path(name)) is not None:
             return path
+        if len(name) == 2 and "/" in name[1]:  # files of Spark's, parquet.`/path`
+            return None
         found = self.location((*within[: 3 - len(name)], *name))
         if found is None and len(name) < 3:
             raise UnknownTable(name=spelled((*within[: 3 - len(name)], *name)))

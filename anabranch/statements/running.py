@@ -132,6 +132,8 @@ class Running:
 
     def view(self, view: View) -> DataFrame:
         """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since."""
+        if view.broken is not None:
+            raise view.broken
         check_quotes(self.spark, view.query.text)
         with of_view(view.name):
             rows = self.query(view.query)

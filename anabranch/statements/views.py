@@ -17,13 +17,16 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import SqlSyntaxError
+from anabranch.errors import SqlSyntaxError, UnknownTable
 from anabranch.parsing.statements.dialect import Token, tokenized, word
+from anabranch.parsing.statements.parts import Query, Reference, View
 from anabranch.parsing.statements.tables_read import tables_read
 from anabranch.parsing.statements.values import CreateTempView
+from anabranch.spark.names import spelled
 from anabranch.spark.session import plain_sql
 from anabranch.spark.types import column, quoted
 from anabranch.statements.failing import of_spark
+from anabranch.statements.named import Names
 from anabranch.statements.running import Running
 
 Name = tuple[str, ...]
@@ -35,13 +38,13 @@ class _View:
     """A view as it was made: by a statement of ours, or by Spark's own over other views (None).
 
     Attributes:
-        reads: the names in its query that are no Delta tables. columns: those that it shows. print: by what the view
-        can be told from another one of its name.
+        reads: the names in its query that are no Delta tables. output: the columns that this gave. print: by what the
+        view can be told from another one of its name.
     """
 
     statement: CreateTempView | None
     reads: frozenset[Name]
-    columns: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
     print: int = 0
 
 
@@ -57,6 +60,7 @@ def create(statement: CreateTempView, run: Running) -> None:
         AnalysisException: Spark's, where there is a view of the name already.
     """
     rows = run.query(statement.query)
+    output = tuple(rows.columns)
     if statement.columns is not None:
         with of_spark(statement.query, run.spark):
             rows = rows.toDF(*statement.columns)
@@ -68,7 +72,7 @@ def create(statement: CreateTempView, run: Running) -> None:
         known = _views.setdefault(run.spark, {})
         known.pop(name, None)
         if name not in _closure(known, reads):  # else it would read itself when it is made anew
-            known[name] = _View(statement, reads, tuple(rows.columns), _print(run.spark, name))
+            known[name] = _View(statement, reads, output, _print(run.spark, name))
 
 
 def renew(run: Running, text: str) -> None:
@@ -124,15 +128,31 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
 
 def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
     """The rows of a view now: the columns that it had when it was made, whatever came to its tables since."""
-    rows = run.query(statement.query)
-    with of_spark(statement.query, run.spark):
-        if statement.columns is not None and len(statement.columns) == len(rows.columns):
-            return rows.toDF(*statement.columns)
-        if len(set(view.columns)) < len(view.columns):
-            return rows
-        found = rows.select(*map(column, view.columns))
+    query = _brought_up(statement.query, Names(run.spark))
+    rows = run.query(query)
+    with of_spark(query, run.spark):
+        if len(set(view.output)) == len(view.output):
+            rows = rows.select(*map(column, view.output))
+        found = rows.toDF(*(statement.columns or view.output))
         _ = found.schema
         return found
+
+
+def _brought_up(query: Query, names: Names) -> Query:
+    """A query with the lasting views that it reads as they are now.
+
+    Raises:
+        UnknownTable: one is gone.
+    """
+    references = (each if each.view is None else _now(each, each.view, names) for each in query.references)
+    return replace(query, references=tuple(references))
+
+
+def _now(reference: Reference, view: View, names: Names) -> Reference:
+    found = names.location(view.name)
+    if not isinstance(found, View):
+        raise UnknownTable(name=spelled(view.name))
+    return replace(reference, view=found)
 
 
 def _put(rows: DataFrame, statement: CreateTempView) -> None:

@@ -38,8 +38,8 @@ def native_file(data: bytes | memoryview) -> pa.NativeFile:
 def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.NativeFile:
     """A file as long as the stored one, of which only these bytes are fetched.
 
-    Memory is taken for what is fetched: of the rest, no page is touched. A stored file that has become shorter leaves
-    zeros behind.
+    Memory is taken for what is fetched: of the rest, no page is touched, and what lies there is no part of the file. So
+    it is where the stored file has become shorter; who reads asks afterwards whether it is still the same.
 
     Raises:
         NotFound: the name is not there.

@@ -7,10 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch.log.footers import footer_in
 from anabranch.log.row_groups import RowGroups
+from anabranch.storage.native import Span
 
 COLUMNS = ("add", "protocol", "flag")
 
@@ -56,44 +59,36 @@ ROWS = st.lists(
 def test_the_groups_are_those_of_arrow(
     rows: list[dict[str, Any]], per_group: int, columns: set[str], told: bool
 ) -> None:
-    footer = footer_of(file_of(rows, per_group, write_statistics=told))
-    several = footer.num_row_groups > 1
-    assert RowGroups(footer).holding(columns) == (
-        by_arrow(footer, columns) if several else [*range(footer.num_row_groups)]
-    )
+    data = file_of(rows, per_group, write_statistics=told)
+    footer = footer_of(data)
+    expected = by_arrow(footer, columns) if footer.num_row_groups > 1 else [*range(footer.num_row_groups)]
+    assert groups_of(data).holding(columns) == expected
 
 
 def test_a_single_group_is_not_asked_about() -> None:
-    footer = footer_of(file_of([{"add": None}] * 5, 10))
-    assert RowGroups(footer).holding({"add"}) == [0]
+    assert groups_of(file_of([{"add": None}] * 5, 10)).holding({"add"}) == [0]
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_whatever_is_garbled_is_a_value_error_or_an_answer(data: st.DataObject) -> None:
-    whole = bytearray(b"PAR1" + row_groups_bytes() + b"12345678")
+    whole = bytearray(footer_in(file_of([{"add": ADD, "flag": True}, {"protocol": {"version": 1}}] * 4, 2), "a file"))
     for _ in range(data.draw(st.integers(1, 4))):
-        whole[data.draw(st.integers(4, len(whole) - 9))] = data.draw(st.integers(0, 255))
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    groups = RowGroups(bytes(whole[: data.draw(st.integers(1, len(whole)))]), 4)
     try:
-        found = RowGroups(Garbled(bytes(whole[: data.draw(st.integers(5, len(whole)))]) + b"12345678")).holding({"add"})
+        found = groups.holding({"add"})
+        assert all(isinstance(span, Span) for span in groups.spans(found, ["add.path"]))
     except ValueError:
         return
     assert all(isinstance(number, int) for number in found)
 
 
-def row_groups_bytes() -> bytes:
-    sink = pa.BufferOutputStream()
-    footer_of(file_of([{"add": ADD, "flag": True}, {"protocol": {"version": 1}}] * 4, 2)).write_metadata_file(sink)
-    return sink.getvalue().to_pybytes()[4:-8]
+@pytest.mark.parametrize("data", [b"", b"PAR1PAR1", b"PAR1" + b"x" * 20 + b"\xff\xff\x00\x00PAR1"])
+def test_what_has_no_footer_is_a_value_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match="a file has"):
+        footer_in(data, "a file")
 
 
-class Garbled:
-    """A footer of these bytes, for which Arrow would not answer."""
-
-    num_row_groups = 4
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def write_metadata_file(self, sink: pa.NativeFile) -> None:
-        sink.write(self._data)
+def groups_of(data: bytes) -> RowGroups:
+    return RowGroups(footer_in(data, "a file"), footer_of(data).num_row_groups)

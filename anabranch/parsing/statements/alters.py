@@ -42,7 +42,10 @@ def alter(r: Reader) -> Statement | None:
     """What stands behind ALTER: ``TABLE t`` and one change, or ``VIEW v AS`` a query that reads a Delta table."""
     if r.take("VIEW"):
         name = r.path("the name of a view")
-        return AlterView(name, r.query()) if r.take("AS") and r.reads_delta() else None
+        if not (r.take("AS") and r.reads_delta()):
+            return None
+        query = r.query()
+        return AlterView(name, query, r.text[slice(*query.span)])
     if not r.take("TABLE"):
         return None
     table = r.table()

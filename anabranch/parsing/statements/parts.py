@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from anabranch.errors import AnabranchError
+
 Location = str | os.PathLike[str]
 Path: TypeAlias = tuple[str, ...]
 Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
@@ -93,13 +95,14 @@ class View:
 
     Attributes:
         name: its whole name. query: what it shows. output: the columns that the query gave when the view was made.
-        columns: what these are called in the view.
+        columns: what these are called in the view. broken: why it cannot be read; then its query reads nothing.
     """
 
     name: Path
     query: Query
     output: Path
     columns: Path
+    broken: AnabranchError | None = None
 
     def reads(self, name: Path) -> bool:
         """Whether it is, or reads through others, the view of a whole name."""

@@ -80,6 +80,10 @@ class Reader(Cursor):
             return None
         return self._completed(location, name, start, alias=alias)
 
+    def is_table(self, name: Path) -> bool:
+        """Whether a name is a Delta table's."""
+        return not isinstance(self._locate(name), View | None)
+
     def new_table(self) -> Table | None:
         """As `table`, for one that the statement makes: nothing need have its name yet."""
         if self._place is None or not self.is_name():
@@ -349,7 +353,8 @@ class Reader(Cursor):
         sampled = side.at("TABLESAMPLE")
         alias, _ = alias_at(side.tokens, side.i)
         takes = found.takes_alias and alias is None and not sampled
-        return Reference(Table("", found.parts, alias=alias, span=(start, stop)), start, stop, takes, view=view)
+        place = ".".join(f"`{part}`" for part in view.name)
+        return Reference(Table(place, found.parts, alias=alias, span=(start, stop)), start, stop, takes, view=view)
 
     # -- changes
 

@@ -236,12 +236,12 @@ def convert(r: Reader) -> ConvertTable:
 
 
 def _view(r: Reader, replaces: bool) -> CreateView | None:
-    if not r.reads_delta():
-        return None
     if_not_exists = r.take("IF", "NOT", "EXISTS")
-    name = r.path("the name of a view")
+    name, at = r.path("the name of a view"), r.i
+    if not (r.reads_delta() or (replaces and r.is_table(name))):
+        return None
     columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
-    said, at = _Clauses(), r.i
+    said = _Clauses()
     while not r.at("AS"):
         at = r.i
         if r.done or not (r.at("COMMENT") or r.at("TBLPROPERTIES")) or r.ahead() in said.seen:
@@ -249,7 +249,9 @@ def _view(r: Reader, replaces: bool) -> CreateView | None:
         said.seen.add(r.ahead())
         _clause(r, said)
     r.expect("AS")
-    return CreateView(name, r.query(), columns, replaces, if_not_exists, said.comment, said.properties)
+    query = r.query()
+    text = r.text[slice(*query.span)]
+    return CreateView(name, query, text, columns, replaces, if_not_exists, said.comment, said.properties)
 
 
 def _shown(r: Reader) -> tuple[str, str | None]:

@@ -1,8 +1,8 @@
 """Which tables a statement reads: every name that stands where SQL wants a table, with the query block around it.
 
 Works on tokens in one pass. Guarantee: a name in the list of columns, in a condition or in a text is never taken for a
-table, nor is that of a WITH around it; a block's condition is given only where rows for which it is not TRUE cannot
-reach the block's result.
+table, nor is that of a WITH where it is known; a block's condition is given only where rows for which it is not TRUE
+cannot reach the block's result.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ FEEDS = frozenset({"table_changes", BY_PATH})
 
 @dataclass
 class Block:
-    """One query block: what it reads, and the tokens of its WHERE."""
+    """One query block: what it reads, and the tokens of its WHERE; ``in_view``: behind a LATERAL VIEW, whose columns
+    stand between commas.
+    """
 
     relations: int = 0
     is_clear: bool = True
     where: tuple[int, int] | None = None
     in_list: bool = False
     is_left: bool = False
+    in_view: bool = False
 
 
 @dataclass
@@ -83,6 +86,7 @@ class _Scan:
         self._tokens, self._i = tokens, first
         self._stack = [_Group()]
         self._found: list[Found] = []
+        self._defined: dict[int, str] = {}  # the names of a WITH, by the parentheses that end their queries
         self._awaited = self._arguments = -1  # where a table may be in parentheses; where those of a function are
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
@@ -102,11 +106,13 @@ class _Scan:
         elif token.token_type == TokenType.R_PAREN:
             if len(self._stack) > 1:
                 self._close(self._stack.pop())
+            if (name := self._defined.get(self._i)) is not None:
+                self._stack[-1].names |= {name}
         elif said == "WITH" and self._is_ctes():
-            group.names |= self._cte_names()
+            self._define(group)
         elif said in ("FROM", "JOIN", "USING") and self._wants_tables(said, group):
             self._relation(group, said)
-        elif token.token_type == TokenType.COMMA and group.block.in_list:
+        elif token.token_type == TokenType.COMMA and group.block.in_list and not group.block.in_view:
             self._relation(group, ",")
         elif said in ("TABLE", "INTO") and not self._is_dotted():
             self._plain(group)
@@ -114,6 +120,7 @@ class _Scan:
             self._ends(group, said)
         elif said in _OPAQUE and group.block.in_list and not self._is_dotted():
             group.block.is_clear = False
+            group.block.in_view |= said == "LATERAL" and self._word(self._i + 1) == "VIEW"
         elif said == "LEFT" and group.block.in_list:
             group.block.is_left = True
 
@@ -140,21 +147,25 @@ class _Scan:
         after = self._i + 1 + (self._word(self._i + 1) == "RECURSIVE")
         return self._is_name(after) and (self._word(after + 1) == "AS" or self._is(after + 1, TokenType.L_PAREN))
 
-    def _cte_names(self) -> frozenset[str]:
-        """The names that a WITH defines, which are known in all of its parentheses, and below."""
-        i = self._i + 1 + (self._word(self._i + 1) == "RECURSIVE")
-        names = set()
+    def _define(self, group: _Group) -> None:
+        """The names that a WITH defines: each is known behind its own query; of a recursive one in it as well."""
+        recursive = self._word(self._i + 1) == "RECURSIVE"
+        i = self._i + 1 + recursive
         while self._is_name(i):
-            names.add(self._tokens[i].text.lower())
+            name = self._tokens[i].text.lower()
             while i < len(self._tokens) and not self._is(i, TokenType.L_PAREN):
                 i += 1
             i = self._behind(i)
-            if self._word(i) == "AS":  # what was skipped were the columns
-                i = self._behind(i + 1)
+            while self._word(i) in ("AS", "MAX"):  # what was skipped were the columns
+                while i < len(self._tokens) and not self._is(i, TokenType.L_PAREN):
+                    i += 1
+                i = self._behind(i)
+            self._defined[i - 1] = name
+            if recursive:
+                group.names |= {name}
             if not self._is(i, TokenType.COMMA):
                 break
             i += 1
-        return frozenset(names)
 
     def _behind(self, i: int) -> int:
         """The token behind the parenthesis that closes the one at i."""

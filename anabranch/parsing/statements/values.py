@@ -395,10 +395,14 @@ class RepairTable:
 
 @dataclass(frozen=True)
 class CreateView:
-    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments."""
+    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
+
+    ``text`` is the query as it was written.
+    """
 
     name: Path
     query: Query
+    text: str
     columns: tuple[tuple[str, str | None], ...] | None = None
     replaces: bool = False
     if_not_exists: bool = False
@@ -408,10 +412,11 @@ class CreateView:
 
 @dataclass(frozen=True)
 class AlterView:
-    """ALTER VIEW … AS a query that reads a Delta table."""
+    """ALTER VIEW … AS a query that reads a Delta table; ``text`` is that as it was written."""
 
     name: Path
     query: Query
+    text: str
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def references(text: str, args: Any = None) -> list[Any]:
         ("FROM @T |> WHERE id > 1", ["/t"]),
         ("INSERT INTO names SELECT * FROM @T", ["/t"]),
         ("EXPLAIN EXTENDED SELECT * FROM @T", ["/t"]),
-        ("SELECT * FROM @T t LATERAL VIEW explode(array(1)) v AS x, @S", ["/t", "/s"]),
+        ("SELECT * FROM @T t LATERAL VIEW explode(array(1)) v AS x, y", ["/t"]),
         ("SELECT * FROM @T TABLESAMPLE (10 PERCENT) s", ["/t"]),
         ("SELECT a IS DISTINCT FROM b, trim(BOTH FROM c) FROM @T", ["/t"]),
         ("DESCRIBE QUERY SELECT * FROM @T", ["/t"]),
@@ -342,3 +342,19 @@ def test_the_columns_of_a_join_are_no_tables() -> None:
     assert [each.parts for each in read] == [("a",), ("b",), ("e",), ("g",)]
     source = tables_read(tokenized("MERGE INTO a USING (SELECT * FROM b) AS s ON s.c = a.c WHEN MATCHED THEN DELETE"))
     assert [each.parts for each in source] == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a, b, c", ["b", "c"]),
+        ("WITH a (x, y) AS (SELECT 1, 2), b AS (SELECT * FROM a) SELECT * FROM b JOIN a", []),
+        ("WITH RECURSIVE a AS (SELECT 1 UNION ALL SELECT * FROM a) SELECT * FROM a", []),
+        ("WITH RECURSIVE a (n) MAX RECURSION LEVEL 9 AS (SELECT 1 UNION ALL SELECT n FROM a) SELECT * FROM a", []),
+        ("SELECT * FROM (WITH t AS (SELECT * FROM u) SELECT * FROM t) JOIN t", ["u", "t"]),
+        ("SELECT * FROM t, u LATERAL VIEW explode(m) e AS k, v LATERAL VIEW OUTER f(x) g AS a, b WHERE k", ["t", "u"]),
+    ],
+)
+def test_a_name_of_a_with_is_known_behind_its_own_query(text: str, read: list[str]) -> None:
+    assert [each.parts[-1] for each in tables_read(tokenized(text))] == read
