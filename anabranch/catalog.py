@@ -262,8 +262,9 @@ def _note_owner(entry: Entry, name: Name) -> None:
     """Write beside a managed table which name its files go with; what is in the catalog may be written anew by a
     session that has just not seen the rename.
     """
-    if entry.managed:
-        open_log(entry.location).store.put(_OWNER, spelled(name).encode())
+    log = open_log(entry.location)
+    if entry.managed and log.exists():  # else somebody has dropped it meanwhile
+        log.store.put(_OWNER, spelled(name).encode())
 
 
 def _is_anothers(spark: SparkSession, entry: Entry) -> bool:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import catalog, errors
+from anabranch.commands.opening import open_log
 from anabranch.spark import names
 from anabranch.testing import at_phase
 

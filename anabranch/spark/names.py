@@ -158,6 +158,8 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
             _remember(spark, name, found.catalog)
             return None
         said = properties_of(spark, name)
+    except InvalidOption:  # which is an AnalysisException, too
+        raise
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
