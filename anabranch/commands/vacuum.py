@@ -137,7 +137,7 @@ class Vacuum:
 
     def _plan(self, snapshot: Snapshot, chance: Chance) -> Plan:
         """Hold that it may be run, and say by which moments it goes."""
-        check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+        _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
         if hours is not None and not 0 <= hours < float("inf"):
             raise InvalidOption(option="retentionHours", value=hours, reason="it takes a number from 0.")
@@ -153,6 +153,7 @@ class Vacuum:
 
         Raises:
             DeltaConcurrentModificationException: the table was changed meanwhile. TableError: this clock is wrong.
+            UnsupportedFeature: behind the START the table has got what is not known here; nothing was removed.
         """
         reach("staged")
         version = commit(start, log, NoRows(), patience_for(blind=True), chance).version
@@ -163,6 +164,7 @@ class Vacuum:
         if chance.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
+        _check(snapshot)
         return plan.keeping(log, snapshot, found)
 
     def _start(
@@ -180,7 +182,9 @@ class Vacuum:
         try:
             if found.through is not None and not done.failed:
                 remember(log.store, found.through)
-            mine = _empty(log.snapshot(), END, {"status": "FAILED" if done.failed else "COMPLETED"}, chance)
+            snapshot = log.snapshot()
+            _check(snapshot)
+            mine = _empty(snapshot, END, {"status": "FAILED" if done.failed else "COMPLETED"}, chance)
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
             with undisturbed():  # the phases are those of the START
                 commit(replace(mine, metrics=counts), log, NoRows(), patience_for(blind=True), chance)
@@ -211,6 +215,15 @@ class Plan:
             names |= retained_change_data(log, snapshot, self.cutoff_ms)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
+
+
+def _check(snapshot: Snapshot) -> None:
+    """Hold that the table needs nothing of who vacuums it that is not known here.
+
+    Raises:
+        UnsupportedFeature: it does.
+    """
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
 
 
 def _empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, object], chance: Chance) -> Transaction:

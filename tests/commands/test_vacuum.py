@@ -352,6 +352,33 @@ def test_a_feature_that_is_not_known_is_refused(world: World) -> None:
     assert Path(world.path, "old.parquet").exists()
 
 
+def _unheard_of(path: str) -> None:
+    """Another engine gives the table a feature that nobody here knows."""
+    log = Path(path, "_delta_log")
+    version = 1 + max(int(each.stem) for each in log.glob("*.json") if each.stem.isdigit())
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["unheardOf"]}
+    (log / f"{version:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+
+
+def test_nothing_goes_once_a_feature_has_come_behind_the_start(world: World) -> None:
+    put(world.path, "old.parquet")
+    with pytest.raises(errors.UnsupportedFeature), at_phase("committed", lambda: _unheard_of(world.path)):
+        vacuum(world.path, 1)
+    assert Path(world.path, "old.parquet").exists()
+    assert [entry["operation"] for entry in anabranch.history(world.path, 2)][1:] == ["VACUUM START"]
+
+
+def test_no_end_is_written_under_a_feature_that_came_while_files_went(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(world.path, "old.parquet")
+    plan = Vacuum(world.path, 1, check_retention=False, threads=1)
+    done = plan.run(progress=lambda step, *_: _unheard_of(world.path) if step == "removed" else None)
+    assert [file.name for file in done.files] == ["old.parquet"]
+    assert "its end is not in the history" in caplog.text
+    assert "VACUUM END" not in [entry["operation"] for entry in anabranch.history(world.path)]
+
+
 def test_change_data_of_a_retained_version_is_kept(world: World) -> None:
     put(world.path, "_change_data/kept.parquet", 1000)
     put(world.path, "_change_data/old.parquet", 1000)
