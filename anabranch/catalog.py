@@ -73,13 +73,22 @@ def place(spark: SparkSession, name: Name, location: Location | None = None) -> 
         return Named(entry.name, entry.location, entry.managed, entry)
     if names.is_taken(spark, full):
         raise NameTaken(name=spelled(full), table=spelled(full))
-    if not spark.catalog.databaseExists(spelled(full[:-1])):
-        raise UnknownSchema(name=spelled(full), schema=spelled(full[:-1]))
-    if not names.can_be_kept(spark, full):
-        raise NoPlaceForNames(name=spelled(full), catalog=full[0])
+    check_place(spark, full)
     if location is not None:
         return Named(full, open_log(location).table, managed=False)
     return Named(full, _free_folder(names.folder(spark, full)), managed=True)
+
+
+def check_place(spark: SparkSession, name: Name) -> None:
+    """Hold that a free name, a whole one, can be kept where it belongs.
+
+    Raises:
+        UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
+    """
+    if not spark.catalog.databaseExists(spelled(name[:-1])):
+        raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
+    if not names.can_be_kept(spark, name):
+        raise NoPlaceForNames(name=spelled(name), catalog=name[0])
 
 
 def _free_folder(wanted: str) -> str:

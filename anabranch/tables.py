@@ -222,8 +222,15 @@ class DeltaTable:
             raise InvalidArgument(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
         if not isinstance(condition, str | Column):
             raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
-        builder = DeltaMergeBuilder(self._path, self._engine, source, condition, self._alias, (), reads_target)
-        return replace(builder, reshaped=self._reshaped)
+        return DeltaMergeBuilder(
+            self._path,
+            self._engine,
+            source,
+            condition,
+            self._alias,
+            reads_target=reads_target,
+            reshaped=self._reshaped,
+        )
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The newest commits first, at most ``limit``, with the columns and types of delta-spark.

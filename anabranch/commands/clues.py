@@ -10,7 +10,6 @@ messages, no value of a row or partition is given; what is given is short.
 from __future__ import annotations
 
 import datetime as dt
-import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +19,8 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.layouts import layout_of
 from anabranch.log.files import located_file
-from anabranch.log.footers import read_footer
+from anabranch.log.footers import footer_in, read_tail
+from anabranch.log.row_groups import RowGroups
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.mapping import renaming
@@ -28,7 +28,7 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.partitions import read_value
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.schema import INTEGERS, DataType, Field, decimal_of
-from anabranch.storage.contract import Store
+from anabranch.storage.native import file_with, native_file
 from anabranch.transaction.footprint import Transaction
 
 ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
@@ -65,13 +65,15 @@ def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: froze
     entry = store.head(name)
     if entry is None:
         return []
-    footer, partition = read_footer(store, entry), _partition(snapshot, file)
+    tail, partition = read_tail(store, entry), _partition(snapshot, file)
+    footer = pq.read_metadata(native_file(tail))
     group, local = _row_group(footer, rows)
     there = footer.schema.to_arrow_schema()
     naming = renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"]))
     own = {each: own for each, own in naming.names().items() if each not in partition}
     affordable = _affordable(footer, group, [own[each] for each in _in_order(snapshot, first) if each in own])
-    opened = pq.ParquetFile(_Ranged(store, name, entry.size), metadata=footer)
+    spans = RowGroups(footer_in(tail, name), footer.num_row_groups).spans([group], affordable)
+    opened = pq.ParquetFile(file_with(store, name, entry.size, spans), metadata=footer)
     read = opened.read_row_group(group, columns=affordable, use_threads=False).take(local)
     found = map(renaming(read.schema, naming.schema).row, read.to_pylist())
     names = [each for each in _in_order(snapshot, first) if each in partition or own.get(each) in affordable]
@@ -120,32 +122,6 @@ def _short(value: Any) -> Any:
         return value
     text = value if isinstance(value, str) else repr(value)
     return value if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…"
-
-
-class _Ranged(io.RawIOBase):
-    """A file of the store as Parquet's reader wants it: only what is asked for is read."""
-
-    def __init__(self, store: Store, name: str, size: int) -> None:
-        self._store, self._name, self._size, self._at = store, name, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        left = self._size - self._at
-        found = self._store.read_range(self._name, self._at, left if size is None or size < 0 else min(size, left))
-        self._at += len(found)
-        return found
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

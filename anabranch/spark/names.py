@@ -279,9 +279,7 @@ def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | Non
     said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
     marks = {MOVES_TO: entry.moves_to, CAME_FROM: entry.came_from}
     said |= {key: spelled(other) for key, other in marks.items() if other is not None}
-    columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
-    how = "CREATE OR REPLACE" if replaces else "CREATE"
-    _put(spark, entry.name, "a Delta table", columns, comment, said, how)
+    _put(spark, entry.name, "a Delta table", schema, comment, said, replaces)
 
 
 def record_view(
@@ -300,41 +298,25 @@ def record_view(
     """
     facts = {key: value for key, value in vars(view).items() if key != "name"}
     said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
-    columns = [_Column(each.name, ddl(each.type), each.metadata.get("comment")) for each in schema]
-    _put(
-        spark,
-        view.name,
-        "a view of Delta tables",
-        columns,
-        comment,
-        said,
-        "CREATE OR REPLACE" if replaces else "CREATE",
-    )
-
-
-@dataclass(frozen=True)
-class _Column:
-    name: str
-    type: str
-    comment: str | None
+    _put(spark, view.name, "a view of Delta tables", schema, comment, said, replaces)
 
 
 def _put(
     spark: SparkSession,
     name: Name,
     what: str,
-    columns: list[_Column],
+    schema: Struct,
     comment: str | None,
     properties: Mapping[str, str],
-    how: str,
+    replaces: bool,
 ) -> None:
     error = f"raise_error('{what}, {_ADVICE}')"
-    named = ", ".join(quoted(each.name) + _comment(each.comment, spark) for each in columns)
-    body = ", ".join(f"CAST({error} AS {each.type}) AS {quoted(each.name)}" for each in columns)
+    named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
+    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)
     forget()
     plain_sql(
         spark,
-        f"{how} VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
+        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
         f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
     )
 

@@ -16,7 +16,7 @@ from anabranch.errors import InvalidOption, SqlSyntaxError
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Query, View
-from anabranch.spark.names import parts_of
+from anabranch.spark.names import is_foreign, parts_of
 from anabranch.spark.session import plain_sql
 from anabranch.statements import lasting, rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
@@ -77,7 +77,9 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
     """The rows of the lasting view of a name; None where it is no such view's."""
     name = parts_of(identifier) if isinstance(identifier, str) else None
-    view = None if name is None else resolver.location(name)
+    if name is None or is_foreign(spark, name):  # as who asked for a table of this name has just seen
+        return None
+    view = resolver.location(name)
     return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
 
 

@@ -10,15 +10,8 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import (
-    InvalidOption,
-    NameTaken,
-    NoPlaceForNames,
-    RecursiveView,
-    TemporaryInView,
-    UnknownSchema,
-    UnknownTable,
-)
+from anabranch.catalog import check_place
+from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.parts import Query
 from anabranch.parsing.statements.qualifiers import Edit, edited
@@ -91,10 +84,7 @@ def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
         NameTaken, UnknownSchema, NoPlaceForNames: there can be none of this name.
     """
     if not names.is_taken(spark, name):
-        if not spark.catalog.databaseExists(spelled(name[:-1])):
-            raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
-        if not names.can_be_kept(spark, name):
-            raise NoPlaceForNames(name=spelled(name), catalog=name[0])
+        check_place(spark, name)
         return False
     if statement.if_not_exists:
         return True

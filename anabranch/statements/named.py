@@ -87,10 +87,10 @@ class Names:
             if self._reads and names.is_foreign(self._spark, name):
                 return None
             found = names.look_up(self._spark, name)
-            self._known[name] = self._view(found) if isinstance(found, StoredView) else found
+            self._known[name] = self.view(found) if isinstance(found, StoredView) else found
         return self._known[name]
 
-    def _view(self, stored: StoredView) -> View:
+    def view(self, stored: StoredView) -> View:
         """A lasting view, its query understood; one that cannot be is told so once it is read."""
         shown, broken = Query(stored.text), self._unlike(stored)
         if stored.name in self._inside:
@@ -115,10 +115,6 @@ class Names:
                 reason = f"the view {spelled(stored.name)} was made where it was {value}, and may have other rows here."
                 return InvalidOption(option=setting, value=now[setting], reason=reason)
         return None
-
-    def view(self, stored: StoredView) -> View:
-        """A view as it would be read, were it in the catalog."""
-        return self._view(stored)
 
     def _within(self, within: Name, name: Name) -> Location | View | None:
         """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""

@@ -145,7 +145,7 @@ class Reader(Cursor):
         if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
             self.i += 1
         if self.is_type(TokenType.L_PAREN):
-            self._parenthesis()
+            self.parenthesis()
             return
         if self.done:
             self.fail("a version or a moment is expected here.")
@@ -165,11 +165,12 @@ class Reader(Cursor):
             ):
                 self.i += 1
         elif is_word and self.is_type(TokenType.L_PAREN):
-            self._parenthesis()
+            self.parenthesis()
         elif is_word and self.is_text():
             self.i += 1
 
-    def _parenthesis(self) -> None:
+    def parenthesis(self) -> None:
+        """Take what stands in parentheses: expressions with commas between them, or nothing."""
         self.i += 1
         if not self.is_type(TokenType.R_PAREN):
             self.skip_to()

@@ -136,7 +136,7 @@ def _source(r: Reader) -> tuple[Query, str | None]:
     """What is merged, as a query of every column, and the name under which conditions speak of it."""
     first, called_so = r.i, None
     if r.is_type(TokenType.L_PAREN):
-        _arguments(r)
+        r.parenthesis()
     elif r.at("VALUES"):
         r.i += 1
         _rows_of_values(r)
@@ -146,23 +146,13 @@ def _source(r: Reader) -> tuple[Query, str | None]:
             r.i += 2
         is_call = r.is_type(TokenType.L_PAREN)
         if is_call:
-            _arguments(r)
+            r.parenthesis()
         r.as_of()
         called_so = name[-1] if is_call or alias_at(r.tokens, r.i)[0] else r.source(name)
     alias, r.i = alias_at(r.tokens, r.i)
     if alias is not None and r.is_type(TokenType.L_PAREN):
         r.wrapped(lambda: r.name("the name of a column"))
     return r.query_between(first, r.i, "SELECT * FROM "), alias or called_so
-
-
-def _arguments(r: Reader) -> None:
-    r.i += 1
-    if not r.is_type(TokenType.R_PAREN):
-        r.skip_to()
-        while r.is_type(TokenType.COMMA):
-            r.i += 1
-            r.skip_to()
-    r.punctuation(TokenType.R_PAREN, ")")
 
 
 def _rows_of_values(r: Reader) -> None:
