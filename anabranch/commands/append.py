@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.commands.identity import reserve, to_generate
+from anabranch.commands.identity import own_numbers, reserve, to_generate
 from anabranch.commands.insert import Insert, NewTable, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
@@ -103,6 +103,7 @@ class Append:
             user_metadata=self.user_metadata,
             txn=self.txn,
             writer=files.writer,
+            own_numbers=lambda: files.own_numbers,
         )
         committed = run_insert(insert, patience=patience, chance=chance)
         return committed or Committed(log.snapshot().version, carried=(), attempts=0)
@@ -115,10 +116,12 @@ class _SmallFiles:
         self._log, self._chance = log, chance
         self._names: list[str] = []
         self.writer = str(chance.new_id())
+        self.own_numbers: frozenset[str] = frozenset()
 
     def numbered(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """The rows with reserved values for the identity columns that they lack."""
         missing = to_generate(metadata.schema, rows.column_names, self._log.table)
+        self.own_numbers = own_numbers(metadata.schema, rows.column_names)
         names = [each.column for each in missing]
         for name, values in reserve(self._log, names, len(rows), self.writer, self._chance).items():
             rows = rows.append_column(name, pa.array(values, pa.int64()))

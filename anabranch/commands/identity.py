@@ -18,7 +18,7 @@ from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.schema import Struct
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.footprint import RESERVES, Transaction
 from anabranch.transaction.patience import Chance, patience_for
 from anabranch.transaction.phases import undisturbed
 
@@ -50,6 +50,12 @@ def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Ident
         elif not each.explicit:
             raise IdentityColumnGiven(table=table, column=each.column, what="inserted")
     return tuple(missing)
+
+
+def own_numbers(schema: Struct, given: Sequence[str]) -> frozenset[str]:
+    """The identity columns of which rows with these columns have values that the table did not give."""
+    names = {name.lower() for name in given}
+    return frozenset(each.column for each in identities(schema) if each.column.lower() in names)
 
 
 def not_inserted(matching: Matching, schema: Struct, table: str) -> tuple[str, ...]:
@@ -116,7 +122,7 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
     for name in columns:
         if name not in known:
             raise MetadataChangedException(
-                table=snapshot.table, explanation=f"{name} is no identity column any more", operation="RESERVE IDENTITY"
+                table=snapshot.table, explanation=f"{name} is no identity column any more", operation=RESERVES
             )
         each = known[name]
         ranges[name] = range(each.next, each.after(count) + (1 if each.step > 0 else -1), each.step)
@@ -129,7 +135,7 @@ def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, chan
         base=snapshot,
         table=snapshot.table,
         txn_id=str(chance.new_id()),
-        operation="RESERVE IDENTITY",
+        operation=RESERVES,
         parameters={"columns": ", ".join(sorted(marks))},
         isolation=snapshot.properties.isolation_level,
         resolution=snapshot.properties.conflict_resolution,

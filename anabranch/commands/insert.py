@@ -88,7 +88,8 @@ class Insert:
     ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
     ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
     no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
-    the newest version that the user has seen. ``writer`` is by whom identity values are reserved. ``evolve`` makes of a
+    the newest version that the user has seen. ``writer`` is by whom identity values are reserved;
+    ``own_numbers`` says, once rows are staged, of which identity columns they came with values. ``evolve`` makes of a
     table's metadata what the rows make of it: the same where they change nothing. ``lays_out``: the partitioning and
     clustering of ``new`` take the place of the table's.
     """
@@ -107,6 +108,7 @@ class Insert:
     at: Snapshot | Newest | None = "newest"
     computed_from: int | None = None
     writer: str | None = None
+    own_numbers: Callable[[], frozenset[str]] = frozenset
     evolve: Callable[[Metadata], Metadata] | None = None
     lays_out: bool = False
 
@@ -370,7 +372,7 @@ class InsertHands:
         """Mine with its new rows, and without those that they replace."""
         metadata = mine.metadata or _existing(self._snapshot)
         adds = self._insert.stage(metadata)
-        mine = replace(mine, adds=adds).with_counts(**_metrics(adds))
+        mine = replace(mine, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, chance)
             mine = replace(joined(mine, taken), reads=taken.reads)

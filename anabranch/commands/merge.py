@@ -18,7 +18,7 @@ from anabranch.commands import clues
 from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
-from anabranch.commands.identity import not_inserted, reserve, with_reserved
+from anabranch.commands.identity import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.insert import under
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import Location, file_set, only, open_log
@@ -156,7 +156,9 @@ class MergeHands(RowHands):
         joined = self._join(candidates)
         scanned = chance.now_ms()
         mine = self._part(candidates, joined)
-        mine = replace(under(mine, self._metadata), writer=self._staging.txn_id)
+        given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
+        own = own_numbers(snapshot.schema, given)
+        mine = replace(under(mine, self._metadata), writer=self._staging.txn_id, own_numbers=own)
         mine = mine.with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
             mine = replace(mine, seen=self._computed_from)

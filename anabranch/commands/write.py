@@ -19,7 +19,7 @@ from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.identity import reserve, to_generate
+from anabranch.commands.identity import own_numbers, reserve, to_generate
 from anabranch.commands.insert import MODES, Insert, NewTable, Taking, replaced_metadata, run_insert
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
@@ -135,6 +135,7 @@ class Write:
             at=at,
             computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
+            own_numbers=lambda: jobs.own_numbers,
             evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
@@ -215,6 +216,7 @@ class _Jobs:
     def __init__(self, log: Log, chance: Chance, where: Condition | None, optimized: bool | None) -> None:
         self._log, self._chance, self._where, self._optimized = log, chance, where, optimized
         self.writer = str(chance.new_id())
+        self.own_numbers: frozenset[str] = frozenset()
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
@@ -237,7 +239,8 @@ class _Jobs:
     def _with_identities(self, engine: Engine, source: Any, metadata: Metadata, staging: Staging) -> Any:
         """The source with values for the identity columns that it lacks, reserved for just as many rows as it has."""
         schema, table = metadata.schema, self._log.table
-        missing = to_generate(schema, engine.describe(source).names if identities(schema) else (), table)
+        given = engine.describe(source).names if identities(schema) else ()
+        missing, self.own_numbers = to_generate(schema, given, table), own_numbers(schema, given)
         if not missing:
             return source
         held = engine.hold(source, schema, table, staging.folder)

@@ -35,9 +35,15 @@ from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.features import writer_features
 from anabranch.protocol.filesets import Marks
-from anabranch.protocol.identity import is_watermark
 from anabranch.protocol.stats import num_records
-from anabranch.transaction.footprint import RESERVED_FOR, Source, Transaction, is_blind_append, only_deletes
+from anabranch.transaction.footprint import (
+    Source,
+    Transaction,
+    is_blind_append,
+    is_vacuum,
+    only_deletes,
+)
+from anabranch.transaction.marks import is_reservation, only_marks, passes, uncounted
 from anabranch.transaction.net import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.relocation import Relocation, relocation_of
 from anabranch.transaction.words import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
@@ -177,8 +183,7 @@ def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | No
     if mine.metadata is None and mine.protocol is None:
         return None
     every = _drops_feature(mine)
-    writers = (each for each in window if every or len(each.adds) or len(each.removes) or each.head.domains)
-    winner = next(writers, None)
+    winner = next((each for each in window if every or _writes(each)), None)
     if winner is None:
         return None
     if mine.metadata is None:
@@ -186,6 +191,12 @@ def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | No
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
     return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
+
+
+def _writes(winner: Commit) -> bool:
+    """Whether a winner wrote anything under the metadata that there was, also of a kind that is not known here."""
+    known = {"commitInfo", "txn", "metaData"}  # what its metadata may be is judged by itself
+    return bool(len(winner.adds) or len(winner.removes) or winner.head.kinds - known or winner.has_change_feed)
 
 
 def _drops_feature(mine: Transaction) -> bool:
@@ -200,18 +211,20 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
     """
     if mine.serializable:
         return len(window)
-    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or _sees(winner)]
+    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or _sees(mine, winner)]
     return max(behind, default=0)
 
 
-def _sees(winner: Commit) -> bool:
-    """Whether a winner may have read rows on which its outcome depends: one that only reserved identity values, only
-    moved rows, or says nothing but that it was there, as VACUUM does, has not.
+def _sees(mine: Transaction, winner: Commit) -> bool:
+    """Whether a winner may have read rows on which its outcome depends, also where it then brought none: every one may
+    that does not say otherwise in a way which its content bears out.
     """
-    no_files = len(winner.adds) == 0 and len(winner.removes) == 0
-    reserved = no_files and winner.head.metadata is not None
-    silent = no_files and winner.head.kinds <= {"commitInfo"}
-    return not (reserved or silent or is_blind_append(winner) or relocation_of(winner) is not None)
+    return not (
+        is_blind_append(winner)
+        or is_vacuum(winner)
+        or relocation_of(winner) is not None
+        or is_reservation(mine, winner)
+    )
 
 
 def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:
@@ -251,21 +264,12 @@ def _both_replace(mine: Transaction, winner: Commit) -> bool:
 
 def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:
     """Any change of properties, schema or features fails every concurrent write; reserved identity values are none."""
-    if winner.head.metadata is None or _only_reserves(mine, winner):
+    if winner.head.metadata is None or passes(mine, winner):
         return None
-    return Conflict(MetadataChangedException, "METADATA_CHANGE", "the metadata was changed", winner)
-
-
-def _only_reserves(mine: Transaction, winner: Commit) -> bool:
-    """Whether a winner's metadata differs from what mine has read by reserved identity values at most.
-
-    By files, tables with identity columns conflict as documented, but not with what was reserved for mine; and of two
-    reservations the second must take other values.
-    """
-    if mine.base is None or mine.reserved_for is not None or winner.head.metadata is None:
-        return False
-    mines = mine.writer is not None and (winner.head.info.get("tags") or {}).get(RESERVED_FOR) == mine.writer
-    return (mines or mine.resolution != "file") and is_watermark(mine.base.metadata, winner.head.metadata)
+    said = "the metadata was changed"
+    if only_marks(mine, winner) and uncounted(mine, winner):
+        said = "SYNC IDENTITY did not count the identity values that mine brings"
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
 
 def _domain_changed(mine: Transaction, winner: Commit) -> Conflict | None:

@@ -22,9 +22,17 @@ from anabranch.protocol.filesets import Marks
 from anabranch.protocol.moves import Group
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import SERIALIZABLE
+from anabranch.transaction.vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"
 """The tag of a commit that reserves identity values: for which writer."""
+RESERVES = "RESERVE IDENTITY"
+"""The operation of such a commit."""
+READ = "anabranch.reads"
+"""The tag of a commit that has read rows: which."""
+
+_OF_APPENDS = frozenset({"commitInfo", "add", "txn", "domainMetadata"})
+_OF_RESERVATIONS = frozenset({"commitInfo", "metaData"})
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,7 @@ class Transaction:
     seen: int = -1
     writer: str | None = None
     reserved_for: str | None = None
+    own_numbers: frozenset[str] = frozenset()
     data_change: bool = True
     carried: tuple[int, ...] = ()
     recommits: frozenset[str] = frozenset()
@@ -149,13 +158,39 @@ class Transaction:
 
 def is_blind_append(commit: Commit) -> bool:
     """Whether a winner is a blind append: it says so *and* holds nothing but new data (a false flag alone is not
-    believed).
+    believed). One without a file is one too, such as an append of no rows.
     """
     head = commit.head
-    says_so = head.info.get("isBlindAppend") is True
-    only_adds = len(commit.removes) == 0 and not commit.has_change_feed
-    unchanged = head.protocol is None and head.metadata is None and not _domains(commit)
-    return says_so and only_adds and unchanged and _are_new_data(commit.adds)
+    says_so = head.info.get("isBlindAppend") is True and READ not in tags_of(commit)
+    only_adds = len(commit.removes) == 0 and not commit.has_change_feed and head.kinds <= _OF_APPENDS
+    return says_so and only_adds and not _domains(commit) and _are_new_data(commit.adds)
+
+
+def is_vacuum(commit: Commit) -> bool:
+    """Whether a winner only says that a VACUUM began or ended, which reads and changes no row."""
+    operation = commit.head.info.get("operation")
+    return operation in (START, END) and commit.head.kinds == {"commitInfo"} and _holds_no_file(commit)
+
+
+def reservation_of(commit: Commit) -> str | None:
+    """The writer for whom a winner reserved identity values, if its content agrees that it did nothing else but change
+    the metadata. Whether that moved marks only, `is_watermark` says.
+    """
+    tags = tags_of(commit)
+    writer = tags.get(RESERVED_FOR)
+    says_so = commit.head.info.get("operation") == RESERVES and isinstance(writer, str) and READ not in tags
+    alone = commit.head.kinds == _OF_RESERVATIONS and _holds_no_file(commit)
+    return writer if says_so and alone else None
+
+
+def tags_of(commit: Commit) -> Mapping[str, Any]:
+    """The tags of a winner; none where they are no object."""
+    tags = commit.head.info.get("tags")
+    return tags if isinstance(tags, Mapping) else {}
+
+
+def _holds_no_file(commit: Commit) -> bool:
+    return len(commit.adds) == 0 and len(commit.removes) == 0 and not commit.has_change_feed
 
 
 def _domains(commit: Commit) -> frozenset[str]:

@@ -22,7 +22,7 @@ from anabranch.protocol.in_commit import IN_COMMIT
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
-from anabranch.transaction.footprint import RESERVED_FOR, Transaction
+from anabranch.transaction.footprint import READ, RESERVED_FOR, Transaction
 from anabranch.transaction.patience import Chance
 from anabranch.transaction.row_ids import NO_ROW_IDS, RowIds
 
@@ -158,7 +158,7 @@ def _tags(mine: Transaction) -> dict[str, str]:
     if mine.groups is not None:
         tags[moves.TAG] = moves.to_text(mine.groups)
     if mine.reads is not None:
-        tags["anabranch.reads"] = mine.reads.condition.text
+        tags[READ] = mine.reads.condition.text
         tags["anabranch.rowLocal"] = str(mine.reads.row_local).lower()
     return {**tags, **mine.tags}
 

@@ -26,9 +26,11 @@ from anabranch.protocol.actions import FILES, FileRow
 from anabranch.protocol.filesets import Marks, union_of
 from anabranch.protocol.moves import Group, Misplaced, Origin
 from anabranch.protocol.stats import num_records
-from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.footprint import Reads, Source, Transaction, tags_of
 from anabranch.transaction.net import Change, Net, growth
 from anabranch.transaction.words import Conflict
+
+_KINDS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
 
 LoadVector = Callable[[FileRow], BitMap64]
 LoadOrigins = Callable[[str], pa.Table]
@@ -65,17 +67,9 @@ _known: WeakKeyDictionary[Commit, Relocation | None] = WeakKeyDictionary()
 
 
 def _relocation(winner: Commit) -> Relocation | None:
-    head = winner.head
-    tags = head.info.get("tags")
-    text = tags.get(moves.TAG) if isinstance(tags, Mapping) else None
-    others = {domain.domain for domain in head.domains} - {row_tracking.DOMAIN}
-    if (
-        not isinstance(text, str)
-        or head.protocol is not None
-        or head.metadata is not None
-        or others
-        or winner.has_change_feed
-    ):
+    text = tags_of(winner).get(moves.TAG)
+    others = {domain.domain for domain in winner.head.domains} - {row_tracking.DOMAIN}
+    if not isinstance(text, str) or others or winner.has_change_feed or not winner.head.kinds <= _KINDS:
         return None
     try:
         groups = moves.from_text(text)
@@ -92,20 +86,27 @@ def _only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
     removed, added = winner.removes["path"].to_pylist(), winner.adds["path"].to_pylist()
     once = len(set(sources)) == len(sources) and len(set(outputs)) == len(outputs) and not set(sources) & set(outputs)
     silent = not any(pc.any(pc.fill_null(each["dataChange"], True)).as_py() for each in (winner.adds, winner.removes))
-    apart = once and silent and set(removed) <= set(sources) and set(added) <= set(outputs)
+    apart = once and silent and bool(removed) and set(removed) <= set(sources) and set(added) <= set(outputs)
     return apart and _counts_agree(winner, groups)
 
 
 def _counts_agree(winner: Commit, groups: Sequence[Group]) -> bool:
-    """Whether the log itself says of no file another number of rows."""
+    """Whether the log itself says of no file another number of rows, and as many live rows came as went."""
     told = {each.path: each.records for group in groups for each in group.sources}
     told |= {each.path: each.records for group in groups for each in group.outputs}
+    if _live_rows(winner.adds, told) != _live_rows(winner.removes, told):
+        return False
     logged = [
         (path, num_records(stats))
         for actions in (winner.adds, winner.removes)
         for path, stats in zip(actions["path"].to_pylist(), actions["stats"].to_pylist(), strict=True)
     ]
     return all(records is None or told[path] == records for path, records in logged)
+
+
+def _live_rows(files: pa.Table, records: Mapping[str, int]) -> int:
+    vectors = (0 if each is None else each["cardinality"] or 0 for each in files["deletionVector"].to_pylist())
+    return sum(records[path] for path in files["path"].to_pylist()) - sum(vectors)
 
 
 # -- mine has marked rows, and a winner moved them ---------------------------------------------------------------------
