@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty, StoreError
+from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
 from anabranch.log.footers import read_footer
@@ -223,8 +223,11 @@ def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]
     try:
         store, name = located_file(snapshot.store, file["path"])
         entry = store.head(name)
-    except ValueError as error:
-        yield Finding("each path stays in the table", file["path"], str(error))
+    except CorruptLog as error:
+        yield Finding("each path stays in the table", file["path"], error.facts["reason"])
+        return
+    except FileOutsideTable as error:
+        yield Finding("each file lies on a store that is allowed", file["path"], error.message)
         return
     except StoreError as error:  # of a clone's file, in a place that cannot be reached from here
         yield Finding("each live file exists", file["path"], f"it cannot be looked for: {error.message}")

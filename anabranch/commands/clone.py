@@ -85,7 +85,10 @@ class Clone:
 
         Raises:
             TableAlreadyExists: there is a table at the target, and this is not ``replace``.
-            CloneRefused: one lies in the other's folder, or the target cannot become such a table.
+            CloneRefused: one lies in the other's folder, the target cannot become such a table, or a file that is to
+            be copied is no Parquet file.
+            FileOutsideTable: a file of the source lies on a store that is neither its own nor allowed; or the files of
+            the source lie on another store than the target, which a shallow clone would have to name.
             MissingDataFile, CorruptVector: a file of the source is gone; nothing was committed.
             NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no source is meant.
             InvalidProperty, UnsupportedFeature, AppendOnlyTable: the target may not be so.

@@ -14,12 +14,14 @@ from uuid import UUID
 from pyroaring import BitMap64
 
 from anabranch.commands.staging import Staging
-from anabranch.errors import MissingDataFile, NotFound, StoreError, StorePermissionDenied
-from anabranch.log.files import located_file
+from anabranch.errors import CloneRefused, MissingDataFile, NotFound, StoreError, StorePermissionDenied
+from anabranch.log.files import allowed_by, located_file
+from anabranch.log.footers import check_is_parquet
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.cloning import Copy, copied
+from anabranch.protocol.outside import placed
 from anabranch.protocol.paths import encode, is_absolute, outside
 from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
@@ -40,6 +42,7 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
 
     Raises:
         MissingDataFile: a file of the source is gone, or not of its size. CorruptVector: a vector is gone or damaged.
+        CloneRefused: a file is no Parquet file. FileOutsideTable: it lies on a store that is not allowed.
         StoreError: it could not be read or put.
     """
     keys = len(source.partition_columns)
@@ -60,10 +63,13 @@ def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> No
 
     Raises:
         MissingDataFile: one is not; with the version that names it.
+        CorruptLog: a path is not one. FileOutsideTable: a file lies on a store that is not allowed.
     """
     wanted: dict[str, int | None] = {row["path"]: row["size"] for row in files}
     vectors = [Descriptor.from_row(row["deletionVector"]) for row in files if row["deletionVector"] is not None]
     wanted |= {each.path_or_inline: None for each in vectors if each.storage_type == "p"}
+    for path in wanted:
+        placed(target.url, path, allowed_by(target))  # the target's readers will ask for no less
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
         for _ in pool.map(lambda pair: _look(source, target, *pair), wanted.items()):
             pass
@@ -97,6 +103,7 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
     path, size = copy.row["path"], copy.row["size"]
     store, old = located_file(source.store, path)
     try:
+        _check_is_parquet(source, staging, store, old, path, size)
         copy_file(store, old, staging.store, name, size=size)
     except NotFound:
         raise _missing(source, path, "is not there") from None
@@ -106,6 +113,20 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
         _look(source, staging.store, path, size)  # where the source is as it should be, the error says what is wrong
         raise
     return encode(name)
+
+
+def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: str, path: str, size: int) -> None:
+    """Hold that what is to be copied is a data file: a log may name any file of its store.
+
+    Raises:
+        CloneRefused: it is not.
+    """
+    try:
+        check_is_parquet(store, name)
+    except ValueError:
+        _look(source, staging.store, path, size)  # a file of another size is told as such
+        reason = f"the data file {path} is no Parquet file."
+        raise CloneRefused(source=source.table, table=staging.store.url, reason=reason) from None
 
 
 def _copied_vectors(

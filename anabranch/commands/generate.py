@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
-from urllib.parse import unquote
 
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import CorruptLog, InvalidOption, ManifestRefused
+from anabranch.errors import InvalidOption, ManifestRefused
+from anabranch.log.files import allowed_by
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.mapping import is_mapped
+from anabranch.protocol.outside import placed
 from anabranch.protocol.partitions import hive_segment
-from anabranch.protocol.paths import store_name
 
 FOLDER = "_symlink_format_manifest"
 MODES = ("symlink_format_manifest",)
@@ -55,6 +55,7 @@ class Generate:
         Raises:
             InvalidOption: there is no such mode.
             ManifestRefused: live files have deletion vectors, or columns have other names in files.
+            FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
             NotATable: there is no table. StoreError: some manifests may be new, and others old.
         """
         _check_mode(self.mode)
@@ -105,8 +106,5 @@ def _texts(snapshot: Snapshot) -> dict[str, str]:
 
 def _location(snapshot: Snapshot, path: str) -> str:
     """Where a data file lies, absolute, and not percent-encoded, as Hadoop spells paths."""
-    try:
-        name = store_name(snapshot.table, path)
-    except ValueError as error:
-        raise CorruptLog(table=snapshot.table, file=path, reason=f"{error}.") from None
-    return unquote(path) if name is None else f"{snapshot.table}/{name}"
+    folder, name = placed(snapshot.table, path, allowed_by(snapshot.store))
+    return f"{snapshot.table if folder is None else folder}/{name}"

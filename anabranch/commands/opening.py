@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.layouts import is_by_id, layouts_of
+from anabranch.log.files import allowed_by
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
@@ -54,6 +55,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         metadata.id,
         layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},
         tracked(snapshot.protocol, metadata),
+        allowed_by(snapshot.store),
     )
 
 

@@ -7,21 +7,18 @@ looking is raised, so that a store out of reach never makes a file look lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from anabranch.errors import CorruptLog, CorruptVector
+from anabranch.log.files import located_file
 from anabranch.log.vectors import place_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.paths import store_name
 from anabranch.protocol.vectors import Descriptor
 from anabranch.storage.contract import Store
-from anabranch.storage.open import open_store
 
 _LOOKERS = 16
 _CHUNK = 4096
@@ -53,9 +50,9 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
     Raises:
         StoreError: the store did not say whether a name is there. UnknownStore: a location names no store.
         CorruptLog, CorruptVector: the log names something that is no file of any table.
+        FileOutsideTable: it names a file on a store that is neither the table's own nor allowed.
     """
-    opened = lru_cache(maxsize=None)(open_store)
-    there = _Known(store, opened)
+    there = _Known(store)
     with ThreadPoolExecutor(_LOOKERS) as pool:
         return [found for row in _rows(files, pool, there) if (found := row) is not None]
 
@@ -69,24 +66,14 @@ def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[
 class _Known:
     """Looks for files; a file that holds the vectors of many is asked for once."""
 
-    def __init__(self, store: Store, opened: Callable[[str], Store]) -> None:
-        self._store, self._opened = store, opened
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._vectors: dict[tuple[str, str], bool] = {}
 
     def look(self, file: FileRow) -> Absent | None:
-        data = not self._is_there(*self._place(file["path"]))
+        data = not self._is_there(*located_file(self._store, file["path"]))
         vector, missing = self._vector(file)
         return Absent(file["path"], data, vector, missing) if data or missing else None
-
-    def _place(self, path: str) -> tuple[Store, str]:
-        try:
-            name = store_name(self._store.url, path)
-        except ValueError as error:
-            raise CorruptLog(table=self._store.url, file=path, reason=f"{error}.") from None
-        if name is not None:
-            return self._store, name
-        folder, _, base = unquote(path).rpartition("/")
-        return self._opened(folder or "/"), base
 
     def _vector(self, file: FileRow) -> tuple[str | None, bool]:
         row = file.get("deletionVector")
@@ -94,6 +81,8 @@ class _Known:
             return None, False
         try:
             where, name = place_of(self._store, Descriptor.from_row(row))
+        except CorruptLog as error:
+            raise CorruptVector(table=self._store.url, file=file["path"], reason=error.facts["reason"]) from None
         except ValueError as error:
             raise CorruptVector(table=self._store.url, file=file["path"], reason=f"{error}.") from None
         shown = name if where is self._store else f"{where.url}/{name}"

@@ -18,6 +18,7 @@
     │   ├── TimestampAfterLatestCommit
     │   ├── CorruptLog
     │   ├── CorruptVector
+    │   ├── FileOutsideTable
     │   ├── InvalidPartitionValue
     │   ├── MissingDataFile
     │   │   ├── RestoreFilesMissing
@@ -172,6 +173,7 @@ from anabranch.errors.stores import StorePermissionDenied as StorePermissionDeni
 from anabranch.errors.stores import UnknownStore as UnknownStore
 from anabranch.errors.tables import CorruptLog as CorruptLog
 from anabranch.errors.tables import CorruptVector as CorruptVector
+from anabranch.errors.tables import FileOutsideTable as FileOutsideTable
 from anabranch.errors.tables import InvalidPartitionValue as InvalidPartitionValue
 from anabranch.errors.tables import MissingDataFile as MissingDataFile
 from anabranch.errors.tables import NotATable as NotATable

@@ -82,6 +82,18 @@ class CorruptVector(TableError):
     template = "The deletion vector of {file} in the table at {table} is damaged: {reason}"
 
 
+class FileOutsideTable(TableError):
+    """The log names a file on another store than the table's own, and nobody allowed that store; nothing was opened."""
+
+    condition = "DELTA_FILE_OUTSIDE_TABLE"
+    sql_state = "42501"
+    template = (
+        "The log of the table at {table} names the file {file}, which lies on another store, {store}. It was not "
+        "opened. If you trust that store, allow it: ANABRANCH_ALLOWED_STORES={store} in the environment, or the "
+        "storage option anabranch.allowedStores."
+    )
+
+
 class InvalidPartitionValue(TableError):
     """A partition value is not one of its column's type."""
 

@@ -28,6 +28,7 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.files import allowed_by
 from anabranch.log.log import Log
 from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.segment import filled
@@ -86,7 +87,7 @@ def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges
         if metadata.schema.find(name) is not None:
             reason = f"the table at {newest.table} has a column {name} of its own."
             raise InvalidOption(option="readChangeFeed", value=True, reason=reason)
-    return Feed(newest.table, metadata, versions, newest.version)
+    return Feed(newest.table, metadata, versions, newest.version, allowed=allowed_by(newest.store))
 
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:
@@ -215,5 +216,5 @@ def _is_gone(log: Log, row: FileRow) -> str | None:
             return None
         store, name = place_of(log.store, descriptor)
         return name if store.head(name) is None else None
-    except ValueError:
+    except (ValueError, CorruptLog):
         return None

@@ -8,12 +8,16 @@ from __future__ import annotations
 import io
 import struct
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.errors import NotFound
 from anabranch.storage.contract import Entry, Store
 
 _TAIL_BYTES = 64 * 1024
 _LEAST_BYTES, _LAST_BYTES = 12, 8
+MAGIC = b"PAR1"
+_MAGICS = (MAGIC, b"PARE")  # the latter ends a file whose footer is encrypted
 
 
 def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
@@ -44,8 +48,27 @@ def footer_in(tail: bytes, name: str) -> bytes:
     return tail[-length:-_LAST_BYTES]
 
 
+def check_is_parquet(store: Store, name: str) -> None:
+    """Hold that a file is Parquet: its first and last bytes say so, and its footer reads.
+
+    Raises:
+        ValueError: it is not. NotFound: there is no such file.
+    """
+    entry = store.head(name)
+    if entry is None:
+        raise NotFound(name=name, root=store.url)
+    if store.read_range(name, 0, len(MAGIC)) != MAGIC:
+        raise ValueError(f"{name} does not begin as a Parquet file does")
+    try:
+        _ = read_footer(store, entry)
+    except (pa.ArrowException, OSError):
+        raise ValueError(f"{name} has no footer that could be read") from None
+
+
 def _length(tail: bytes, name: str) -> int:
-    """How many bytes the footer has, with those behind it."""
+    """How many bytes the footer has, with those behind it. What is no Parquet file is not quoted: it may be any."""
     if len(tail) < _LEAST_BYTES:
         raise ValueError(f"{name} has {len(tail)} bytes, which is less than any Parquet file")
+    if tail[-4:] not in _MAGICS:
+        raise ValueError(f"{name} does not end as a Parquet file does")
     return int(struct.unpack("<I", tail[-8:-4])[0]) + _LAST_BYTES

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch.errors import CorruptVector, NotFound, UnknownStore
+from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
 from anabranch.log.files import located_file
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.stats import num_records
@@ -33,6 +33,7 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
 
     Raises:
         CorruptVector: the vector's bytes are missing or not what the log says.
+        FileOutsideTable: they lie on a store that is neither the table's own nor allowed.
     """
     row = file.get("deletionVector")
     if row is None:
@@ -96,6 +97,8 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
         return unframe(where.read_range(name, *descriptor.span), descriptor)
     except NotFound:
         raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
+    except CorruptLog as error:
+        raise CorruptVector(table=store.url, file=path, reason=error.facts["reason"]) from None
     except UnknownStore as error:
         raise CorruptVector(table=store.url, file=path, reason=str(error)) from None
     except ValueError as error:
@@ -106,7 +109,9 @@ def place_of(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
     """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read.
 
     Raises:
-        ValueError: the descriptor names no file, or one that would leave the table's folder.
+        ValueError: the descriptor names no file.
+        CorruptLog: it names one that would leave the table's folder.
+        FileOutsideTable: it names one on a store that is neither the table's own nor allowed.
         UnknownStore: the location names no store.
     """
     if descriptor.storage_type == "u":

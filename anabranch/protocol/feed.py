@@ -62,8 +62,8 @@ class VersionChanges:
 class Feed:
     """Changes to read: of which table, with the columns of which ``metadata``, version after version.
 
-    ``read_at`` is the version that was the newest when they were looked for; ``layouts`` are as those of
-    `anabranch.protocol.filesets.FileSet`.
+    ``read_at`` is the version that was the newest when they were looked for; ``layouts`` and ``allowed`` are as those
+    of `anabranch.protocol.filesets.FileSet`.
     """
 
     root: str
@@ -71,6 +71,7 @@ class Feed:
     versions: tuple[VersionChanges, ...]
     read_at: int
     layouts: Mapping[str, Struct] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
 
     @property
     def schema(self) -> Struct:

@@ -42,7 +42,8 @@ class FileSet:
     them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
     ``version`` is the one whose rows they are, of the table ``table_id``, if that is known; ``layouts`` holds, for each
     file that names columns otherwise than by their physical names, the schema with its names for physical ones;
-    ``tracked`` names the columns in which rows that are written anew keep their ids, where they have any.
+    ``tracked`` names the columns in which rows that are written anew keep their ids, where they have any; ``allowed``
+    names other stores on which files may lie.
     """
 
     root: str
@@ -55,6 +56,7 @@ class FileSet:
     table_id: str | None = None
     layouts: Mapping[str, Struct] = field(default_factory=dict)
     tracked: Tracked | None = None
+    allowed: tuple[str, ...] = ()
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """The files of these paths only."""

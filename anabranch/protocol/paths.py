@@ -64,10 +64,10 @@ def store_name(root: str, path: str) -> str | None:
     """
     if not is_absolute(path):
         return decode(path)
-    inside, plain = _plain(root) + "/", _plain(unquote(path))
-    if "\0" in plain or any(part in (".", "..") for part in plain.split("/")):
+    inside, whole = plain(root) + "/", plain(unquote(path))
+    if "\0" in whole or any(part in (".", "..") for part in whole.split("/")):
         raise ValueError(f"the path {path!r} leaves the table's folder, or goes up and down on its way")
-    return _inside(plain[len(inside) :]) if plain.startswith(inside) else None
+    return _inside(whole[len(inside) :]) if whole.startswith(inside) else None
 
 
 def absolute(root: str, path: str) -> str:
@@ -104,14 +104,18 @@ def outside(path: str) -> tuple[str, str]:
 
 def lies_in(url: str, folder: str) -> bool:
     """Whether a location is a folder, or lies below it, by their plain spellings."""
-    return f"{_plain(url)}/".startswith(f"{_plain(folder)}/")
+    return f"{plain(url)}/".startswith(f"{plain(folder)}/")
 
 
-_SPELLINGS = ((r"^file:(//localhost(?=/))?/+", "/"), (r"^s3[an]?://", "s3://"), (r"^abfss?://", "abfss://"))
+_SPELLINGS = (
+    (r"^file:(//localhost(?=/)|//(?=/)|(?=/(?!/)))/+", "/"),
+    (r"^s3[an]?://", "s3://"),
+    (r"^abfss?://", "abfss://"),
+)
 
 
-def _plain(url: str) -> str:
-    """One spelling for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
+def plain(url: str) -> str:
+    """One spelling of a location: for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
     for pattern, spelling in _SPELLINGS:
         url = re.sub(pattern, spelling, url, flags=re.IGNORECASE)
     return (re.sub("/+", "/", url) if url.startswith("/") else url).rstrip("/")

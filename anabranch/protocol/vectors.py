@@ -134,7 +134,7 @@ def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
     (size,) = struct.unpack_from(">I", framed)
     data, (checksum,) = framed[4:-4], struct.unpack(">I", framed[-4:])
     if size != descriptor.size:
-        raise ValueError(f"its file says {size} bytes, the log says {descriptor.size}")
+        raise ValueError(f"its file does not say the {descriptor.size} bytes that the log says")
     if zlib.crc32(data) != checksum:
         raise ValueError("the checksum is wrong")
     return from_payload(data, cardinality=descriptor.cardinality)

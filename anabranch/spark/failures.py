@@ -22,6 +22,7 @@ _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error
 _OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
 _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
+_BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
@@ -74,5 +75,7 @@ def _path_in(error: AnalysisException) -> str:
 
 
 def _sentence(line: str) -> str:
-    text = _PLACE.sub("", _OURS.sub("", _OUR_SIDE.sub("", _STATE.sub("", _CLASS.sub("", line))))).strip()
+    text = _PLACE.sub(
+        "", _OURS.sub("", _OUR_SIDE.sub("", _STATE.sub("", _BYTES.sub("", _CLASS.sub("", line)))))
+    ).strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -134,6 +134,7 @@ def _opened(
         pa.table(columns, schema=FILES),
         {},
         layouts={path: known[path] for path in first if path in known},
+        allowed=feed.allowed,
     )
     try:
         return open_files(spark, files_of)

@@ -73,7 +73,8 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     """All rows of these files without addresses: at least the schema's columns, as cheaply as Spark can."""
     if files.layouts or not folders_agree(files):
         return open_files(spark, files).rows
-    read = _read(spark, files, places(spark, files.root, files.files["path"].to_pylist()), files.schema)
+    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    read = _read(spark, files, found, files.schema)
     return read.select(*logical(files.schema)) if is_renamed(files.schema) else read
 
 
@@ -84,7 +85,7 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Ope
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
             file that is not there is missed only when rows are asked for.)
     """
-    found = places(spark, files.root, files.files["path"].to_pylist())
+    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
     whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
     tracked = files.tracked if ids else None

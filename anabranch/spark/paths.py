@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
-from anabranch.protocol.paths import is_absolute, java_quoted, store_name
+from anabranch.protocol.outside import placed
+from anabranch.protocol.paths import java_quoted
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")
@@ -57,15 +57,16 @@ def spark_root(spark: SparkSession, root: str) -> str:
     return f"s3a:{rest}" if _is_plain_s3(spark, scheme) else root
 
 
-def places(spark: SparkSession, root: str, paths: Iterable[str]) -> list[Place]:
-    """The files of these log paths, in order.
+def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequence[str] = ()) -> list[Place]:
+    """The files of these log paths, in order; ``allowed`` names other stores on which they may lie.
 
     Raises:
         CorruptLog: two paths mean one file, or one leaves the table's folder.
+        FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
         MissingDataFile: Spark would leave a file out without a word.
     """
     base = spark_root(spark, root)
-    found = [_place(spark, root, base, path) for path in paths]
+    found = [_place(spark, root, base, path, allowed) for path in paths]
     seen: dict[str, str] = {}
     for place in found:
         if place.shown in seen:
@@ -107,21 +108,14 @@ def shown(reader: str) -> str:
     return f"{scheme}:{host}{java_quoted(re.sub('/+', '/', path))}"
 
 
-def _place(spark: SparkSession, root: str, base: str, path: str) -> Place:
-    reader = _reader_path(spark, root, base, path)
+def _place(spark: SparkSession, root: str, base: str, path: str, allowed: Sequence[str]) -> Place:
+    folder, inside = placed(root, path, allowed)
+    reader = f"{base if folder is None else spark_root(spark, folder)}/{inside}"
     name = posixpath.basename(reader)
     # Spark's file index drops such names as "hidden", even where they are asked for one by one.
     if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
         raise MissingDataFile(table=root, file=path, reason="Spark leaves out, for it takes such names for hidden")
     return Place(path, reader, shown(reader))
-
-
-def _reader_path(spark: SparkSession, root: str, base: str, path: str) -> str:
-    try:
-        name = store_name(root, path)
-        return spark_root(spark, unquote(path)) if is_absolute(path) else f"{base}/{name}"
-    except ValueError as error:
-        raise CorruptLog(table=root, file=path, reason=f"{error}.") from error
 
 
 def _is_plain_s3(spark: SparkSession, scheme: str) -> bool:

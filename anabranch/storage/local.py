@@ -18,7 +18,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
@@ -38,6 +38,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 class LocalStore:
     """A ``Store`` over the folder ``root``, an absolute path; it need not exist yet.
 
+    ``allowed`` names other stores whose files a log in this one may name; nothing in here asks for it.
+
     Symbolic links are followed for reading. Nothing is written, deleted or listed through a link to a folder outside
     the root. Two names for one folder make two stores over the same bytes, which is fine.
 
@@ -47,6 +49,7 @@ class LocalStore:
     """
 
     root: str
+    allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def url(self) -> str:

@@ -61,6 +61,7 @@ class ObjectStore:
         bucket: obstore's store for everything but commits.
         once: the same bucket, with no request repeated.
         confused: letters that the service takes for others. A name with one would mean another name, and is refused.
+        allowed: other stores whose files a log in this one may name; nothing in here asks for it.
     """
 
     url: str
@@ -68,6 +69,7 @@ class ObjectStore:
     bucket: Bucket = field(repr=False, compare=False)
     once: Bucket = field(repr=False, compare=False)
     confused: str = ""
+    allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def get(self, name: str) -> bytes:
         """See ``Store.get``."""

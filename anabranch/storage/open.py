@@ -34,6 +34,9 @@ _SERVICE = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
 _CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
 _KNOWN = "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, http:// or https://."
 
+ALLOWED_OPTION = "anabranch.allowedStores"
+"""The storage option that lists, separated by commas, the URLs of other stores whose files a table's log may name."""
+
 # Keys that obstore takes as options of the HTTP client. Among a bucket's options it panics on them.
 _CLIENT_KEYS = {
     "allow_http",
@@ -76,7 +79,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             ``http[s]://host/path`` (a WebDAV server; to read only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they count more than the environment, from which come
-            ``AWS_*``, ``AZURE_*`` and ``GOOGLE_*``. Keys may bear those prefixes, in either case.
+            ``AWS_*``, ``AZURE_*`` and ``GOOGLE_*``. Keys may bear those prefixes, in either case. `ALLOWED_OPTION` is
+            ours.
 
     Raises:
         UnknownStore: no such kind of location, a malformed one, or an option that the service does not have.
@@ -85,6 +89,18 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         >>> open_store("s3a://lake/events/").url
         's3://lake/events'
     """
+    given = dict(storage_options or {})
+    allowed = listed_stores(str(given.pop(ALLOWED_OPTION, "")))
+    store = _open(location, given)
+    return replace(store, allowed=allowed) if allowed and isinstance(store, LocalStore | ObjectStore) else store
+
+
+def listed_stores(text: str) -> tuple[str, ...]:
+    """The URLs of a list that commas separate."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store:
     text = os.fspath(location)
     if (mounted_store := _mounts.get(text)) is not None:
         return mounted_store
@@ -95,11 +111,11 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     if scheme == "file":
         return _local(text, _path_of_file_url(text, rest))
     if scheme in ("http", "https"):
-        return _web(text.rstrip("/"), scheme, storage_options or {})
+        return _web(text.rstrip("/"), scheme, options)
     if scheme != "memory" and scheme not in _CANONICAL:
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
-    return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, storage_options or {})
+    return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, options)
 
 
 def open_beside(store: Store, location: str) -> Store:

@@ -108,7 +108,8 @@ def test_a_file_elsewhere_is_looked_at_where_it_lies(tmp_path: Path, spelling: s
     assert rules(world) == [("each live file exists", path)]
 
 
-def test_a_file_that_cannot_be_looked_for_is_found(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_looked_for_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANABRANCH_ALLOWED_STORES", "ftp://other")
     world = World(str(tmp_path / "t"))
     put_commit(world.path, 0, PROTOCOL, metadata(), add("ftp://other/a.parquet"))
     assert rules(world) == [("each live file exists", "ftp://other/a.parquet")]

@@ -665,7 +665,8 @@ def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(orig
 
 
 @both
-def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool) -> None:
+def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANABRANCH_ALLOWED_STORES", "file:///")
     target = World(f"memory://{uuid4()}/t")
     clone(origin, target, shallow)
     assert target.rows() == origin.rows()

@@ -115,7 +115,8 @@ def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
         ({"pathOrInlineDv": "../x" + "0" * 20}, "leaves"),
         ({"storageType": "p", "pathOrInlineDv": "../x.bin"}, "leaves"),
         ({"storageType": "p", "pathOrInlineDv": "file:/no/such/folder/x.bin"}, "not there"),
-        ({"storageType": "p", "pathOrInlineDv": "ftp://elsewhere/x.bin"}, "names no store"),
+        ({"storageType": "p", "pathOrInlineDv": "file:/a/%2e%2e/x.bin"}, "up and down"),
+        ({"storageType": "p", "pathOrInlineDv": "s3:///x.bin"}, "no bucket"),
         ({"storageType": "i"}, r"\w"),
     ],
 )
@@ -123,6 +124,20 @@ def test_a_descriptor_that_is_wrong_is_refused(store: Store, fields: dict[str, A
     import re
 
     assert re.search(reason, refused(store, file(put(store), **fields)))
+
+
+@pytest.mark.parametrize("path", ["ftp://elsewhere/x.bin", "http://127.0.0.1:1/x.bin", "file://host/x.bin"])
+def test_a_vector_on_another_store_is_not_looked_for(store: Store, path: str) -> None:
+    with pytest.raises(errors.FileOutsideTable):
+        vector_of(store, file(put(store), storageType="p", pathOrInlineDv=path))
+
+
+def test_a_vector_s_file_that_is_none_is_not_quoted(store: Store) -> None:
+    """A stranger's log may point at any file: four of its bytes would be shown as a number."""
+    descriptor = put(store)
+    store.put("other", b"0" * 100)
+    reason = refused(store, file(descriptor, storageType="p", pathOrInlineDv=f"{store.url}/other"))
+    assert str(int.from_bytes(b"0000", "big")) not in reason
 
 
 def test_a_missing_file_is_refused(store: Store) -> None:

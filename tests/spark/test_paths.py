@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
+from anabranch.errors import CorruptLog, FileOutsideTable, MissingDataFile, UnknownStore
 from anabranch.spark.opened import open_files
 from anabranch.spark.paths import log_prefix, places, shown, spark_root
 from anabranch.spark.scan import scan
@@ -57,13 +57,13 @@ def test_spark_shows_a_path_as_java_quotes_it(reader: str, expected: str) -> Non
         ("a.parquet", "file:///data/t/a.parquet"),
         ("p=a%2520b/a%20b.parquet", "file:///data/t/p=a%20b/a b.parquet"),
         ("file:///other/a%20b.parquet", "file:///other/a b.parquet"),
-        ("file:/other/a.parquet", "file:/other/a.parquet"),
+        ("file:/other/a.parquet", "file:///other/a.parquet"),
         ("/other/a.parquet", "file:///other/a.parquet"),
         ("s3://bucket/a%23.parquet", "s3a://bucket/a#.parquet"),
     ],
 )
 def test_a_path_of_the_log_is_decoded_and_placed_under_the_root(path: str, reader: str) -> None:
-    (place,) = places(PLAIN, "file:///data/t", [path])
+    (place,) = places(PLAIN, "file:///data/t", [path], ["s3://bucket"])
     assert place.reader == reader
 
 
@@ -89,6 +89,12 @@ def test_two_spellings_of_one_file_are_refused() -> None:
     with pytest.raises(CorruptLog) as caught:
         places(PLAIN, "file:///t", ["a%20b.parquet", "a b.parquet"])
     assert "a%20b.parquet" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["http://h/a.parquet", "hdfs://h/a.parquet", "s3://b/a.parquet", "file://h/a.parquet"])
+def test_a_file_on_another_store_is_refused(path: str) -> None:
+    with pytest.raises(FileOutsideTable):
+        places(PLAIN, "file:///t", [path])
 
 
 def test_a_path_that_leaves_the_table_is_refused() -> None:
