@@ -18,7 +18,7 @@ from anabranch.commands.explain import Skipping
 from anabranch.commands.explain import explain as explain_skipping
 from anabranch.commands.fsck import Fsck, Repair
 from anabranch.commands.generate import Generate, Manifests
-from anabranch.commands.insert import application
+from anabranch.commands.idempotence import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import files as live_files
 from anabranch.commands.restore import Restore, Restored

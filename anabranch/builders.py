@@ -23,6 +23,7 @@ from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.rules import GENERATION
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, parts_of, spelled
+from anabranch.spark.settings import honours
 from anabranch.spark.types import declared, parse_type
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class DeltaTableBuilder:
             self._make(named.location)
         return self.tables.forName(self.spark, spelled(named.name))
 
+    @honours("CREATE")
     def _make(self, path: str) -> None:
         schema = declared(StructType(list(self.columns)))
         check_rules(schema, self.properties, path, SparkEngine(self.spark))

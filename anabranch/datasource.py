@@ -15,77 +15,30 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import Named, entry_of, naming, path_in, place, refresh_named
 from anabranch.commands.feed import END, END_TIME, START, START_TIME, ReadChanges
-from anabranch.commands.insert import application
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.read import Read, shown_ids
 from anabranch.commands.sources import declared_version
 from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import context_for
-from anabranch.errors import InvalidOption, NameTaken, NotBuilt
+from anabranch.errors import InvalidOption, NameTaken
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.options import Options
 from anabranch.parsing import condition
 from anabranch.protocol.clustering import paths_of
+from anabranch.protocol.options import CHANGES, READ, WRITE
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, parts_of, spelled
 from anabranch.spark.positional import by_position
+from anabranch.spark.settings import honours
 from anabranch.statements import Names, lasting_view, views
 from anabranch.statements.running import Running
 
 formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
 """Which formats are ours, of each session that is installed."""
-_LATER_WRITE = {"datachange"}
-_HARMLESS = {"datachange": "true"}
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
-
-
-class _Options:
-    """Options as Spark takes them: names without case, values as text."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, tuple[str, str]] = {}
-
-    def copy(self) -> _Options:
-        """The same, to be used up by one command: a reader may be asked again."""
-        other = _Options()
-        other._values = dict(self._values)
-        return other
-
-    def put(self, name: str, value: Any) -> None:
-        """Set one, or leave it out with None."""
-        if value is not None:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            self._values[name.lower()] = (name, text)
-
-    def take(self, name: str) -> str | None:
-        """The value of one, which is then used up."""
-        return self._values.pop(name.lower(), ("", None))[1]
-
-    def flag(self, name: str) -> bool | None:
-        """Whether one is true, which is then used up; None where it is not set.
-
-        Raises:
-            InvalidOption: it is neither true nor false.
-        """
-        text = self.take(name)
-        if text is not None and text.lower() not in ("true", "false"):
-            raise InvalidOption(option=name, value=text, reason="it takes true or false.")
-        return None if text is None else text.lower() == "true"
-
-    def refuse_rest(self, later: set[str], what: str) -> None:
-        """Refuse every option that nobody took, those of a later version by name."""
-        for key, (name, value) in self._values.items():
-            if key in later and value.lower() != _HARMLESS.get(key):
-                raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
-            if key not in later:
-                raise InvalidOption(option=name, value=value, reason=f"{what} of a Delta table knows no such option.")
-
-    def properties(self) -> dict[str, str]:
-        """The table properties among them, used up."""
-        keys = [key for key in self._values if key.startswith(("delta.", "anabranch."))]
-        return dict(self._values.pop(key) for key in keys)
 
 
 class Reader:
@@ -93,7 +46,7 @@ class Reader:
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
         self._spark, self._plain, self._ours = spark, plain, False
-        self._options = _Options()
+        self._options = Options()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -158,18 +111,18 @@ class Reader:
             return self._load_changes(path, options)
         version, timestamp = options.take("versionAsOf"), options.take("timestampAsOf")
         ids = options.flag("rowIds")
-        options.refuse_rest(set(), "reading")
+        options.finish(READ)
         engine = SparkEngine(self._spark)
         files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
         return engine.to_df(files, ids=shown_ids(files) if ids else None)
 
-    def _load_changes(self, path: Location, options: _Options) -> DataFrame:
+    def _load_changes(self, path: Location, options: Options) -> DataFrame:
         """The changes of the table, from a version or timestamp to another."""
         engine, take = SparkEngine(self._spark), options.take
         asked = ReadChanges(
             path, take(START), take(END), take(START_TIME), take(END_TIME), engine.zone(), engine.reads_beyond()
         )
-        options.refuse_rest(set(), "reading the changes")
+        options.finish(CHANGES)
         return engine.changes(asked.run())
 
 
@@ -196,9 +149,10 @@ class Writer:
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
         self._frame, self._plain, self._ours = frame, plain, False
-        self._options, self._mode = _Options(), "error"
+        self._options, self._mode = Options(), "error"
         self._partition_by: tuple[str, ...] | None = None
         self._cluster_by: tuple[str, ...] | None = None
+        self._buckets: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -239,6 +193,16 @@ class Writer:
         flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
         self._cluster_by = flat
         self._plain = self._plain.clusterBy(*flat)
+        return self
+
+    def bucketBy(self, numBuckets: int, col: Any, *cols: Any) -> Writer:
+        """Buckets, which no Delta table has: refused when the rows are written."""
+        self._buckets, self._plain = "bucketBy", self._plain.bucketBy(numBuckets, col, *cols)
+        return self
+
+    def sortBy(self, col: Any, *cols: Any) -> Writer:
+        """The order of rows in buckets, which no Delta table has: refused when the rows are written."""
+        self._buckets, self._plain = self._buckets or "sortBy", self._plain.sortBy(col, *cols)
         return self
 
     def saveAsTable(
@@ -338,23 +302,26 @@ class Writer:
         path = _one_path(path)
         self._run(path, open_log(path).newest(), self._frame, self._schema_change())
 
+    @honours("a write")
     def _run(self, path: Location, snapshot: Snapshot | None, rows: DataFrame, change: SchemaChange | None) -> None:
         """Write the rows as the options say, to the table at the version for which they were understood."""
+        if self._buckets is not None:
+            raise InvalidOption(
+                option=self._buckets, value="set", reason="a Delta table has no buckets; say clusterBy."
+            )
         engine, where = SparkEngine(self._frame.sparkSession), self._options.take("replaceWhere")
         write = Write(
             path,
             self._mode,
             self._partition_by,
-            user_metadata=self._options.take("userMetadata"),
             dynamic=self._is_dynamic(where),
-            txn=application(self._options.take("txnAppId"), self._options.take("txnVersion")),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
-            optimized=self._options.flag("optimizeWrite"),
             schema_change=change,
             cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
+            **self._options.of_a_write(),
         )
-        self._options.refuse_rest(_LATER_WRITE, "writing")
+        self._options.finish(WRITE)
         understood = None if where is None else self._understood(where, open_log(path), snapshot, engine)
         replace(write, replace_where=understood).run(engine, rows, at=snapshot)
 

@@ -24,6 +24,7 @@ from anabranch.protocol.evolution import all_nullable
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.protocol.widening import following
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.settings import honours
 
 __all__ = ["DeltaMergeBuilder"]
 
@@ -142,6 +143,7 @@ class DeltaMergeBuilder:
         """
         return replace(self, evolves=True)
 
+    @honours("MERGE")
     def execute(self) -> DataFrame:
         """Run the MERGE in one transaction.
 

@@ -20,6 +20,7 @@ from anabranch.conditions import understood
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.settings import honours
 
 __all__ = ["RESULT", "DeltaOptimizeBuilder", "optimized", "shown"]
 
@@ -93,6 +94,7 @@ class DeltaOptimizeBuilder:
             raise InvalidOption(option="ZORDER BY", value="nothing", reason="it takes the names of columns.")
         return self._run(paths_of([*names]))
 
+    @honours("OPTIMIZE")
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
         done = optimized(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
         row = shown(done, open_log(self.path).table, columns)

@@ -37,9 +37,11 @@ from anabranch.merges import DeltaMergeBuilder
 from anabranch.optimizing import DeltaOptimizeBuilder
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema import Struct
+from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import Name, dotted, parts_of, spelled, whole
 from anabranch.spark.session import checks_retention
+from anabranch.spark.settings import honoured, honours, setting
 from anabranch.spark.types import parse_columns, schema_of
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -137,7 +139,8 @@ class DeltaTable:
         """
         form, path = parquet_path(identifier)
         if form == "parquet":
-            Convert(path, _partition_columns(partitionSchema)).run()
+            with honoured(sparkSession, "CONVERT"):
+                Convert(path, _partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
     def __repr__(self) -> str:
@@ -167,6 +170,7 @@ class DeltaTable:
         """
         return DeltaOptimizeBuilder(self._spark, self._path)
 
+    @honours("DELETE")
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is TRUE, or every row.
 
@@ -177,6 +181,7 @@ class DeltaTable:
         snapshot = open_log(self._path).snapshot()
         Delete(self._path, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
 
+    @honours("UPDATE")
     def update(
         self, condition: str | Column | Mapping[str, Any] | None = None, set: Mapping[str, str | Column] | None = None
     ) -> None:
@@ -240,6 +245,7 @@ class DeltaTable:
         """
         return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
 
+    @honours("VACUUM")
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
         """Remove the files that no version needs which was the newest within the last ``retentionHours``, by default
         the table's ``delta.deletedFileRetentionDuration``. Gives an empty DataFrame, as delta-spark does.
@@ -252,7 +258,8 @@ class DeltaTable:
             isinstance(retentionHours, bool) or not isinstance(retentionHours, int | float)
         ):
             raise InvalidArgument(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
-        Vacuum(self._path, retentionHours, check_retention=checks_retention(self._spark)).run()
+        lite = setting(self._spark, VACUUMS_LITE, False)
+        Vacuum(self._path, retentionHours, lite=lite, check_retention=checks_retention(self._spark)).run()
         return self._spark.createDataFrame([], StructType([]))
 
     def detail(self) -> DataFrame:
@@ -262,6 +269,7 @@ class DeltaTable:
             as_table([found if self._name is None else {**found, "name": dotted(self._name)}], DETAIL)
         )
 
+    @honours("ALTER")
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the versions of the protocol that the table demands; they never go down.
 
@@ -274,6 +282,7 @@ class DeltaTable:
                 raise InvalidArgument(option=option, value=value, reason="it takes a whole number.")
         UpgradeProtocol(self._path, readerVersion, writerVersion).run()
 
+    @honours("ALTER")
     def addFeatureSupport(self, featureName: str) -> None:
         """List a feature in the table's protocol; nothing happens where it has it.
 
@@ -285,6 +294,7 @@ class DeltaTable:
             raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
         AddFeatureSupport(self._path, featureName).run()
 
+    @honours("DROP FEATURE")
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take a feature out of the table's protocol, so that engines which do not know it can use the table.
 
@@ -364,6 +374,7 @@ class DeltaTable:
             raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
         return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
 
+    @honours("CLONE")
     def _cloned(
         self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
     ) -> DeltaTable:
@@ -435,6 +446,7 @@ class DeltaTable:
         """Whether what the log says of the newest version is true; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
 
+    @honours("RESTORE")
     def _restored(self, command: Restore) -> DataFrame:
         found = command.run().row
         self._reshaped()

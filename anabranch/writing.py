@@ -16,9 +16,12 @@ from anabranch.commands.write import Write
 from anabranch.conditions import understood
 from anabranch.datasource import formats, table_of
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.options import Options
 from anabranch.protocol.clustering import paths_of
+from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.names import parts_of, spelled
+from anabranch.spark.settings import honours
 
 
 class WriterV2:
@@ -28,7 +31,7 @@ class WriterV2:
         self._frame, self._table, self._plain = frame, table, plain
         self._spark = frame.sparkSession
         self._provider: str | None = None
-        self._options: dict[str, Any] = {}
+        self._options = Options()
         self._properties: dict[str, str] = {}
         self._partitions: tuple[str, ...] | None = None
         self._clusters: tuple[str, ...] | None = None
@@ -42,7 +45,7 @@ class WriterV2:
 
     def option(self, key: str, value: Any) -> WriterV2:
         """Set an option of the write."""
-        self._options[key] = value
+        self._options.put(key, value)
         self._plain = self._plain.option(key, value)
         return self
 
@@ -118,20 +121,18 @@ class WriterV2:
         parts = parts_of(self._table)
         if parts is None:
             raise InvalidOption(option="table", value=self._table, reason="it takes the name of a table.")
-        location = self._options.pop("path", None) or self._options.pop("location", None)
-        if self._options:
-            name = next(iter(self._options))
-            raise InvalidOption(option=name, value=self._options[name], reason="say it as a tableProperty.")
+        options = self._options.copy()
+        location = options.take("path") or options.take("location")
         path = path_in(parts)
         if path is not None:
             if not creates:
                 open_log(path).snapshot()
-            self._write(path, replaces)
+            self._write(path, replaces, options)
             return
         named = place(self._spark, parts, location)
         self._check(named, creates, replaces)
         with naming(self._spark, named):
-            self._write(named.location, replaces)
+            self._write(named.location, replaces, options)
 
     def _check(self, named: Named, creates: bool, replaces: bool) -> None:
         if named.entry is not None and not replaces:
@@ -139,7 +140,8 @@ class WriterV2:
         if named.entry is None and not creates:
             raise UnknownTable(name=spelled(named.name))
 
-    def _write(self, location: str, replaces: bool) -> None:
+    @honours("CREATE")
+    def _write(self, location: str, replaces: bool, options: Options) -> None:
         clusters = None if self._clusters is None else paths_of(self._clusters)
         mode = "overwrite" if replaces else "error"
         partitions = self._partitions
@@ -148,7 +150,11 @@ class WriterV2:
             if missing:
                 reason = f"a table is partitioned by columns: {', '.join(self._frame.columns)}."
                 raise InvalidOption(option="partitionedBy", value=missing[0], reason=reason)
-        write = Write(location, mode, partitions, dict(self._properties), cluster_by=clusters, replaces=replaces)
+        properties = {**options.properties(), **self._properties}
+        write = Write(
+            location, mode, partitions, properties, cluster_by=clusters, replaces=replaces, **options.of_a_write()
+        )
+        options.finish(WRITE)
         write.run(SparkEngine(self._spark), self._frame)
 
     # -- writing to one that is there
@@ -172,12 +178,15 @@ class WriterV2:
         if path is None:
             self._plain.overwrite(condition)
             return
-        if self._options:
-            name = next(iter(self._options))
-            raise InvalidOption(option=name, value=self._options[name], reason="overwrite(condition) takes no options.")
-        engine, snapshot = SparkEngine(self._spark), open_log(path).snapshot()
+        self._replace(path, condition)
+
+    @honours("a write")
+    def _replace(self, path: str, condition: Column | str) -> None:
+        engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
         where = understood(condition, snapshot, engine)
-        Write(path, "overwrite", replace_where=where).run(engine, self._frame, at=snapshot)
+        write = Write(path, "overwrite", replace_where=where, **options.of_a_write())
+        options.finish(WRITE)
+        write.run(engine, self._frame, at=snapshot)
 
     def overwritePartitions(self) -> None:
         """Put the rows in the place of the partitions that they lie in; of a table without any, of all rows."""
@@ -189,5 +198,5 @@ class WriterV2:
         if table_of(self._spark, self._table) is None:
             return False
         writer = self._frame.write.format("anabranch").mode(mode)
-        writer.options(**self._options, **options).saveAsTable(self._table)
+        writer.options(**{**self._options.given(), **options}).saveAsTable(self._table)
         return True

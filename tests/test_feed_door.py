@@ -21,7 +21,7 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.append import Append
 from anabranch.log.log import forget
 from anabranch.log.names import commit_name
-from anabranch.spark.session import READS_BEYOND
+from anabranch.protocol.settings import READS_BEYOND
 from tests.support.feeds import applied, plain, record_changes
 
 pytestmark = pytest.mark.spark

@@ -52,6 +52,7 @@ from anabranch.protocol.properties import FEATURE_PREFIX, PROTECTED_BEFORE, vali
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
+from anabranch.protocol.said import current
 from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
@@ -323,7 +324,7 @@ class DropConstraint:
         keys = [f"{prefix}{self.name.lower()}" for prefix in (_CONSTRAINT, KEY_PREFIX)]
         known = base.metadata.configuration
         found = next((each for each in known if each.lower() in keys), None)
-        if found is None and not self.if_exists:
+        if found is None and not (self.if_exists or current().drops_missing):
             raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
         left = {each: value for each, value in known.items() if each != found}
         parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}

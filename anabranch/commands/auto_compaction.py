@@ -17,6 +17,7 @@ from anabranch.commands.moving import Batch, Move
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import packing
+from anabranch.protocol.said import current
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance
 from anabranch.transaction.phases import undisturbed
@@ -33,7 +34,8 @@ def compact_after(
     Args:
         base: the version that the commit was based on, None where it made the table.
     """
-    if committed is None or (base is not None and base.properties.auto_compaction == "false"):
+    wished = current().compacts
+    if committed is None or (base is not None and (wished or base.properties.auto_compaction) == "false"):
         return
     try:
         with undisturbed():  # the phases are those of the write
@@ -46,10 +48,13 @@ def compact_after(
 def _compact(committed: Committed, log: Log, engine: Engine, chance: Chance) -> None:
     snapshot = log.snapshot()
     commit = log.read(committed.version, snapshot.partition_keys)
-    target = packing.auto_target(snapshot.properties, pc.sum(snapshot.files["size"]).as_py() or 0)
+    said, size = current(), pc.sum(snapshot.files["size"]).as_py() or 0
+    target = packing.auto_target(snapshot.properties, size, said.compacts, said.compacts_to)
     if target is None or commit is None or snapshot.clustering_columns:
         return
-    batches = [Batch(each) for each in packing.due(_beside(snapshot.files, commit.adds), target)]
+    beside = _beside(snapshot.files, commit.adds)
+    least = () if said.compacts_from is None else (said.compacts_from,)
+    batches = [Batch(each) for each in packing.due(beside, target, *least)]
     if batches:
         Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, None, chance)
 

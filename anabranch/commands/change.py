@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands import clues
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.sources import base_of
@@ -28,7 +29,7 @@ from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow, files_table
+from anabranch.protocol.actions import AppTransaction, FileRow, files_table
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
@@ -85,12 +86,15 @@ def run_change(
     chance, log = chance or Chance(), Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
+    txn = application_of()
+    if is_written(txn, snapshot, chance.now_ms()):
+        return Outcome(0, None)
     asked = _version_asked(change, snapshot, engine)
     base = base_of(log, snapshot, asked)
     reach("read")
     staging = Staging(log.store, str(chance.new_id()))
     hands = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
-    _, committed = staged_and_committed(hands, log, patience, chance)
+    _, committed = staged_and_committed(hands, log, patience, chance, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
@@ -178,20 +182,21 @@ class RowHands(ABC):
 
 
 def staged_and_committed(
-    hands: RowHands, log: Log, patience: Patience | None, chance: Chance
+    hands: RowHands, log: Log, patience: Patience | None, chance: Chance, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
-    """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed.
+    """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
+    is committed with it, also where that is all.
 
     Raises:
         DeltaConcurrentModificationException: a winner stands in the way.
     """
     try:
-        mine = hands.stage(chance)
+        mine = with_txn(hands.stage(chance), txn, chance.now_ms())
         reach("staged")
     except Exception:
         hands.discard()
         raise
-    if not mine.touched and len(mine.adds) == 0 and mine.metadata is None:
+    if not mine.touched and len(mine.adds) == 0 and mine.metadata is None and txn is None:
         try:
             check_place(mine, log, hands, chance)
         finally:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.insert import NewTable, new_metadata
+from anabranch.commands.insert import NewTable, first_protocol, new_metadata, with_session_defaults
 from anabranch.commands.layouts import is_by_id
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.staging import describe_file
@@ -39,7 +39,6 @@ from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
 from anabranch.protocol.actions import Metadata, files_table
-from anabranch.protocol.features import protocol_for
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.mapping import MODE
 from anabranch.protocol.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
@@ -109,7 +108,8 @@ class Convert:
         footers: Sequence[pq.FileMetaData],
     ) -> Transaction:
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
-        metadata = new_metadata(NewTable(columns, self.partitions.names, self.properties), chance, named=True)
+        new = with_session_defaults(NewTable(columns, self.partitions.names, self.properties))
+        metadata = new_metadata(new, chance, named=True)
         _check_found(metadata)
         properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
@@ -127,7 +127,7 @@ class Convert:
             resolution=properties.conflict_resolution,
             adds=files_table(adds),
             metadata=metadata,
-            protocol=protocol_for(metadata, vectors=properties.vectors),
+            protocol=first_protocol(log.table, new, metadata),
             metrics={"numConvertedFiles": len(entries)},
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from anabranch.commands.insert import Insert, NewTable, replaced_metadata, run_insert
+from anabranch.commands.insert import Insert, NewTable, replaced_metadata, run_insert, with_session_defaults
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.write import EveryRow
 from anabranch.protocol.actions import empty_files
@@ -70,12 +70,12 @@ class Replace:
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         log, chance = open_log(self.table), Chance()
-        at = log.newest() if self.or_create else log.snapshot()
+        at, new = log.newest() if self.or_create else log.snapshot(), with_session_defaults(self.new)
         return run_insert(
             Insert(
                 log=log,
                 mode="overwrite",
-                new=self.new,
+                new=new,
                 stage=lambda metadata: empty_files(),
                 discard=lambda: None,
                 finish=lambda: None,
@@ -83,7 +83,7 @@ class Replace:
                 takes=EveryRow,
                 parameters=self._parameters(),
                 at=at,
-                evolve=lambda metadata: replaced_metadata(self.new, metadata, chance),
+                evolve=lambda metadata: replaced_metadata(new, metadata, chance),
                 lays_out=True,
             )
         )

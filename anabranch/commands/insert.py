@@ -7,7 +7,6 @@ Knows what a new table looks like, and what an insert reads: an append nothing, 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.layout import check_changeable, clustered, clusters_of
 from anabranch.commands.opening import Newest, live_rows
 from anabranch.commands.sources import whole_table
@@ -24,6 +24,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.actions import Protocol as TableProtocol
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
@@ -31,10 +32,11 @@ from anabranch.protocol.identity import marks_of, with_marks
 from anabranch.protocol.keys import check_keys
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
-from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, validate
+from anabranch.protocol.properties import IGNORE_DEFAULTS, PROTECTED_BEFORE, Properties, validate
 from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, without_requests
 from anabranch.protocol.row_tracking import check_columns as check_hidden
 from anabranch.protocol.row_tracking import with_columns
+from anabranch.protocol.said import current
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands
@@ -113,23 +115,6 @@ class Insert:
     lays_out: bool = False
 
 
-def application(app_id: str | None, version: int | str | None) -> AppTransaction | None:
-    """How far an application will have written, from what the user gives; None where that is nothing.
-
-    Raises:
-        InvalidOption: one is given without the other, or the version is no whole number from 0.
-    """
-    if app_id is None and version is None:
-        return None
-    if app_id is None or version is None:
-        missing = "txnAppId" if app_id is None else "txnVersion"
-        raise InvalidOption(option=missing, value="left out", reason="txnAppId and txnVersion go together.")
-    if not re.fullmatch("[0-9]+", str(version)) or int(version) >= 1 << 63:
-        reason = "it takes a whole number from 0 that fits 64 bits."
-        raise InvalidOption(option="txnVersion", value=version, reason=reason)
-    return AppTransaction(app_id, int(version))
-
-
 def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
     """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
     has written as far already: then nothing is done.
@@ -160,7 +145,7 @@ class _CreationRaceLost(Exception):
 def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
-    if _is_written(insert.txn, known, chance.now_ms()):
+    if is_written(insert.txn, known, chance.now_ms()):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
@@ -171,7 +156,7 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
     hands = InsertHands(insert, snapshot)
     reach("read")
     try:
-        mine = _with_txn(hands.stage(mine, chance), insert.txn, began)
+        mine = with_txn(hands.stage(mine, chance), insert.txn, began)
         reach("staged")
     except Exception:
         hands.discard()
@@ -185,19 +170,6 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
         raise
     hands.finish()
     return committed
-
-
-def _is_written(txn: AppTransaction | None, snapshot: Snapshot | None, now_ms: int) -> bool:
-    """Whether the application has written as far already: this is the same write, run again."""
-    if txn is None or snapshot is None:
-        return False
-    known = snapshot.state.app_transactions.get(txn.app_id)
-    forgotten = known is not None and known.is_older_than(now_ms, snapshot.properties.transaction_retention_ms)
-    return known is not None and not forgotten and known.version >= txn.version
-
-
-def _with_txn(mine: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
-    return mine if txn is None else replace(mine, app_transactions=(replace(txn, last_updated=now_ms),))
 
 
 def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> Transaction:
@@ -247,10 +219,9 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
 
 def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
-    metadata = new_metadata(insert.new, chance)
-    properties, asked = Properties(metadata.configuration), requested(insert.log.table, insert.new.properties)
-    least = protocol_for(metadata, vectors=properties.vectors)
-    protocol = least if asked == Requested() else asked.least_for(needed_by(metadata) | asked.unversioned)
+    new = with_session_defaults(insert.new)
+    metadata = new_metadata(new, chance)
+    properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)
     created = Transaction(
         base=None,
@@ -265,6 +236,25 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
         user_metadata=insert.user_metadata,
     )
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
+
+
+def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
+    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
+    asked = requested(table, new.properties)
+    if asked == Requested():
+        return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
+    return asked.least_for(needed_by(metadata) | asked.unversioned)
+
+
+def with_session_defaults(new: NewTable) -> NewTable:
+    """A new table with the properties that its session gives every one; its own count more.
+
+    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
+    """
+    defaults = current().defaults()
+    if {**defaults, **new.properties}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
+        defaults = without_requests(defaults)
+    return replace(new, properties={**defaults, **new.properties}) if defaults else new
 
 
 def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, *, named: bool = False) -> Metadata:

@@ -18,6 +18,7 @@ from anabranch.commands import clues
 from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.identity import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.insert import under
 from anabranch.commands.layout import check_changeable
@@ -85,11 +86,14 @@ class Merge:
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
         check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
+        txn = application_of()
+        if is_written(txn, seen, chance.now_ms()):
+            return Merged(None, {})
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
         computed_from = None if read is None else seen.version
         hands = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, chance), computed_from)
-        mine, committed = staged_and_committed(hands, log, patience, chance)
+        mine, committed = staged_and_committed(hands, log, patience, chance, txn)
         compact_after(committed, snapshot, log, engine, chance)
         return Merged(committed, committed.metrics if committed else mine.metrics)
 
@@ -104,7 +108,7 @@ class Merged:
     @property
     def rows(self) -> int:
         """The rows updated, deleted and inserted."""
-        return sum(self.metrics[f"numTargetRows{what}"] for what in ("Updated", "Deleted", "Inserted"))
+        return sum(self.metrics.get(f"numTargetRows{what}", 0) for what in ("Updated", "Deleted", "Inserted"))
 
 
 def _changes_rows(merge: Merge) -> bool:

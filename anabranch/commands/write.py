@@ -19,12 +19,21 @@ from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, ChangeHands
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of
 from anabranch.commands.identity import own_numbers, reserve, to_generate
-from anabranch.commands.insert import MODES, Insert, NewTable, Taking, replaced_metadata, run_insert
+from anabranch.commands.insert import (
+    MODES,
+    Insert,
+    NewTable,
+    Taking,
+    replaced_metadata,
+    run_insert,
+    with_session_defaults,
+)
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
-from anabranch.errors import ExecutionFailed, InvalidOption, ReplaceWhereMismatch
+from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -38,7 +47,9 @@ from anabranch.protocol.mapping import inherited
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.rules import rules_of
+from anabranch.protocol.said import current
 from anabranch.protocol.schema import Struct
+from anabranch.protocol.settings import REPLACES_BY_DATA
 from anabranch.protocol.skipping import must_match
 from anabranch.protocol.stats import num_records
 from anabranch.protocol.widening import following
@@ -68,7 +79,8 @@ class Write:
         partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
         schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
         of itself, as REPLACE TABLE does. optimized: whether few files are written; None: as the session or the table
-        says.
+        says. codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table
+        says, and any number.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -88,6 +100,8 @@ class Write:
     description: str | None = None
     replaces: bool = False
     optimized: bool | None = None
+    codec: str | None = None
+    most_rows: int | None = None
 
     def run(
         self,
@@ -114,7 +128,9 @@ class Write:
         seen = log.newest() if at == "newest" else at
         read = version_read(engine, source, seen, self.reads_target)
         at = base_of(log, seen, read) if seen is not None else None
-        jobs = _Jobs(log, chance, self.replace_where, self.optimized)
+        self._check_replaced(log.table, at)
+        checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
+        jobs = _Jobs(log, chance, checked, self)
 
         def columns() -> Struct:
             return all_nullable(engine.describe(source))
@@ -130,7 +146,7 @@ class Write:
             operation=self._operation(),
             user_metadata=self.user_metadata,
             takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
-            txn=self.txn,
+            txn=application_of(self.txn),
             parameters=self._parameters(),
             at=at,
             computed_from=seen.version if seen is not None and read is not None else None,
@@ -140,8 +156,9 @@ class Write:
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
         if self.replaces:
-            anew = replace(new, partition_columns=self.partition_by or ())
-            insert = replace(insert, evolve=lambda known: replaced_metadata(anew, known, chance), lays_out=True)
+            anew = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
+            evolve = lambda known: replaced_metadata(anew, known, chance)  # noqa: E731
+            insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
         committed = run_insert(insert, patience=patience, chance=chance)
         compact_after(committed, seen, log, engine, chance)
         return committed
@@ -166,6 +183,22 @@ class Write:
             other = "replaceWhere" if self.replace_where is not None else "partitionOverwriteMode=dynamic"
             reason = f"{other} keeps rows, which the new columns may not fit; use mergeSchema to add columns."
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
+
+    def _check_replaced(self, table: str, at: Snapshot | None) -> None:
+        """Hold that ``replace_where`` names partition columns only, where the session wants it so."""
+        if self.replace_where is None or current().replaces_by_data:
+            return
+        columns = (self.partition_by or ()) if at is None else at.partition_columns
+        named = self.replace_where.columns
+        other = ["a column that is not known"] if named is None else sorted(named - set(columns))
+        if other:
+            raise NonPartitionColumn(
+                table=table,
+                predicate=self.replace_where.text,
+                column=other[0],
+                columns=", ".join(columns) or "none",
+                setting=REPLACES_BY_DATA,
+            )
 
     @property
     def _replaces_schema(self) -> bool:
@@ -213,8 +246,8 @@ class Write:
 class _Jobs:
     """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
 
-    def __init__(self, log: Log, chance: Chance, where: Condition | None, optimized: bool | None) -> None:
-        self._log, self._chance, self._where, self._optimized = log, chance, where, optimized
+    def __init__(self, log: Log, chance: Chance, where: Condition | None, write: Write) -> None:
+        self._log, self._chance, self._where, self._write = log, chance, where, write
         self.writer = str(chance.new_id())
         self.own_numbers: frozenset[str] = frozenset()
         self._staging: Staging | None = None
@@ -229,7 +262,10 @@ class _Jobs:
         staging.start()
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
-        rules = replace(rules_of(metadata), optimized_asked=self._optimized)
+        known, asked = rules_of(metadata), self._write
+        rules = replace(
+            known, optimized_asked=asked.optimized, codec=asked.codec or known.codec, most_rows=asked.most_rows
+        )
         engine.write(source, schema, columns, self._log.table, staging.folder, rules)
         adds = staging.collect(metadata)
         if self._where is not None:

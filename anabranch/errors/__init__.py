@@ -34,6 +34,8 @@
     │   ├── InvalidProperty
     │   ├── InvalidOption
     │   │   └── InvalidArgument         (also a TypeError and a ValueError)
+    │   ├── UnsupportedSetting
+    │   ├── NonPartitionColumn
     │   ├── InvalidTimestamp
     │   ├── AmbiguousTimeTravel
     │   ├── NoChangeStart
@@ -164,6 +166,10 @@ from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed
 from anabranch.errors.running import MissingJava as MissingJava
+from anabranch.errors.settings import NonPartitionColumn as NonPartitionColumn
+from anabranch.errors.settings import UnknownOption as UnknownOption
+from anabranch.errors.settings import UnknownSetting as UnknownSetting
+from anabranch.errors.settings import UnsupportedSetting as UnsupportedSetting
 from anabranch.errors.stores import AlreadyExists as AlreadyExists
 from anabranch.errors.stores import NotFound as NotFound
 from anabranch.errors.stores import PutOutcomeUnknown as PutOutcomeUnknown

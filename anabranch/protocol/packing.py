@@ -42,16 +42,19 @@ def target_size(properties: Properties, table_size: int) -> int:
     return wished if wished is not None else min(max(table_size // _TABLE_OVER_TARGET, LEAST_TARGET), MOST_TARGET)
 
 
-def auto_target(properties: Properties, table_size: int) -> int | None:
+def auto_target(
+    properties: Properties, table_size: int, mode: str | None = None, most: int | None = None
+) -> int | None:
     """The same for automatic compaction; None where the table does not want any.
 
-    ``auto`` goes by the size of the table, ``true`` and its alias ``legacy`` never go above 128 MB.
+    ``auto`` goes by the size of the table, ``true`` and its alias ``legacy`` never go above 128 MB, or ``most`` bytes.
+    ``mode`` counts more than what the table says.
     """
-    mode = properties.auto_compaction
+    mode = properties.auto_compaction if mode is None else mode
     if mode == "false":
         return None
     wished = target_size(properties, table_size)
-    return wished if mode == "auto" else min(wished, AUTO_TARGET)
+    return wished if mode == "auto" else min(wished, AUTO_TARGET if most is None else most)
 
 
 # -- bins --------------------------------------------------------------------------------------------------------------

@@ -371,6 +371,11 @@ def validate(configuration: Mapping[str, str]) -> None:
 _BY_KEY = {each.key: each for each in _OTHERS}
 
 
+def is_known(key: str) -> bool:
+    """Whether a table property of this very name means something to Delta Lake."""
+    return key in _KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
+
+
 def _check_other(other: Other, value: str) -> None:
     if other.stand is Stand.OWNED:
         raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")

@@ -88,7 +88,7 @@ class Rules:
     """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
     it; ``codec``: how the files that hold them are compressed; ``materialised``: files hold partition columns as well,
     behind the others; ``optimized``: few files are written rather than one for each part that an engine works on, and
-    ``optimized_asked``: what the command says of that, which counts more.
+    ``optimized_asked``: what the command says of that, which counts more; ``most_rows``: so many a file has at most.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -99,6 +99,7 @@ class Rules:
     materialised: bool = False
     optimized: bool = False
     optimized_asked: bool | None = None
+    most_rows: int | None = None
 
     @property
     def bind_rows(self) -> bool:

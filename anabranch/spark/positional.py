@@ -1,7 +1,8 @@
-"""Rows by position: the first column for the table's first, whatever their names, as INSERT INTO takes them.
+"""Rows as INSERT takes them: by position, the first column for the table's first, whatever their names; or by name.
 
 Knows Spark's columns. Knows nothing of files. Guarantee: a value is stored as an assignment stores it
-(`anabranch.spark.fit.assigned`), members of structs by position too; nothing is dropped and nothing is guessed.
+(`anabranch.spark.fit.assigned`), members of structs as columns are, by position or by name at every depth; nothing is
+dropped and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,19 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
         values.append(assigned(field, value, type_, table).alias(field.name))
     further = [column(f"c{i}").alias(found[i].name) for i in range(len(wanted), len(found))]
     return numbered.select(*values, *further)
+
+
+def by_name(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
+    """The rows under the types of the columns that they name; ``schema`` has just these, in the order of the rows.
+
+    Raises:
+        SchemaMismatch: a type from which no value fits, or a struct with more or fewer members than its column's.
+    """
+    numbered = rows.toDF(*(f"c{i}" for i in range(len(schema))))
+    found = enumerate(zip(schema, rows.schema, strict=True))
+    return numbered.select(
+        *(assigned(field, column(f"c{i}"), given.dataType, table).alias(field.name) for i, (field, given) in found)
+    )
 
 
 def _named_as(found: T.DataType, wanted: DataType) -> T.DataType:

@@ -16,12 +16,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import MissingJava
+from anabranch.protocol.settings import CHECKS_RETENTION, MERGES_SCHEMA, OPTIMIZES_WRITES, READS_BEYOND
 
 OLDEST_JAVA = 17
-CHECKS_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
-OPTIMIZES_WRITES = "spark.databricks.delta.optimizeWrite.enabled"
-MERGES_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
-READS_BEYOND = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
 

@@ -237,6 +237,7 @@ def write_files(
     named = zip(partitions, folders, strict=True)
     values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
     several = {**WRITE_OPTIONS, **options, "compression": rules.codec}
+    several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
     writer = rows.select(*data, *values).write.mode("append").options(**several)
     with timestamps.in_micros(spark):
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")

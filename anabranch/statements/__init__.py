@@ -18,6 +18,7 @@ from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Query, View
 from anabranch.spark.names import is_foreign, parts_of
 from anabranch.spark.session import plain_sql
+from anabranch.spark.settings import honoured
 from anabranch.statements import lasting, rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
 from anabranch.statements.named import Names
@@ -137,5 +138,42 @@ _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
 }
 
 
+_VERBS: dict[type, str] = {
+    v.DeleteRows: "DELETE",
+    v.TruncateTable: "DELETE",
+    v.UpdateRows: "UPDATE",
+    v.MergeRows: "MERGE",
+    v.InsertRows: "INSERT",
+    v.CreateTable: "CREATE",
+    v.ConvertTable: "CONVERT",
+    v.RestoreTable: "RESTORE",
+    v.CloneTable: "CLONE",
+    v.VacuumTable: "VACUUM",
+    v.OptimizeTable: "OPTIMIZE",
+    v.ReorgTable: "REORG",
+    v.RepairTable: "FSCK",
+    v.SyncTableIdentity: "SYNC IDENTITY",
+}
+"""What statements are called by which a session's settings may be refused; ALTER of those that are not here."""
+_READS = (
+    Query,
+    v.CreateTempView,
+    v.CreateView,
+    v.AlterView,
+    v.GenerateManifest,
+    v.DescribeHistory,
+    v.DescribeDetail,
+    v.DescribeTable,
+    v.ShowColumns,
+    v.ShowProperties,
+    v.ShowCreateTable,
+)
+
+
 def _run(statement: v.Statement, run: Running) -> DataFrame:
-    return _RUNS[type(statement)](statement, run)
+    if isinstance(statement, _READS):
+        return _RUNS[type(statement)](statement, run)
+    verb = _VERBS.get(type(statement), "ALTER")
+    verb = "REPLACE" if isinstance(statement, v.CreateTable) and statement.replaces else verb
+    with honoured(run.spark, verb):
+        return _RUNS[type(statement)](statement, run)

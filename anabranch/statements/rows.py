@@ -32,7 +32,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
-from anabranch.spark.positional import by_position
+from anabranch.spark.positional import by_name, by_position
 from anabranch.spark.types import quoted
 from anabranch.statements.running import Running
 
@@ -236,7 +236,7 @@ def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str]) -> list
 def _by_name(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
     """Rows whose columns have the table's names, with the values that an assignment would store."""
     fields = [_field(name, snapshot) for name in rows.columns]
-    return by_position(rows, Struct(tuple(fields)), snapshot.table)
+    return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
 def _with_defaults(statement: InsertRows, fields: list[Field]) -> tuple[list[Field], Query]:

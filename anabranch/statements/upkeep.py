@@ -26,7 +26,9 @@ from anabranch.optimizing import WORKERS, shown
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Expression
 from anabranch.protocol.predicates import Condition
+from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.session import checks_retention
+from anabranch.spark.settings import setting
 from anabranch.statements.running import Running
 
 _IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
@@ -70,7 +72,8 @@ def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
 def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
     """VACUUM; gives the table's path, DRY RUN those of the files that would go."""
     checks = checks_retention(run.spark)
-    command = Vacuum(statement.table.location, statement.hours, statement.dry_run, statement.lite, checks)
+    lite = statement.lite if statement.lite is not None else setting(run.spark, VACUUMS_LITE, False)
+    command = Vacuum(statement.table.location, statement.hours, statement.dry_run, lite, checks)
     done = command.run()
     paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
     return run.shown({"path": paths}, pa.schema([("path", pa.string())]))

@@ -19,6 +19,7 @@ from anabranch.errors import StoreError
 from anabranch.protocol import moves
 from anabranch.protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
 from anabranch.protocol.in_commit import IN_COMMIT
+from anabranch.protocol.said import current
 from anabranch.protocol.stats import num_records, with_wide_bounds
 from anabranch.protocol.vectors import Descriptor, pack
 from anabranch.storage.contract import Store
@@ -145,8 +146,9 @@ def commit_info(
         info["userName"] = user
     if mine.base is not None:
         info["readVersion"] = mine.base.version
-    if mine.user_metadata is not None:
-        info["userMetadata"] = mine.user_metadata
+    said = mine.user_metadata if mine.user_metadata is not None else current().user_metadata
+    if said is not None:
+        info["userMetadata"] = said
     return info
 
 

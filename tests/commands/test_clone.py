@@ -16,7 +16,8 @@ from anabranch.commands.append import Append
 from anabranch.commands.check import check
 from anabranch.commands.clone import Clone
 from anabranch.commands.create import Create
-from anabranch.commands.insert import NewTable, application
+from anabranch.commands.idempotence import application
+from anabranch.commands.insert import NewTable
 from anabranch.commands.opening import open_log
 from anabranch.log.files import located_file
 from anabranch.log.log import forget

@@ -12,7 +12,7 @@ import pytest
 import anabranch
 from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
-from anabranch.commands.insert import application
+from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.actions import Protocol
 from anabranch.transaction.patience import Chance

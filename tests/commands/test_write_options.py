@@ -14,7 +14,7 @@ import pytest
 import anabranch
 from anabranch import errors
 from anabranch.commands.append import Append
-from anabranch.commands.insert import application
+from anabranch.commands.idempotence import application
 from anabranch.commands.write import Write
 from anabranch.log.log import forget
 from anabranch.testing import Row, at_phase

@@ -14,9 +14,9 @@ from anabranch.errors import InvalidOption
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.rules import Rules, rules_of
 from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.settings import OPTIMIZES_WRITES
 from anabranch.spark import write as writing
 from anabranch.spark.evening import is_wished, parts
-from anabranch.spark.session import OPTIMIZES_WRITES
 
 WISH = "delta.autoOptimize.optimizeWrite"
 PARTS = 12

@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.append import Append
-from anabranch.commands.insert import application
+from anabranch.commands.idempotence import application
 from anabranch.commands.write import Write
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import info, put_commit, put_rows

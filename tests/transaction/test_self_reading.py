@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.delete import Delete
-from anabranch.commands.insert import application
+from anabranch.commands.idempotence import application
 from anabranch.commands.merge import Merge
 from anabranch.commands.read import Read
 from anabranch.commands.sources import declared_version

@@ -151,7 +151,7 @@ def vacuum(r: Reader) -> Statement:
             dry_run = True
         else:
             r.fail("FULL, LITE, RETAIN n HOURS or DRY RUN is expected here.")
-    return VacuumTable(table, hours, dry_run, kind == "LITE")
+    return VacuumTable(table, hours, dry_run, None if not kind else kind == "LITE")
 
 
 def restore(r: Reader) -> Statement:

@@ -362,12 +362,12 @@ class ReorgTable:
 
 @dataclass(frozen=True)
 class VacuumTable:
-    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]."""
+    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]; ``lite`` is None where it says neither of the two."""
 
     table: Table
     hours: float | None = None
     dry_run: bool = False
-    lite: bool = False
+    lite: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,127 @@
+"""Settings: what a session says of Delta Lake, read once for each command and held against what is done here.
+
+Knows how settings are read, cheaply, on classic sessions and on Connect. Decides nothing: which settings are honoured,
+harmless or refused stands in `anabranch.protocol.settings`. Guarantees: no setting of a session is ever changed, but
+for ``txnVersion``, where the session itself asks for that by ``autoReset``; a setting that nobody documents is warned
+of once in each process.
+
+On a classic session asking for one setting takes some 0.1 ms and listing them all some 10; on Connect either is one
+round trip. So there the list is asked for; here the settings that are acted upon are asked for by their names, and the
+list once a second at most, for the warnings.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from anabranch.errors import UnknownSetting
+from anabranch.protocol import settings
+from anabranch.protocol.said import Said, honouring, is_said
+
+_LISTED_S = 1.0
+_listed: WeakKeyDictionary[SparkSession, float] = WeakKeyDictionary()
+_warned: set[str] = set()
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@contextmanager
+def honoured(spark: SparkSession, verb: str) -> Iterator[None]:
+    """Run a command of a session as the session's settings say; inside of another one's, this does nothing.
+
+    Args:
+        spark: the session. verb: what the command is called in messages, by which some settings are refused.
+
+    Raises:
+        UnsupportedSetting: a setting asks for what is not done here. Nothing has been done.
+
+    Example:
+        >>> with honoured(spark, "DELETE"):
+        ...     Delete("/data/flights", where).run(engine)
+    """
+    if is_said():
+        yield
+        return
+    values = _read(spark)
+    settings.check(values, verb)
+    with honouring(_said(spark, values)) as held:
+        yield
+    if held.used_txn and settings.flag(values, settings.TXN_RESET, False):
+        spark.conf.unset(settings.TXN_VERSION)
+
+
+def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a method of a door one command of its session: its ``_spark``, its ``spark`` or its engine's.
+
+    Example:
+        >>> @honours("DELETE")
+        ... def delete(self, condition): ...
+    """
+
+    def with_settings(method: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(method)
+        def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            owner: Any = args[0]
+            held = getattr(owner, "engine", owner)
+            with honoured(held._spark if hasattr(held, "_spark") else held.spark, verb):
+                return method(*args, **kwargs)
+
+        return run
+
+    return with_settings
+
+
+def setting(spark: SparkSession, name: str, default: bool) -> bool:
+    """Whether a setting says true.
+
+    Raises:
+        UnsupportedSetting: it says neither true nor false.
+    """
+    value = spark.conf.get(name, None)
+    return settings.flag({} if value is None else {name: value}, name, default)
+
+
+def _said(spark: SparkSession, values: Mapping[str, str]) -> Said:
+    compacts = values.get(settings.COMPACTS)
+    return Said(
+        user_metadata=values.get(settings.USER_METADATA),
+        app_id=values.get(settings.TXN_APP_ID),
+        txn_version=values.get(settings.TXN_VERSION),
+        defaults=lambda: settings.default_properties(_all(spark)),
+        replaces_by_data=settings.flag(values, settings.REPLACES_BY_DATA, True),
+        checks_replaced=settings.flag(values, settings.CHECKS_REPLACED, True),
+        compacts=None if compacts is None else settings.compaction(compacts),
+        compacts_from=settings.number(values, settings.COMPACTS_FROM),
+        compacts_to=settings.number(values, settings.COMPACTS_TO),
+        drops_missing=settings.flag(values, settings.DROPS_MISSING, False),
+    )
+
+
+def _read(spark: SparkSession) -> dict[str, str]:
+    """The settings that may be acted upon, as far as they are set."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return _all(spark)
+    if time.monotonic() - _listed.get(spark, -_LISTED_S) >= _LISTED_S:
+        return _all(spark)
+    found = {name: spark.conf.get(name, None) for name in settings.NAMED}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _all(spark: SparkSession) -> dict[str, str]:
+    """Every setting of Delta Lake that is set; those that nobody documents are warned of."""
+    found = {name: value for name, value in spark.conf.getAll.items() if name.startswith(settings.PREFIX)}
+    _listed[spark] = time.monotonic()
+    for name, hint in settings.unknown(found).items():
+        if name not in _warned:
+            _warned.add(name)
+            said = f"The session's setting {name} is none that Delta Lake documents, and does nothing here.{hint}"
+            warnings.warn(said, UnknownSetting, stacklevel=4)
+    return found
