@@ -29,6 +29,7 @@ from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
 from anabranch.log.origins import origins_of
+from anabranch.protocol.identity import values_kept
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
@@ -69,6 +70,7 @@ def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance
     mine = replace(mine, settled=-1 if mine.base is None else mine.base.version)
     attempt = Attempt(mine, log, hands, chance)
     try:
+        attempt.keep_identity_values()
         committed = _tried(attempt, patience)
     except CommitOutcomeUnknown:
         raise
@@ -108,6 +110,16 @@ class Attempt:
         self._loaders = Loaders(self.hands.vector, self._origins)
         self._winners: list[Commit] = []
         self._placed_before = False
+
+    def keep_identity_values(self) -> None:
+        """Let new metadata of mine remember which identity values the table has given, whichever command brings it.
+
+        Raises:
+            InvalidProperty: what the table remembers of them is damaged.
+        """
+        base, metadata = self.mine.base, self.mine.metadata
+        if base is not None and metadata is not None:
+            self.mine = self.placed = replace(self.mine, metadata=values_kept(base.metadata, metadata))
 
     def look(self) -> Sequence[Commit]:
         """All winners since mine last settled, oldest first."""
