@@ -188,7 +188,7 @@ def staged_and_committed(
     try:
         mine = hands.stage(chance)
         reach("staged")
-    except Exception:
+    except BaseException:  # an interrupt too: no commit names what was staged
         hands.discard()
         raise
     if not mine.touched and len(mine.adds) == 0 and mine.metadata is None:

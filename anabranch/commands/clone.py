@@ -107,7 +107,7 @@ class Clone:
             mine = work.staged()
             reach("staged")
             work.check_source(mine)
-        except Exception:
+        except BaseException:  # an interrupt too: no commit names what was copied
             hands.discard()
             raise
         committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)

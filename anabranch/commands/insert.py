@@ -171,7 +171,7 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
     try:
         mine = _with_txn(hands.stage(mine, chance), insert.txn, began)
         reach("staged")
-    except Exception:
+    except BaseException:  # an interrupt too: no commit names what was staged
         hands.discard()
         raise
     mine = mine.with_counts(executionTimeMs=chance.now_ms() - began)
