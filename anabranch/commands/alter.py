@@ -43,6 +43,7 @@ from anabranch.protocol.features import (
 )
 from anabranch.protocol.filesets import count_of
 from anabranch.protocol.iceberg import flags
+from anabranch.protocol.identity import GIVEN
 from anabranch.protocol.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
@@ -173,7 +174,7 @@ class UnsetProperties:
         known = base.metadata.configuration
         refuse_constraints(dict.fromkeys(self.keys, ""))
         for key in self.keys:
-            if key.startswith(PREFIX):
+            if key.startswith(PREFIX) or key == GIVEN:
                 raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
             if key == PROTECTED_BEFORE and CHECKPOINT_PROTECTION in writer_features(base.protocol):
                 reason = "it guards history for as long as the protocol lists checkpointProtection; drop that feature."

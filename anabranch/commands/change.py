@@ -193,7 +193,7 @@ def staged_and_committed(
     try:
         mine = with_txn(hands.stage(chance), txn, chance.now_ms())
         reach("staged")
-    except Exception:
+    except BaseException:  # an interrupt too: no commit names what was staged
         hands.discard()
         raise
     if not mine.touched and len(mine.adds) == 0 and mine.metadata is None and txn is None:

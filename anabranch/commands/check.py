@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch.commands.check_identity import values_behind_marks
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
@@ -104,6 +105,7 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
     files = snapshot.files.to_pylist()
     findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
     findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
+    findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
     for found in _each(files, lambda file: list(_file(snapshot, file, deep=deep))):
         findings.extend(found)
     if deep and not findings:

@@ -34,7 +34,7 @@ from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protoc
 from anabranch.protocol.cloning import Copy, deep, shallow
 from anabranch.protocol.features import check_writable, upgraded, with_features, writer_features
 from anabranch.protocol.iceberg import check_partitioning, flags
-from anabranch.protocol.identity import marks_of, with_marks
+from anabranch.protocol.identity import values_kept
 from anabranch.protocol.in_commit import KEPT_BY_WRITERS
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped, mode_of
@@ -110,7 +110,7 @@ class Clone:
             mine = work.staged()
             reach("staged")
             work.check_source(mine)
-        except Exception:
+        except BaseException:  # an interrupt too: no commit names what was copied
             hands.discard()
             raise
         committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
@@ -230,8 +230,8 @@ class _Cloning:
         numbers = [each for each in (old, new) if is_mapped(each.configuration)]
         highest = max((highest_number(each.configuration) for each in numbers), key=_number, default={})
         configuration = {**new.configuration, **guard, **highest}
-        kept = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
-        return with_marks(kept, marks_of(old.schema))
+        named = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
+        return values_kept(old, named)
 
     def _protocol(self, metadata: Metadata) -> Protocol:
         """The source's, and what a table in its place has besides, with what the properties ask for."""

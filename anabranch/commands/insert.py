@@ -28,7 +28,7 @@ from anabranch.protocol.actions import Protocol as TableProtocol
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
-from anabranch.protocol.identity import marks_of, with_marks
+from anabranch.protocol.identity import values_kept
 from anabranch.protocol.keys import check_keys
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
@@ -158,7 +158,7 @@ def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committe
     try:
         mine = with_txn(hands.stage(mine, chance), insert.txn, began)
         reach("staged")
-    except Exception:
+    except BaseException:  # an interrupt too: no commit names what was staged
         hands.discard()
         raise
     mine = mine.with_counts(executionTimeMs=chance.now_ms() - began)
@@ -293,7 +293,7 @@ def replaced_metadata(new: NewTable, metadata: Metadata, chance: Chance) -> Meta
     made = new_metadata(new, chance, metadata)  # its own time: it is never the same metadata
     guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
     made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
-    return with_marks(made, marks_of(metadata.schema))
+    return values_kept(metadata, made)
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:

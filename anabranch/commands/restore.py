@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands.change import with_counts
+from anabranch.commands.history_of_metadata import metadata_between
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.presence import absent
 from anabranch.commands.sources import whole_table
@@ -36,7 +37,7 @@ from anabranch.protocol import clustering, iceberg, row_tracking
 from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, files_table
 from anabranch.protocol.features import check_writable, reader_features, upgraded, with_features, writer_features
 from anabranch.protocol.filesets import FileSet, Marks
-from anabranch.protocol.identity import is_watermark, marks_for, with_marks
+from anabranch.protocol.identity import identities, is_watermark, marks_of, values_kept
 from anabranch.protocol.mapping import MAX_ID
 from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.transaction.commit import Committed, commit
@@ -273,7 +274,8 @@ def planned(base: Snapshot, target: Snapshot) -> Plan:
     adds = _with_known_ids(target.files.filter(pc.invert(pc.is_in(then, value_set=_set(now)))), removes)
     mark = _mark(target)
     forgotten = mark > _mark(base)
-    metadata = restored_metadata(base.metadata, target.metadata)
+    between = metadata_between(base, target) if identities(target.schema) else ()
+    metadata = restored_metadata(base.metadata, target.metadata, between)
     after = metadata or base.metadata
     protocol = restored_protocol(base, target, after)
     iceberg.check_partitioning(base.metadata, after)
@@ -317,14 +319,14 @@ def _mark(snapshot: Snapshot) -> int:
 # -- what the table says -----------------------------------------------------------------------------------------------
 
 
-def restored_metadata(base: Metadata, target: Metadata) -> Metadata | None:
+def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metadata] = ()) -> Metadata | None:
     """The metadata of an older version as it may stand again; None where the table says the same already.
+
+    ``between`` are those that the table had in the meantime, of which only identity values matter.
 
     What identifies things goes on: identity values that were reserved, numbers that columns were given, the names of
     the columns that hold row ids, the version up to which history is guarded.
     """
-    if target == base or is_watermark(target, base):
-        return None
     names = (row_tracking.ROW_ID_COLUMN, row_tracking.COMMIT_VERSION_COLUMN)
     kept = {key: base.configuration[key] for key in names if key in base.configuration}
     configuration = {**kept, **target.configuration}
@@ -332,11 +334,11 @@ def restored_metadata(base: Metadata, target: Metadata) -> Metadata | None:
         known = [int(each.configuration[key]) for each in (base, target) if key in each.configuration]
         if known:
             configuration[key] = str(max(known))
-    marked = (
-        with_marks(target, marks_for(target.schema, base.schema)) if marks_for(target.schema, base.schema) else target
-    )
-    found = replace(marked, configuration=configuration)
-    return None if found == base or is_watermark(base, found) else found
+    found = replace(target, configuration=configuration)
+    for each in (*between, base):
+        found = values_kept(each, found)
+    only_marks = is_watermark(base, found) and marks_of(base.schema) == marks_of(found.schema)
+    return None if found == base or only_marks else found
 
 
 def restored_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Protocol | None:

@@ -225,6 +225,7 @@ _OTHERS: tuple[Other, ...] = (
     Other("delta.rowTracking.materializedRowIdColumnName", str, "", Stand.OWNED, _OF_ENGINES),
     Other("delta.rowTracking.materializedRowCommitVersionColumnName", str, "", Stand.OWNED, _OF_ENGINES),
     Other(PROTECTED_BEFORE, _natural, "0", Stand.OWNED, _OF_ENGINES),
+    Other("anabranch.identityValuesGiven", str, "", Stand.OWNED, "it is what the table remembers of columns that went"),
     Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
     Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
 )  # fmt: skip

@@ -27,7 +27,7 @@ def copy_file(source: Store, name: str, target: Store, new_name: str, *, size: i
         copied = target.head(new_name)
         try:
             _check(source, name, size, 0 if copied is None else copied.size)
-        except StoreError:
+        except BaseException:
             target.delete(new_name)
             raise
         return

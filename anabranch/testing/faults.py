@@ -22,12 +22,12 @@ class Fault:
 
     name: str
     is_after: bool
-    make: Callable[[Call], Exception | None]
+    make: Callable[[Call], BaseException | None]
 
     def store(self, inner: Store, number: int) -> Watched:
         """The store with this fault at its ``number``-th call."""
 
-        def decide(call: Call) -> Exception | None:
+        def decide(call: Call) -> BaseException | None:
             return self.make(call) if call.number == number else None
 
         return Watched(inner, after=decide) if self.is_after else Watched(inner, before=decide)
@@ -48,6 +48,12 @@ FAULTS = (
     Fault("permission denied", False, _failure(StorePermissionDenied)),
 )
 """All ways in which a call may fail."""
+
+INTERRUPTS = (
+    Fault("interrupted before", False, lambda call: KeyboardInterrupt()),
+    Fault("interrupted behind", True, lambda call: KeyboardInterrupt()),
+)
+"""Somebody interrupts the call: before its effect, or behind it."""
 
 
 def lost(call: Call) -> PutOutcomeUnknown:

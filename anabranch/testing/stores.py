@@ -154,8 +154,8 @@ class Call:
         return self.method == "put_if_absent" and str(self.about).endswith(".json")
 
 
-Decision = Callable[[Call], Exception | None]
-"""Says of a call with which error it fails, if it does; may also wait, count or start something."""
+Decision = Callable[[Call], BaseException | None]
+"""Says of a call with which error, or interrupt, it fails, if it does; may also wait, count or start something."""
 
 
 class Watched:

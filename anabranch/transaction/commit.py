@@ -29,6 +29,7 @@ from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
 from anabranch.log.origins import origins_of
+from anabranch.protocol.identity import values_kept
 from anabranch.protocol.properties import Properties
 from anabranch.transaction.bounds import Bounded, Bounds, Exceeded
 from anabranch.transaction.clock import stamped
@@ -62,17 +63,24 @@ def commit(mine: Transaction, log: Log, hands: Hands, patience: Patience, chance
 
     Raises:
         DeltaConcurrentModificationException: mine cannot stand behind its winners; nothing of it is visible.
-        CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed.
+        CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed. An interrupt
+            (``KeyboardInterrupt``, ``SystemExit``) in the middle of the put stays what it is, and has it as its cause.
         StoreError: the store refused; nothing of mine is visible.
         NothingLeft: mine only moves rows, and others have moved them all; nothing of it is visible.
     """
     mine = replace(mine, settled=-1 if mine.base is None else mine.base.version)
     attempt = Attempt(mine, log, hands, chance)
     try:
+        attempt.keep_identity_values()
         committed = _tried(attempt, patience)
     except CommitOutcomeUnknown:
         raise
     except Exception:
+        attempt.discard()
+        raise
+    except BaseException as interrupt:
+        if attempt.putting is not None:
+            raise interrupt from _unknown(mine, attempt.putting, f"{type(interrupt).__name__} came in between.")
         attempt.discard()
         raise
     reach("committed")
@@ -96,6 +104,10 @@ def check_place(mine: Transaction, log: Log, hands: Hands, chance: Chance) -> No
 class Attempt:
     """The changing part of a commit: mine as it is carried along, the same as it is to be put, the winners seen so far,
     and its vectors' file.
+
+    Attributes:
+        putting: the version at which mine stands, or may stand since a put was begun and its outcome is not known; None
+        while it is certain that the log does not name mine.
     """
 
     def __init__(self, mine: Transaction, log: Log, hands: Hands, chance: Chance) -> None:
@@ -108,6 +120,17 @@ class Attempt:
         self._loaders = Loaders(self.hands.vector, self._origins)
         self._winners: list[Commit] = []
         self._placed_before = False
+        self.putting: int | None = None
+
+    def keep_identity_values(self) -> None:
+        """Let new metadata of mine remember which identity values the table has given, whichever command brings it.
+
+        Raises:
+            InvalidProperty: what the table remembers of them is damaged.
+        """
+        base, metadata = self.mine.base, self.mine.metadata
+        if base is not None and metadata is not None:
+            self.mine = self.placed = replace(self.mine, metadata=values_kept(base.metadata, metadata))
 
     def look(self) -> Sequence[Commit]:
         """All winners since mine last settled, oldest first."""
@@ -259,6 +282,7 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         window = attempt.look()
         landed = next((winner for winner in window if winner.txn_id == attempt.mine.txn_id), None)
         if landed is not None:
+            attempt.putting = landed.version
             return Committed(
                 landed.version, attempt.mine.carried, number, attempt.mine.metrics
             )  # our reply was lost, not our commit
@@ -268,10 +292,12 @@ def _tried(attempt: Attempt, patience: Patience) -> Committed:
         version = window[-1].version + 1 if window else mine.settled + 1
         placed, data = attempt.placed, attempt.commit_file(version)
         reach("put")
+        attempt.putting = version
         if _decided(mine, log, version, data, patience, chance):
             _check_stands(mine, log, version, looked, chance)
             _checksum(mine, log, version, data)
             return Committed(version, placed.carried, number + 1, placed.metrics)
+        attempt.putting = None
         if chance.seconds() - started > patience.seconds and _may_stop(mine, number + 1):
             break
         chance.sleep(patience.pause(number, chance))

@@ -52,7 +52,7 @@ def write_vectors(mine: Transaction, store: Store, chance: Chance) -> VectorFile
     name, data, descriptors = pack(vectors, chance.new_id())
     try:
         store.put(name, data)
-    except StoreError:
+    except BaseException:
         remove_vectors(store, name)  # it may stand there all the same
         raise
     return VectorFile(name, descriptors)

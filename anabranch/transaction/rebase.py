@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.identity import marks_for, with_marks
+from anabranch.protocol.identity import values_kept
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
 from anabranch.transaction.footprint import Reads, Source, Transaction
@@ -44,7 +44,7 @@ def _with_marks(mine: Transaction, verdict: Verdict) -> Transaction:
     known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
     if mine.metadata is None or not known:
         return mine
-    return replace(mine, metadata=with_marks(mine.metadata, marks_for(mine.metadata.schema, known[-1].schema)))
+    return replace(mine, metadata=values_kept(known[-1], mine.metadata))
 
 
 def joined(mine: Transaction, extra: Transaction) -> Transaction:
