@@ -102,7 +102,10 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         >>> check(log.snapshot()).is_clean
         True
     """
-    files = snapshot.files.to_pylist()
+    try:
+        files = snapshot.files.to_pylist()
+    except CorruptLog as error:
+        return _unreadable(snapshot, error, deep=deep)
     findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
     findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
     findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
@@ -122,6 +125,14 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         deep=deep,
         findings=tuple(findings),
     )
+
+
+def _unreadable(snapshot: Snapshot, error: CorruptLog, *, deep: bool) -> Report:
+    """The report where it is not even known which files are live."""
+    is_sum = checksum_version(error.file) is not None
+    rule = "the checksum file agrees" if is_sum else "the log can be read"
+    found = Finding(rule, error.file, error.facts["reason"])
+    return Report(snapshot.table, snapshot.version, 0, 0, None, deep, (found,))
 
 
 def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Iterator[list[Finding]]:

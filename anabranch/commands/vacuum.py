@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.vacuum_confirmed import hold_confirmed
 from anabranch.commands.vacuum_found import Found, in_folder, in_log, remember
 from anabranch.commands.vacuum_kept import CHANGE_DATA, Hidden, Keeping, folders_of, kept_names, retained_change_data
 from anabranch.errors import (
@@ -30,6 +31,7 @@ from anabranch.errors import (
 from anabranch.log.cleanup import FARTHEST_AHEAD_MS
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.log.witness import same_files
 from anabranch.protocol.features import check_writable
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
@@ -110,7 +112,8 @@ class Vacuum:
 
         Raises:
             RetentionTooShort: it would retain less than the table says. LiteVacuumImpossible: the log does not reach
-            back far enough. UnsupportedFeature: the table needs what is not known here. StoreError: the folder cannot
+            back far enough. LiveFilesNotConfirmed: something would go, and no second witness says which files are
+            live. UnsupportedFeature: the table needs what is not known here. StoreError: the folder cannot
             be listed. MetadataChangedException, ProtocolChangedException: the table was changed again and again.
         """
         chance, log = chance or Chance(), open_log(self.table, self.storage_options)
@@ -121,11 +124,14 @@ class Vacuum:
             progress("listed", len(found.files), len(found.files))
             reach("read")
             going = plan.keeping(log, snapshot, found).going(found.files)
+            if going:
+                hold_confirmed(log, snapshot, found, going)
             if self.dry_run:
                 spared = found.running or frozenset()
                 return Vacuumed(log.table, True, going, spared=spared, directories=found.directories)
             try:
-                keeping = self._announced(log, plan, found, self._start(snapshot, plan, going, found, chance), chance)
+                start = self._start(snapshot, plan, going, found, chance)
+                keeping = self._announced(log, plan, found, start, chance)
             except DeltaConcurrentModificationException:
                 if not left:
                     raise
@@ -154,6 +160,7 @@ class Vacuum:
         Raises:
             DeltaConcurrentModificationException: the table was changed meanwhile. TableError: this clock is wrong.
             UnsupportedFeature: behind the START the table has got what is not known here; nothing was removed.
+            LiveFilesNotConfirmed: others changed its files meanwhile, and no second witness says the same of them.
         """
         reach("staged")
         version = commit(start, log, NoRows(), patience_for(blind=True), chance).version
@@ -165,7 +172,11 @@ class Vacuum:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
         _check(snapshot)
-        return plan.keeping(log, snapshot, found)
+        keeping = plan.keeping(log, snapshot, found)
+        is_known = start.base is not None and same_files(snapshot.files, start.base.files)
+        if not is_known and (going := keeping.going(found.files)):
+            hold_confirmed(log, snapshot, found, going)
+        return keeping
 
     def _start(
         self, snapshot: Snapshot, plan: Plan, going: Sequence[Entry], found: Found, chance: Chance

@@ -17,6 +17,7 @@
     │   ├── TimestampBeforeEarliestCommit
     │   ├── TimestampAfterLatestCommit
     │   ├── CorruptLog
+    │   ├── LiveFilesNotConfirmed
     │   ├── CorruptVector
     │   ├── FileOutsideTable
     │   ├── InvalidPartitionValue
@@ -181,6 +182,7 @@ from anabranch.errors.tables import CorruptLog as CorruptLog
 from anabranch.errors.tables import CorruptVector as CorruptVector
 from anabranch.errors.tables import FileOutsideTable as FileOutsideTable
 from anabranch.errors.tables import InvalidPartitionValue as InvalidPartitionValue
+from anabranch.errors.tables import LiveFilesNotConfirmed as LiveFilesNotConfirmed
 from anabranch.errors.tables import MissingDataFile as MissingDataFile
 from anabranch.errors.tables import NotATable as NotATable
 from anabranch.errors.tables import RestoreFilesMissing as RestoreFilesMissing

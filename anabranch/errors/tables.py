@@ -75,6 +75,18 @@ class CorruptLog(TableError):
     )
 
 
+class LiveFilesNotConfirmed(TableError):
+    """What the log says of the live files is denied by something else, or said by one witness alone, so that nothing
+    may be deleted by it.
+    """
+
+    condition = "DELTA_LIVE_FILES_NOT_CONFIRMED"
+    template = (
+        "Nothing was removed from the table at {table}, since it is not certain which of its files are live. At "
+        "{file}: {reason} Run a check (anabranch check), mend what it finds, and try again."
+    )
+
+
 class CorruptVector(TableError):
     """A deletion vector is missing, cut off, or does not hold what the log says."""
 

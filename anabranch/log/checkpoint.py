@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
 from anabranch.log.commits import Raw, parse_commit, parse_head
 from anabranch.log.lazy import lazy
-from anabranch.log.names import SIDECARS, checkpoint_file
+from anabranch.log.names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.parquet import LogParquet
 from anabranch.log.parsed import partition_maps, stats_texts
 from anabranch.log.parts import Found
@@ -67,6 +67,12 @@ class Checkpoint:
         """The live files of that version."""
         return pa.concat_tables([part.actions("add", FILES) for part in self._all_parts()])
 
+    def check_hint(self, files: pa.Table) -> None:
+        """Hold that these, its files, are as many as ``_last_checkpoint`` says."""
+        hint = self._found.hint
+        if hint is not None and hint.adds is not None and hint.adds != len(files):
+            raise self._corrupt(f"it holds {len(files)} live files, and {LAST_CHECKPOINT} says {hint.adds}.")
+
     def tombstones(self) -> pa.Table:
         """The files removed before that version that are still remembered."""
         return pa.concat_tables([part.actions("remove", REMOVES) for part in self._all_parts()])
@@ -81,6 +87,7 @@ class Checkpoint:
             apps = {each.app_id: each for each in said.app_transactions}
             return CheckpointHead(said.protocol, said.metadata, apps, {each.domain: each for each in said.domains})
         values = self._values
+        self._check_rows()
         metadatas, protocols = values["metaData"], values["protocol"]
         if len(metadatas) > 1 or len(protocols) > 1:
             raise ValueError("it has several protocols or metadatas")
@@ -92,6 +99,15 @@ class Checkpoint:
             app_transactions={t["appId"]: AppTransaction.from_json(t) for t in values["txn"]},
             domains={d["domain"]: DomainMetadata.from_json(d) for d in values["domainMetadata"]},
         )
+
+    def _check_rows(self) -> None:
+        """Hold that it has as many actions as a hint says that cannot have changed by itself. (Of sidecars, engines
+        differ in what they count.)
+        """
+        hint, rows = self._found.hint, sum(part.file.rows for part in self._parts)
+        is_plain = not self._values["sidecar"] and not self._values["checkpointMetadata"]
+        if hint is not None and hint.sealed and is_plain and hint.actions not in (None, rows):
+            raise ValueError(f"it has {rows} actions, and {LAST_CHECKPOINT} says {hint.actions}")
 
     def _sidecars(self) -> tuple[str, ...]:
         values = self._lines.others if self._lines is not None else self._values
@@ -175,6 +191,9 @@ class _Part:
             actions = self._completed(actions, kind, present)
         except _NOT_WHOLE as error:
             raise self.file.refuse(f"an action {kind} is not as it must be ({error}).") from error
+        stated = self.file.values(f"{kind}.path")
+        if stated not in (None, len(actions)):
+            raise self.file.refuse(f"it holds {len(actions)} actions {kind}, and its footer says {stated}.")
         for name in _REQUIRED[kind]:
             if actions[name].null_count:
                 raise self.file.refuse(f"an action {kind} has no {name}.")

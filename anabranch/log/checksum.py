@@ -2,7 +2,7 @@
 
 Knows PROTOCOL.md, section "Version Checksum File". Guarantee: one is written only from what is known for certain,
 which is the one of the version before and what the commit changed, or the files themselves where they were read; it
-replaces none; and nothing that is read of a table ever depends on one.
+replaces none. What is read of a table is never taken from one, but held against it where it is there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 from anabranch.errors import AlreadyExists, NotFound
 from anabranch.log.commits import Commit
 from anabranch.log.names import checksum_name
-from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Store
+
+if TYPE_CHECKING:  # which reads its files, and holds them against this
+    from anabranch.log.snapshot import Snapshot
 
 LISTED = 100
 """Up to so many application transactions, or domains, are listed in a checksum file; more are left out."""
@@ -50,15 +52,15 @@ class Checksum:
     @classmethod
     def of(cls, snapshot: Snapshot) -> Checksum:
         """What a snapshot amounts to; reads its files."""
-        files, state = snapshot.files, snapshot.state
+        state, sums = snapshot.state, _sums(snapshot.files)
         return cls(
             version=snapshot.version,
-            size=_sum(files["size"]),
-            files=len(files),
+            size=sums["size"],
+            files=sums["files"],
             metadata=state.metadata,
             protocol=state.protocol,
-            vectors=len(files) - files["deletionVector"].null_count,
-            deleted=_sum(pc.struct_field(files["deletionVector"], "cardinality")),
+            vectors=sums["vectors"],
+            deleted=sums["deleted"],
             app_transactions=state.app_transactions,
             domains=state.domains,
             in_commit_timestamp=state.timestamp if _has_in_commit(state.metadata) else None,
@@ -144,9 +146,20 @@ class Checksum:
 
     def differs(self, truth: Checksum) -> list[str]:
         """In what it is not the truth, in words; what it does not state is no difference."""
+        return self._differs({name: getattr(truth, name) for name in _COMPARED})
+
+    def differs_from(self, files: pa.Table) -> list[str]:
+        """In what it speaks of other live files than these, in words."""
+        return self._differs(_sums(files))
+
+    def describes(self, metadata: Metadata, protocol: Protocol) -> bool:
+        """Whether it has this protocol, and of this metadata what says how rows are read and written."""
+        return self.protocol == protocol and _essence(self.metadata) == _essence(metadata)
+
+    def _differs(self, truth: Mapping[str, Any]) -> list[str]:
         found = []
-        for name, words in _COMPARED.items():
-            stated, true = getattr(self, name), getattr(truth, name)
+        for name, true in truth.items():
+            stated, words = getattr(self, name), _COMPARED[name]
             if stated is not None and stated != true:
                 shown = f" {stated}, not {true}" if isinstance(true, int) else ""
                 found.append(f"it states other {words}{shown}")
@@ -228,6 +241,21 @@ def _has_in_commit(metadata: Metadata) -> bool:
 
 def _listed(actions: Mapping[str, AppTransaction] | Mapping[str, DomainMetadata] | None) -> list[Any] | None:
     return None if actions is None or len(actions) > LISTED else [each.to_json() for each in actions.values()]
+
+
+def _sums(files: pa.Table) -> dict[str, int]:
+    vectors = files["deletionVector"]
+    deleted = _sum(pc.struct_field(vectors, "cardinality"))
+    return {
+        "size": _sum(files["size"]),
+        "files": len(files),
+        "vectors": len(files) - vectors.null_count,
+        "deleted": deleted,
+    }
+
+
+def _essence(metadata: Metadata) -> tuple[Any, ...]:
+    return metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 
 def _sum(numbers: pa.ChunkedArray) -> int:

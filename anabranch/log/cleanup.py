@@ -1,9 +1,10 @@
 """Clean-up: log files that are older than the table's retention are removed.
 
 Knows PROTOCOL.md, section "Metadata Cleanup", and "Checkpoint Protection". Guarantees: every version that is still
-inside the retention can be rebuilt afterwards, from a checkpoint that was read in full just before; files go oldest
-first, so that a crash, or a second cleaner, leaves a log without a gap; nothing outside ``_delta_log`` is touched; any
-doubt ends it without a deletion.
+inside the retention can be rebuilt afterwards, from a checkpoint that was read in full just before and of which the
+commits before it, or the checksum file of its version, say the same; files go oldest first, so that a crash, or a
+second cleaner, leaves a log without a gap; nothing outside ``_delta_log`` is touched; any doubt ends it without a
+deletion.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
 
+import pyarrow as pa
+
 from anabranch.errors import AnabranchError
-from anabranch.log.checkpoint import Checkpoint
+from anabranch.log.checkpoint import Checkpoint, CheckpointHead
+from anabranch.log.checksum import read_checksum
 from anabranch.log.commits import parse_head
+from anabranch.log.confirm import by_another_way
 from anabranch.log.names import (
     SIDECARS,
     checkpoint_version,
@@ -28,6 +33,7 @@ from anabranch.log.names import (
 from anabranch.log.parts import Found, checkpoints_in
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.witness import same_files
 from anabranch.protocol.features import check_readable, writer_features
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.storage.contract import Entry, Store
@@ -88,19 +94,44 @@ def stands(store: Store, version: int) -> bool:
 
 
 def is_whole(snapshot: Snapshot, found: Found) -> bool:
-    """Whether a checkpoint can be read from its first to its last action, by us, now."""
+    """Whether a checkpoint can be read from its first to its last action, by us, now, and a second witness says the
+    same: the commits that would go with it, or, where they are not all there, the checksum file of its version.
+    """
     checkpoint = Checkpoint(snapshot.store, found)
     try:
         head = checkpoint.head()
         if head.protocol is None or head.metadata is None:
             return False
         check_readable(snapshot.table, head.protocol, head.metadata)
-        checkpoint.files()
+        files = checkpoint.files()
         checkpoint.tombstones()
+        denied = _denied(snapshot, found, head, files)
     except AnabranchError as error:
-        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, error)
-        return False
-    return True
+        denied = error.message
+    if denied is not None:
+        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, denied)
+    return denied is None
+
+
+def _denied(snapshot: Snapshot, found: Found, head: CheckpointHead, files: pa.Table) -> str | None:
+    """Why a checkpoint is not confirmed; None where it is."""
+    other = by_another_way(snapshot, found.version)
+    if other is not None:
+        agrees = same_files(files, other.files) and _says_the_same(head, other.head)
+        return None if agrees else f"{found.name} and the commits before it say different things"
+    stated = read_checksum(snapshot.store, found.version)
+    if stated is None or head.metadata is None or head.protocol is None:
+        return f"nothing but {found.name} says which files were live there"
+    agrees = not stated.differs_from(files) and stated.describes(head.metadata, head.protocol)
+    return None if agrees else f"{found.name} and the checksum file of its version say different things"
+
+
+def _says_the_same(head: CheckpointHead, other: CheckpointHead) -> bool:
+    """Whether both say the same besides files; what an application wrote long ago may be forgotten."""
+    kept = {name: each.version for name, each in head.app_transactions.items()}
+    known = {name: each.version for name, each in other.app_transactions.items() if name in kept}
+    live = {name: each for name, each in head.domains.items() if not each.removed}
+    return (head.protocol, head.metadata, live, kept) == (other.protocol, other.metadata, dict(other.domains), known)
 
 
 def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
@@ -200,7 +231,12 @@ def _named_sidecars(store: Store) -> frozenset[str] | None:
     """The sidecars that the checkpoints name which are there; None where one of those cannot be read."""
     try:
         checkpoints = checkpoints_in(store.list_from(first_name(0)))
-        return frozenset(name for found in checkpoints for name in Checkpoint(store, found).sidecars())
+        named = frozenset(name for found in checkpoints for name in Checkpoint(store, found).sidecars())
+        lost = named - {entry.name for entry in store.list_from(f"{SIDECARS}/")}
+        if not lost:
+            return named
+        _logger.warning("sidecars of %s are kept, since one of them is missing: %s", store.url, min(lost))
+        return None
     except AnabranchError as error:
         _logger.warning("sidecars of %s are kept, since a checkpoint cannot be read: %s", store.url, error)
         return None

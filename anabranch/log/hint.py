@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -23,16 +24,35 @@ class _Number(str):
     __slots__ = ()
 
 
-def hinted_version(store: Store) -> int | None:
-    """The version that the hint names, or None where it says nothing that can be trusted."""
+@dataclass(frozen=True)
+class Hint:
+    """What the hint says of the checkpoint of ``version``: how many ``actions`` and ``adds`` it has, None where it does
+    not say; ``sealed``: it has a checksum, which is right.
+    """
+
+    version: int
+    actions: int | None = None
+    adds: int | None = None
+    sealed: bool = False
+
+
+def read_hint(store: Store) -> Hint | None:
+    """The hint, or None where it says nothing that can be trusted."""
     try:
         text = store.get(LAST_CHECKPOINT)
         hint = json.loads(text, object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
         if "checksum" in hint and hint["checksum"] != _digest(hint):
             return None
-        return int(hint["version"])
-    except (NotFound, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        actions, adds = _count(hint.get("size")), _count(hint.get("numOfAddFiles"))
+        return Hint(int(hint["version"]), actions, adds, "checksum" in hint)
+    except (NotFound, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+
+
+def hinted_version(store: Store) -> int | None:
+    """The version that the hint names, or None where it says nothing that can be trusted."""
+    hint = read_hint(store)
+    return None if hint is None else hint.version
 
 
 def hint_bytes(fields: Mapping[str, Any]) -> bytes:
@@ -55,6 +75,10 @@ def canonical(hint: Mapping[str, Any]) -> str:
     """The canonical form: ``path=value`` pairs in the order of their paths, separated by commas."""
     rest = {name: value for name, value in hint.items() if name != "checksum"}
     return ",".join(f"{path}={value}" for path, value in sorted(_leaves(rest, ()), key=lambda leaf: leaf[0].encode()))
+
+
+def _count(value: Any) -> int | None:
+    return int(value) if isinstance(value, _Number) and value.isdigit() else None
 
 
 def _digest(hint: Mapping[str, Any]) -> str:

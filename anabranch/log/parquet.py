@@ -1,8 +1,8 @@
 """Parquet files of the log, read by columns and, where they are large, by ranges.
 
 Knows Parquet and the store. Guarantee: what is read is one put of the file, never a mixture of two; a file that is cut
-off or garbled raises ``CorruptLog`` with its name, pages are checked where their writer left a checksum, and nothing is
-read of columns that were not asked for.
+off, garbled or at odds with itself raises ``CorruptLog`` with its name, pages are checked where their writer left a
+checksum, and nothing is read of columns that were not asked for.
 """
 
 from __future__ import annotations
@@ -79,7 +79,17 @@ class LogParquet:
             spans = self._groups.spans(groups, columns)
             part = file_with(self._store, self._entry.name, self._entry.size, spans)
             parquet = _reader(part, self._parquet.metadata)
-        return parquet.read_row_groups(groups, columns=list(columns))
+        found = parquet.read_row_groups(groups, columns=list(columns))
+        if len(found) != self._groups.rows(groups):
+            raise ValueError(f"it holds {len(found)} rows where its footer states {self._groups.rows(groups)}")
+        return found
+
+    def values(self, column: str) -> int | None:
+        """How many values of a column are not NULL (``add.path``), as the footer says; None where it does not."""
+        try:
+            return self._groups.values(column)
+        except ValueError as error:
+            raise self._corrupt(f"it is not a whole Parquet file ({error}).") from None
 
     def _open(self) -> None:
         try:
@@ -89,6 +99,7 @@ class LogParquet:
             else:
                 self._parquet = _reader(native_file(b""), pq.read_metadata(native_file(tail)))
             self._groups = RowGroups(footer_in(tail, self._entry.name), self._parquet.metadata.num_row_groups)
+            self._groups.check()
         except NotFound:
             raise self._corrupt("the file is missing.") from None
         except _UNREADABLE as error:

@@ -7,18 +7,23 @@ of which a part is missing is none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from anabranch.log.hint import Hint
 from anabranch.log.names import checkpoint_file, part_name
 from anabranch.storage.contract import Entry
 
 
 @dataclass(frozen=True)
 class Found:
-    """The files of one whole checkpoint of ``version``: one file, or all parts in their order."""
+    """The files of one whole checkpoint of ``version``: one file, or all parts in their order.
+
+    ``hint`` is what ``_last_checkpoint`` says of this version's checkpoint, if that is the one which it names.
+    """
 
     version: int
     files: tuple[Entry, ...]
+    hint: Hint | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

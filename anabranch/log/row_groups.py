@@ -16,8 +16,12 @@ from typing import Any, cast
 from anabranch.log.lazy import lazy
 from anabranch.storage.native import Span
 
-_GROUPS, _CHUNKS, _CHUNK = 4, 1, 3
-"""FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data."""
+_SCHEMA, _ROWS, _GROUPS = 2, 3, 4
+"""FileMetaData.schema, num_rows and row_groups."""
+_CHUNKS, _GROUP_ROWS, _CHUNK = 1, 3, 3
+"""RowGroup.columns and num_rows, ColumnChunk.meta_data."""
+_REPETITION, _NAME, _MEMBERS, _REPEATED = 3, 4, 5, 2
+"""SchemaElement.repetition_type, name and num_children, FieldRepetitionType.REPEATED."""
 _PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
 """ColumnMetaData.path_in_schema, num_values and statistics, Statistics.null_count."""
 _BYTES, _DATA, _DICTIONARY = 7, 9, 11
@@ -56,9 +60,37 @@ class RowGroups:
             chunks = (chunk for number in groups for chunk in _chunks(self._groups[number]))
             return [_span(chunk) for chunk in chunks if _is_of(chunk, wanted)]
 
+    def check(self) -> None:
+        """Hold that the footer agrees with itself: its rows are those of the groups, each group has a chunk for each
+        column of the schema, and each chunk as many values as its group has rows, or more where values repeat.
+        """
+        with _garbled():
+            _agree("groups", len(self._groups), self._count)
+            _agree("rows", sum(group[_GROUP_ROWS] for group in self._groups), self._fields[_ROWS])
+            leaves = _leaves(_structs(self._fields, _SCHEMA))
+            for group in self._groups:
+                _check_group(group, leaves)
+
+    def rows(self, groups: Collection[int]) -> int:
+        """How many rows these row groups have."""
+        with _garbled():
+            return sum(self._groups[number][_GROUP_ROWS] for number in groups)
+
+    def values(self, path: str) -> int | None:
+        """How many values that are not NULL a column has (``add.path``), where the footer says it."""
+        with _garbled():
+            named = path.encode().split(b".")
+            chunks = [chunk for group in self._groups for chunk in _chunks(group) if chunk[_PATH] == named]
+            nulls = [chunk.get(_STATISTICS, {}).get(_NULLS) for chunk in chunks]
+            return None if None in nulls else sum(chunk[_VALUES] for chunk in chunks) - sum(nulls)
+
     @lazy
     def _groups(self) -> list[Fields]:
-        return _structs(_struct(_Bytes(self._footer), 0), _GROUPS)
+        return _structs(self._fields, _GROUPS)
+
+    @lazy
+    def _fields(self) -> Fields:
+        return _struct(_Bytes(self._footer), 0)
 
 
 @contextmanager
@@ -67,6 +99,46 @@ def _garbled() -> Iterator[None]:
         yield
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"its footer is garbled ({type(error).__name__}: {error})") from None
+
+
+def _agree(what: str, found: int, stated: int) -> None:
+    if found != stated:
+        raise ValueError(f"its footer contradicts itself: {found} {what} where it states {stated}")
+
+
+def _leaves(schema: list[Fields]) -> list[tuple[list[bytes], bool]]:
+    """The path of each column, and whether its values may repeat; the schema is a tree, written from the top."""
+    found, left = list[tuple[list[bytes], bool]](), iter(schema[1:])
+
+    def walk(members: int, above: list[bytes], repeats: bool) -> None:
+        if len(above) > _DEEPEST:
+            raise IndexError("it nests too deep")
+        for _ in range(members):
+            element = next(left, None)
+            if element is None:
+                raise IndexError("its schema ends too early")
+            path = [*above, element[_NAME]]
+            again = repeats or element.get(_REPETITION) == _REPEATED
+            if element.get(_MEMBERS):
+                walk(element[_MEMBERS], path, again)
+            else:
+                found.append((path, again))
+
+    walk(schema[0].get(_MEMBERS, 0), [], False)
+    return found
+
+
+def _check_group(group: Fields, leaves: list[tuple[list[bytes], bool]]) -> None:
+    chunks, rows = _chunks(group), group[_GROUP_ROWS]
+    _agree("columns", len(chunks), len(leaves))
+    if rows < 0:
+        raise ValueError(f"its footer states {rows} rows")
+    for chunk, (path, repeats) in zip(chunks, leaves, strict=True):
+        name, values = b".".join(path).decode(), chunk[_VALUES]
+        if chunk[_PATH] != path:
+            raise ValueError(f"its footer contradicts itself: it says {name} of the column {chunk[_PATH]}")
+        if values < rows or (values > rows and not repeats):
+            raise ValueError(f"its footer contradicts itself: {values} values of {name} in a group of {rows} rows")
 
 
 def _may_hold(group: Fields, columns: set[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from anabranch.errors import CorruptLog, NotATable, VersionNotFound
-from anabranch.log.hint import hinted_version
+from anabranch.log.hint import Hint, read_hint
 from anabranch.log.names import commit_name, commit_version, compacted_range, first_name
 from anabranch.log.parts import Found, checkpoints_in, missing_part
 from anabranch.storage.contract import Entry, Store
@@ -22,7 +22,8 @@ class Segment:
     """The files to replay for ``version``: a checkpoint or none, then every later commit.
 
     ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up; ``compacted`` are
-    log compaction files that may be read in place of some of the commits.
+    log compaction files that may be read in place of some of the commits; ``but`` are checkpoints that are not to be
+    used.
     """
 
     version: int
@@ -30,6 +31,7 @@ class Segment:
     commits: tuple[Entry, ...]
     newest: Entry
     compacted: tuple[Entry, ...] = ()
+    but: frozenset[str] = frozenset()
 
     @property
     def identity(self) -> tuple[int, str | None]:
@@ -79,12 +81,17 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
         VersionNotFound: there is no such version, or its files were cleaned up.
         CorruptLog: a commit, or a part of the only checkpoint, is missing.
     """
-    hint = hinted_version(store)
-    start = hint if hint is not None and (version is None or version >= hint) else 0
+    hint = read_hint(store)
+    start = hint.version if hint is not None and (version is None or version >= hint.version) else 0
     listing = store.list_from(first_name(max(start, 0)))
     if start and not any(found.version == start for found in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
-    return _choose(store, listing, version, but)
+    segment = _choose(store, listing, version, but)
+    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but))
+
+
+def _hinted(found: Found | None, hint: Hint | None) -> Found | None:
+    return found if found is None or hint is None or hint.version != found.version else replace(found, hint=hint)
 
 
 def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:

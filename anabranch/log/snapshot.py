@@ -21,6 +21,7 @@ from anabranch.log.parts import Found
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
 from anabranch.log.ways import by_some_way
+from anabranch.log.witness import Witness
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.clustering import Path, clustering_of
 from anabranch.protocol.features import check_readable, writer_features
@@ -148,7 +149,8 @@ class Snapshot:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self._ancestor is not None:
             return self._followed[0]
-        return by_some_way(self.store, self.segment, self._files_of)
+        witness = Witness(self.store, self.metadata, self.protocol, self.version)
+        return by_some_way(self.store, self.segment, lambda way: self._files_of(way, witness))
 
     @lazy
     def facts(self) -> FileFacts:
@@ -216,11 +218,14 @@ class Snapshot:
             return Ancestor(self.files, self.partition_keys, facts=self.__dict__.get("facts"))
         return self._ancestor
 
-    def _files_of(self, segment: Segment) -> pa.Table:
-        base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
-        live, _, touched = replay(*self._file_actions(segment))
-        self._check_is_still_there()
-        return pa.concat_tables([without(base, touched), live])
+    def _files_of(self, segment: Segment, witness: Witness) -> pa.Table:
+        with witness.asked(segment.checkpoint):
+            base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
+            live, _, touched = replay(*self._file_actions(segment))
+            self._check_is_still_there()
+        files = pa.concat_tables([without(base, touched), live])
+        witness.hold(segment.checkpoint, base, files)
+        return files
 
     def _tombstones_of(self, segment: Segment) -> pa.Table:
         _, gone, touched = replay(*self._file_actions(segment))

@@ -27,7 +27,7 @@ def by_some_way(store: Store, segment: Segment, read: Callable[[Segment], T]) ->
         VersionCleanedUp: the version's files were cleaned up since the segment was found.
         CorruptLog: a file is damaged, and there is no way around it.
     """
-    way, broken = segment, frozenset[str]()
+    way, broken = segment, segment.but
     first: CorruptLog | None = None
     while True:
         try:

@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch.commands.append import Append
-from anabranch.errors import StoreError
+from anabranch.errors import CorruptLog, StoreError
 from anabranch.log.checksum import Checksum, read_checksum
 from anabranch.log.log import Log, forget
 from anabranch.log.names import checksum_name, commit_name
@@ -189,7 +189,7 @@ def test_a_commit_stands_whatever_becomes_of_its_checksum() -> None:
         ("setTransactions", [{"appId": "a", "version": 1}]),
     ],
 )
-def test_the_check_finds_a_checksum_that_disagrees_and_reading_does_not_mind(
+def test_the_check_finds_a_checksum_that_disagrees_and_files_at_odds_with_one_are_not_read(
     world: World, field: str, value: Any
 ) -> None:
     world.append({"id": 10, "x": 1})
@@ -201,6 +201,14 @@ def test_the_check_finds_a_checksum_that_disagrees_and_reading_does_not_mind(
     forget()
     (finding,) = anabranch.check(world.path).findings
     assert finding.file == checksum_name(2)
+    forget()
+    if field == "setTransactions":
+        assert as_bodies(world.log.snapshot().files) == before
+        return
+    with pytest.raises(CorruptLog, match="remove this one") as caught:
+        _ = world.log.snapshot().files
+    assert caught.value.file == checksum_name(2)
+    (Path(world.path) / checksum_name(2)).unlink()
     assert as_bodies(world.log.snapshot().files) == before
 
 
