@@ -85,7 +85,7 @@ def check_place(spark: SparkSession, name: Name) -> None:
     Raises:
         UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
     """
-    if not spark.catalog.databaseExists(spelled(name[:-1])):
+    if not names.has_schema(spark, name[:-1]):
         raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
     if not names.can_be_kept(spark, name):
         raise NoPlaceForNames(name=spelled(name), catalog=name[0])
@@ -207,7 +207,7 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
         _note_owner(entry, target)
         names.rename(spark, entry.name, target)
         return
-    if not spark.catalog.databaseExists(spelled(target[:-1])):
+    if not names.has_schema(spark, target[:-1]):
         raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
     _move(spark, entry, target)
 

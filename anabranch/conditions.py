@@ -23,15 +23,23 @@ from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
 from anabranch.spark.addresses import Named
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.texts import substituted
 
 
 def understood(
-    given: Any, snapshot: Snapshot, engine: SparkEngine, *, queries: bool = False, alias: str | None = None
+    given: Any,
+    snapshot: Snapshot,
+    engine: SparkEngine,
+    *,
+    queries: bool = False,
+    alias: str | None = None,
+    filled: bool = False,
 ) -> Condition:
     """A condition as the user wrote it, for the version on which the command is to run.
 
     Args:
         queries: whether it may hold subqueries. alias: the name by which it may speak of the table's columns.
+        filled: whether ``${…}`` is filled in already, as in the text of a statement.
 
     Raises:
         InvalidArgument: it is neither text nor a Column.
@@ -39,6 +47,7 @@ def understood(
     """
     if not isinstance(given, str | Column):
         raise InvalidArgument(option="condition", value=given, reason="it takes SQL text or a Column.")
+    given = given if filled else as_spark_reads(given, engine)
     context = context_of(snapshot, engine)
     if alias is None:
         return _plain(given, context, queries=queries)
@@ -50,6 +59,11 @@ def understood(
     if found.asks:
         return replace(found, alias=alias)
     return condition(unqualified(given, (alias,), context.schema), context, queries=queries)
+
+
+def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
+    """A text as Spark reads it, ``${…}`` filled in from the session's settings; anything else as it is."""
+    return substituted(given, engine.spark) if isinstance(given, str) else given
 
 
 def _plain(given: str | Column, context: Context, *, queries: bool) -> Condition:
@@ -71,10 +85,15 @@ def _refuse_two_meanings(given: str | Column, alias: str, context: Context) -> N
 
 
 def understood_values(
-    values: Mapping[str, str | Column], snapshot: Snapshot, engine: SparkEngine, alias: str | None = None
+    values: Mapping[str, str | Column],
+    snapshot: Snapshot,
+    engine: SparkEngine,
+    alias: str | None = None,
+    *,
+    filled: bool = False,
 ) -> dict[str, Any]:
     """Values to be assigned to columns and members of structs, each of which may depend on its own row only; the clock
-    is fixed for all of them.
+    is fixed for all of them. ``filled`` as for `understood`.
 
     Raises:
         UnknownColumn: a key names none of these. InvalidOption: one is set twice.
@@ -83,6 +102,7 @@ def understood_values(
     context = context_of(snapshot, engine)
 
     def understood_value(value: str | Column) -> Any:
+        value = value if filled else as_spark_reads(value, engine)
         if alias is not None:
             _refuse_two_meanings(value, alias, context)
         if isinstance(value, Column):

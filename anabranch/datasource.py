@@ -20,7 +20,7 @@ from anabranch.commands.read import Read, shown_ids
 from anabranch.commands.sources import declared_version
 from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
-from anabranch.conditions import context_for
+from anabranch.conditions import as_spark_reads, context_for
 from anabranch.errors import InvalidOption, NameTaken
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -352,4 +352,4 @@ class Writer:
     def _understood(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
         """The condition for the table's columns; where there is no table yet, for those of the rows."""
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
-        return condition(where, context_for(log.table, schema, engine))
+        return condition(as_spark_reads(where, engine), context_for(log.table, schema, engine))

@@ -23,6 +23,7 @@ from anabranch.errors import AnabranchError
 from anabranch.parsing.statements import may_matter
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
+from anabranch.spark.texts import Placed, in_views
 from anabranch.spark.vanished import vanished
 from anabranch.statements import Names, sql
 from anabranch.writing import WriterV2
@@ -109,14 +110,15 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
     """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
     known = formats[spark]
-    if not (may_matter(text) or Names(spark, known).may_matter(text)):
+    if "${" not in text and not (may_matter(text) or Names(spark, known).may_matter(text)):
         return plain(spark, text, args, **given)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
-    try:
-        return sql(spark, formatter.format(text, **given), args, names=Names(spark, known))
-    finally:
-        formatter.clear()
+    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in given.items()}
+    frames = {str(each): each.frame for each in placed.values() if isinstance(each, Placed)}
+    said = formatter.format(text, **placed)
+    with in_views(frames):
+        return sql(spark, said, args, names=Names(spark, known), frames=frames)
 
 
 def _table(plain: Any) -> Any:

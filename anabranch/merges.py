@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from anabranch.commands.merge import Merge
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.sources import declared_version
-from anabranch.conditions import context_of
+from anabranch.conditions import as_spark_reads, context_of
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
@@ -55,6 +55,11 @@ class _Asked:
             return Clause(self.when, self.action, self.condition)
         values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
         return Clause(self.when, self.action, self.condition, values)
+
+    def filled(self, engine: SparkEngine) -> _Asked:
+        """The clause with its texts as Spark reads them."""
+        values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
+        return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +162,17 @@ class DeltaMergeBuilder:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = open_log(self.table).snapshot()
-        command = command_of(self, snapshot)
+        command = command_of(self._filled(), snapshot)
         outcome = command.run(self.engine, at=snapshot)
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
         return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
+
+    def _filled(self) -> DeltaMergeBuilder:
+        """The same, with the texts as Spark reads them."""
+        clauses = (each.filled(self.engine) for each in self.clauses)
+        return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=tuple(clauses))
 
     def _with(
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"

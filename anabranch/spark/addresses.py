@@ -23,6 +23,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.opened import Address, address_of
 from anabranch.spark.positions import bitmap, file_keys, rows_of
 from anabranch.spark.scan import scan
+from anabranch.spark.texts import expression
 from anabranch.spark.types import column, quoted, spark_schema
 
 _FEW_FILES, _FEW_ROWS = 64, 500_000
@@ -42,7 +43,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
     rows = rows if condition.alias is None else rows.alias(condition.alias)
     collect = collect_rows if _are_few(files.files) else collect_words
     with reported(condition.text, files.root, files.version):
-        return collect(rows.filter(as_column(condition.expression)), address_of(files.schema), paths)
+        return collect(rows.filter(as_column(condition.expression, spark)), address_of(files.schema), paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,14 @@ def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
     with reported(condition.text, files.root, files.version):
         nothing = spark.createDataFrame([], spark_schema(files.schema))
         named = nothing if condition.alias is None else nothing.alias(condition.alias)
-        _ = named.filter(as_column(condition.expression)).schema
+        _ = named.filter(as_column(condition.expression, spark)).schema
 
 
-def as_column(expression: object) -> Column:
+def as_column(given: object, spark: SparkSession) -> Column:
     """An expression as the engine gets it: SQL text, or a Column already."""
-    if isinstance(expression, Named):
-        return expression.column
-    return F.expr(expression) if isinstance(expression, str) else expression  # type: ignore[return-value]
+    if isinstance(given, Named):
+        return given.column
+    return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
 
 
 def named_for(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -116,32 +116,34 @@ class Decider:
         for _, clause in clauses:
             self._check(rows, clause)
         with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
-            rows = rows.select("*", F.when(where, _first(clauses)).alias(self.names.clause))
+            spark = rows.sparkSession
+            rows = rows.select("*", F.when(where, _first(clauses, spark)).alias(self.names.clause))
             # A column of its own each: what is random must not be evaluated a second time when it is fitted.
-            values = [each for i, clause in clauses for each in self._values(i, clause)]
+            values = [each for i, clause in clauses for each in self._values(i, clause, spark)]
             rows = rows.select("*", *values)
             return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
     def _check(self, rows: DataFrame, clause: Clause) -> None:
         """A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too."""
+        spark = rows.sparkSession
         with explained(text_of(clause), self.table):
             if clause.condition is not None:
-                rows = rows.filter(as_column(clause.condition))
+                rows = rows.filter(as_column(clause.condition, spark))
             ours = (SourceColumn, Reserved)
-            values = [as_column(each) for _, each in leaves(clause.values) if not isinstance(each, ours)]
+            values = [as_column(each, spark) for _, each in leaves(clause.values) if not isinstance(each, ours)]
             if values:
                 rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
 
-    def _values(self, number: int, clause: Clause) -> Iterator[Column]:
+    def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:
         for i, (_, value) in enumerate(leaves(clause.values)):
-            said = F.when(column(self.names.clause) == number, self._said(value))
+            said = F.when(column(self.names.clause) == number, self._said(value, spark))
             yield said.alias(self.names.value(number, i))
 
-    def _said(self, value: Any) -> Column:
+    def _said(self, value: Any, spark: SparkSession) -> Column:
         if isinstance(value, Reserved):
             return value_at(column(self.names.place), value.values)
-        return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value)
+        return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value, spark)
 
     def _of_source(self, value: SourceColumn) -> Column:
         if value.name.lower() not in {each.lower() for each in self.source_names}:
@@ -219,11 +221,12 @@ def explained(expression: str, table: str) -> Iterator[None]:
             raise InvalidCondition(expression=expression, table=table, reason=reason) from None
 
 
-def _first(clauses: Numbered) -> Column:
+def _first(clauses: Numbered, spark: SparkSession) -> Column:
     """The number of the first clause whose condition is TRUE, else NULL."""
     first = _nothing(F.lit(None).cast("int"))
     for number, clause in clauses:
-        first = first.when(F.lit(True) if clause.condition is None else as_column(clause.condition), number)
+        acts = F.lit(True) if clause.condition is None else as_column(clause.condition, spark)
+        first = first.when(acts, number)
     return first
 
 

@@ -130,7 +130,7 @@ class SparkEngine:
         with reported(condition.text, root):
             nothing = self.spark.createDataFrame([], types.spark_schema(schema))
             named = nothing if condition.alias is None else nothing.alias(condition.alias)
-            return origins.version_read(named.filter(as_column(condition.expression)), root, table_id)
+            return origins.version_read(named.filter(as_column(condition.expression, self.spark)), root, table_id)
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
@@ -165,7 +165,7 @@ class SparkEngine:
             with reported(condition.text, files.root, files.version):
                 found = scan(self.spark, files, ids=bool(shown))
                 named = found if condition.alias is None else found.alias(condition.alias)
-                rows = named.filter(as_column(condition.expression))
+                rows = named.filter(as_column(condition.expression, self.spark))
                 _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:

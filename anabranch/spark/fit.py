@@ -17,6 +17,7 @@ from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal
 from anabranch.spark.failures import reported
 from anabranch.spark.lengths import limited
 from anabranch.spark.shapes import shaped
+from anabranch.spark.texts import expression
 from anabranch.spark.types import column, delta_type, filled, is_void, spark_type
 
 _FLOATS = ("float", "double")
@@ -59,7 +60,10 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
     if text is None:
         return F.lit(None).cast(spark_type(field.type))
     with reported(f"{field.name} DEFAULT {text}", table):
-        value, nothing = F.expr(text), rows.select()  # among no columns, so that it cannot speak of one
+        value, nothing = (
+            expression(text, rows.sparkSession),
+            rows.select(),
+        )  # among no columns, so that it cannot speak of one
         found = nothing.select(value.alias("value")).schema[0].dataType
         return assigned(field, value, found, table, partial=True)  # a member may be younger than the default
 

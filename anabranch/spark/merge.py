@@ -247,7 +247,7 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
         source = F.broadcast(source)
     kind = "left" if matching.acts_without_match else "inner"
     with explained(f"MERGE ON {matching.on}", files.root):
-        rows = _target(spark, files, names, matching).join(source, as_column(matching.on), kind)
+        rows = _target(spark, files, names, matching).join(source, as_column(matching.on, spark), kind)
         _ = rows.schema  # else Spark Connect looks at the condition only later
     is_matched = column(names.number).isNotNull()
     rows = decider.decide(rows, numbered(matching, "matched"), is_matched, _old(names, matching))

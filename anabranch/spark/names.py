@@ -20,10 +20,11 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Table
 
 from anabranch.errors import InvalidOption
 from anabranch.protocol.schema import Array, DataType, Map, Struct
-from anabranch.spark.session import plain_sql
+from anabranch.spark.texts import exact_sql, verbatim
 from anabranch.spark.types import quoted, spark_type
 
 Name = tuple[str, ...]
@@ -131,6 +132,11 @@ def spelled(name: Name) -> str:
     return ".".join(map(quoted, name))
 
 
+def _asked(name: Name, spark: SparkSession) -> str:
+    """A name as Spark's catalog takes it, in which nothing is filled in."""
+    return verbatim(spelled(name), spark)
+
+
 def dotted(name: Name) -> str:
     """A name as people read it."""
     return ".".join(name)
@@ -150,10 +156,10 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
 def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     """As `find`, for lasting views, too."""
     try:
-        if not spark.catalog.tableExists(spelled(name)):
+        if not is_taken(spark, name):
             _remember(spark, name, name[0] if len(name) > 2 else None)
             return None
-        found = spark.catalog.getTable(spelled(name))
+        found = shown(spark, name)
         if found.tableType != "VIEW" or found.isTemporary:
             _remember(spark, name, found.catalog)
             return None
@@ -178,14 +184,14 @@ def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
     Raises:
         AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
     """
-    rows = plain_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+    rows = exact_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
     return {row["key"]: _said(row["key"], row["value"]) for row in rows}
 
 
 def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
     """The entries of a schema that lead to a location; none where there is no such schema."""
     try:
-        views = plain_sql(spark, f"SHOW VIEWS IN {spelled(schema)}").collect()
+        views = exact_sql(spark, f"SHOW VIEWS IN {spelled(schema)}").collect()
     except AnalysisException:
         return []
     found = [find(spark, (*schema, view["viewName"])) for view in views if not view["isTemporary"]]
@@ -213,14 +219,14 @@ def whole(spark: SparkSession, name: Name) -> Name:
 
 def is_taken(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog holds anything of this whole name."""
-    return bool(spark.catalog.tableExists(spelled(name)))
+    return bool(spark.catalog.tableExists(_asked(name, spark)))
 
 
 def can_be_kept(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog of a whole name keeps views, and so entries; a free name is asked about."""
     if name[0].lower() == _SESSIONS:
         return True
-    told = plain_sql(spark, f"EXPLAIN CREATE VIEW {spelled(name)} AS SELECT 1 AS probe").collect()
+    told = exact_sql(spark, f"EXPLAIN CREATE VIEW {spelled(name)} AS SELECT 1 AS probe").collect()
     return not any("MISSING_CATALOG_ABILITY" in row[0] for row in told)
 
 
@@ -230,7 +236,7 @@ def folder(spark: SparkSession, name: Name) -> str:
     Raises:
         AnalysisException: SCHEMA_NOT_FOUND.
     """
-    base = spark.catalog.getDatabase(spelled(name[:-1])).locationUri
+    base = spark.catalog.getDatabase(_asked(name[:-1], spark)).locationUri
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
 
@@ -264,6 +270,16 @@ def forget() -> None:
     """Forget what names were those of something else, in every session: names have changed, or may have."""
     with _lock:
         _foreign.clear()
+
+
+def has_schema(spark: SparkSession, schema: Name) -> bool:
+    """Whether there is a schema of this whole name."""
+    return bool(spark.catalog.databaseExists(_asked(schema, spark)))
+
+
+def shown(spark: SparkSession, name: Name) -> Table:
+    """What Spark's catalog says of a table or view that is there."""
+    return spark.catalog.getTable(_asked(name, spark))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -314,7 +330,7 @@ def _put(
     named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
     body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)
     forget()
-    plain_sql(
+    exact_sql(
         spark,
         f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
         f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
@@ -334,18 +350,18 @@ def rename(spark: SparkSession, name: Name, to: Name) -> None:
         AnalysisException: Spark's: the name is taken, or of another schema.
     """
     forget()
-    plain_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
 
 
 def remove(spark: SparkSession, name: Name) -> None:
     """Take an entry out of the catalog; one that is gone is fine."""
-    plain_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
+    exact_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
 
 
 def take(spark: SparkSession, name: Name) -> bool:
     """Take an entry out of the catalog; False where it is gone already, so that of several one knows that it was it."""
     try:
-        plain_sql(spark, f"DROP VIEW {spelled(name)}")
+        exact_sql(spark, f"DROP VIEW {spelled(name)}")
     except AnalysisException:
         if is_taken(spark, name):
             raise
@@ -362,7 +378,7 @@ def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
         change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
-    plain_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
 
 
 def ddl(type_: DataType) -> str:

@@ -19,6 +19,7 @@ from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, S
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned, default_value
+from anabranch.spark.texts import expression
 from anabranch.spark.types import column, free_name, spark_schema, spark_type
 from anabranch.spark.violations import raised, stated
 
@@ -88,7 +89,7 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
         with reported(each.expression, table):
             # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
             other = plain.select(F.lit(1).alias("__anabranch_other")).limit(0)
-            _ = plain.join(other, F.expr(each.expression).isNull()).schema
+            _ = plain.join(other, expression(each.expression, rows.sparkSession).isNull()).schema
     for field in schema:
         _ = default_value(rows, field, rules, table)
     _ = obeying(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema
@@ -105,7 +106,7 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
     field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         # A column of its own: what is computed must not be computed a second time when it is fitted.
-        valued = rows.select("*", F.when(_any(wanted), F.expr(rule.expression)).alias(name))
+        valued = rows.select("*", F.when(_any(wanted), expression(rule.expression, rows.sparkSession)).alias(name))
         value = assigned(field, column(name), valued.schema[name].dataType, table, partial=True)
         image = F.when(_any(wanted), value).otherwise(column(rule.column))
         return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
@@ -122,7 +123,7 @@ def _checked(
     rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
 ) -> DataFrame:
     written = _any([each.where for each in writings])
-    found = [*_null_checks(schema, rules.not_null), *_checks(schema, rules.checks, table)]
+    found = [*_null_checks(schema, rules.not_null), *_checks(schema, rules.checks, rows.sparkSession)]
     found = [(F.when(written, broken), failure) for broken, failure in found]
     for each in rules.generated:
         given = [w.where for w in writings if each.column in w.given]
@@ -168,15 +169,15 @@ def _is_broken(value: Column, path: Sequence[Step]) -> Column:
     return F.exists(inside, lambda each: F.coalesce(_is_broken(each, rest), F.lit(False)))
 
 
-def _checks(schema: Struct, checks: Iterable[Check], table: str) -> Iterator[tuple[Column, Column]]:
+def _checks(schema: Struct, checks: Iterable[Check], spark: SparkSession) -> Iterator[tuple[Column, Column]]:
     for check in checks:
-        yield ~F.coalesce(F.expr(check.expression), F.lit(False)), _violation(schema, check)
+        yield ~F.coalesce(expression(check.expression, spark), F.lit(False)), _violation(schema, check)
 
 
 def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
     """Whether a value that was given is not the one that the expression has."""
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
-        value = F.expr(rule.expression)
+        value = expression(rule.expression, rows.sparkSession)
         found = rows.select(value.alias("value")).schema[0].dataType
         return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table, partial=True))
 

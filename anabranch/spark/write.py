@@ -133,7 +133,7 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     """
     single = list(leaves(assignments))
     new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
-    values = {new[path]: as_column(value) for path, value in single}
+    values = {new[path]: as_column(value, rows.sparkSession) for path, value in single}
     rows = named_for(rows, (value for _, value in single))
     with reported(_text(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.

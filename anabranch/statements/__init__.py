@@ -7,7 +7,7 @@ byte; parameters are bound as values, and never become part of a text that they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,18 +17,22 @@ from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Query, View
 from anabranch.spark.names import is_foreign, parts_of
-from anabranch.spark.session import plain_sql
 from anabranch.spark.settings import honoured
+from anabranch.spark.texts import cut, joined_sql, substituted
 from anabranch.statements import lasting, rows, showing, tables, upkeep, views
 from anabranch.statements.failing import placed_in
 from anabranch.statements.named import Names
 from anabranch.statements.resolving import Paths, Resolver
 from anabranch.statements.running import Running, check_quotes
 
+Frames = Mapping[str, DataFrame] | None
+
 __all__ = ["Names", "Paths", "Resolver", "lasting_view", "sql"]
 
 
-def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None) -> DataFrame:
+def sql(
+    spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None, frames: Frames = None
+) -> DataFrame:
     """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``) or by their names in the
     session's catalog, or any of Spark's.
 
@@ -40,6 +44,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
         text: one statement.
         args: the values of its parameters: a dict for ``:name``, a list for ``?``.
         names: which names are Delta tables; by default those of the session's catalog, and paths.
+        frames: DataFrames by the names that the text gives them; there are temporary views of these names.
 
     Returns:
         a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
@@ -55,10 +60,11 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
     """
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
-    resolver, run = names or Names(spark), Running(spark)
+    resolver, run, written = names or Names(spark), Running(spark, frames), text
+    text = _filled(written, spark, resolver)
     views.renew(run, text)
     if not (parsing.may_matter(text) or resolver.may_matter(text)):
-        return _plain(spark, text, args)
+        return _plain(run, written, args, text)
     if parsing.may_matter(text):
         check_quotes(spark, text)
     try:
@@ -69,7 +75,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, *, names: Resolver | N
             raise
         statement = None  # Spark may know words that are not known here
     if statement is None:
-        return _plain(spark, text, args)
+        return _plain(run, written, args, text)
     check_quotes(spark, text)
     with placed_in(text):
         return resolver.run(statement, run, lambda: _run(statement, run))
@@ -84,10 +90,25 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
     return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
 
 
-def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:
-    found = plain_sql(spark, text, args)
-    views.note(spark, text)
+def _plain(run: Running, written: str, args: Any, text: str) -> DataFrame:
+    """What Spark makes of a statement as the user wrote it; ``text`` is that with ``${…}`` filled in."""
+    found = joined_sql(run.spark, cut(written, run.frames), args)
+    views.note(run.spark, text)
     return found
+
+
+def _filled(text: str, spark: SparkSession, resolver: Resolver) -> str:
+    """A statement as Spark reads it; as it is where nobody can say so, and it touches no table of ours.
+
+    Raises:
+        InvalidOption: nobody can say what ``${…}`` stands for in it.
+    """
+    try:
+        return substituted(text, spark)
+    except InvalidOption:
+        if parsing.may_matter(text) or resolver.may_matter(text):
+            raise
+        return text
 
 
 _RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {

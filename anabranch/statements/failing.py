@@ -31,7 +31,7 @@ from anabranch.parsing.statements import excerpt
 from anabranch.parsing.statements.dialect import Token, tokenized, word
 from anabranch.parsing.statements.parts import Query
 from anabranch.spark.failures import reason_of
-from anabranch.spark.session import plain_sql
+from anabranch.spark.texts import exact_sql
 
 _UNRESOLVED = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
@@ -76,7 +76,7 @@ def of_view(name: Sequence[str]) -> Iterator[None]:
 def _as_written(query: Query, spark: SparkSession) -> ParseException | None:
     """What Spark says of the query's own words, before tables were put into place; EXPLAIN runs nothing."""
     try:
-        plain_sql(spark, _EXPLAIN + query.text)
+        exact_sql(spark, _EXPLAIN + query.text)
     except ParseException as error:
         return error
     except PySparkException:  # it can be read, and names what Spark does not know

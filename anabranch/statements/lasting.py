@@ -20,7 +20,7 @@ from anabranch.parsing.statements.values import AlterView, CreateView
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import names
 from anabranch.spark.names import Name, StoredView, spelled
-from anabranch.spark.session import plain_sql
+from anabranch.spark.texts import exact_sql
 from anabranch.spark.types import declared
 from anabranch.statements.named import Names
 from anabranch.statements.running import Running
@@ -69,7 +69,7 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         SqlAnalysisError: as for `create`.
     """
     spark, name = run.spark, names.whole(run.spark, statement.name)
-    there = spark.catalog.getTable(spelled(name)) if names.is_taken(spark, name) else None
+    there = names.shown(spark, name) if names.is_taken(spark, name) else None
     if there is None or there.tableType != "VIEW" or names.find(spark, name) is not None:
         raise UnknownTable(name=spelled(name))
     kept = {key: value for key, value in names.properties_of(spark, name).items() if key not in _NOT_KEPT}
@@ -88,7 +88,7 @@ def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
         return False
     if statement.if_not_exists:
         return True
-    is_table = names.find(spark, name) is not None or spark.catalog.getTable(spelled(name)).tableType != "VIEW"
+    is_table = names.find(spark, name) is not None or names.shown(spark, name).tableType != "VIEW"
     if is_table or not statement.replaces:
         raise NameTaken(name=spelled(name), table=spelled(name))
     return False
@@ -132,11 +132,11 @@ def _lasting(query: Query, text: str, spark: SparkSession) -> str:
 
 def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
     """What makes a name whole; None where it is whole, or no name in a catalog, as that of a file is not."""
-    start, stop, name = tokens[found.first].start, tokens[found.after - 1].end + 1, spelled(found.parts)
-    if start in known or len(found.parts) > 2 or not spark.catalog.tableExists(name):
+    start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
+    if start in known or len(found.parts) > 2 or not names.is_taken(spark, found.parts):
         return None
-    if spark.catalog.getTable(name).isTemporary:
-        raise TemporaryInView(name=name)
+    if names.shown(spark, found.parts).isTemporary:
+        raise TemporaryInView(name=spelled(found.parts))
     return Edit(start, stop, spelled(names.whole(spark, found.parts)))
 
 
@@ -151,7 +151,7 @@ def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
         for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
         if after.token_type == TokenType.L_PAREN and (before is None or before.token_type != TokenType.DOT)
     }
-    users = {row[0].rpartition(".")[2].strip("`").lower() for row in plain_sql(spark, "SHOW USER FUNCTIONS").collect()}
+    users = {row[0].rpartition(".")[2].strip("`").lower() for row in exact_sql(spark, "SHOW USER FUNCTIONS").collect()}
     for name in sorted(called & users):
         reason = "a lasting view calls it by its whole name, catalog.schema.function; a temporary one it cannot call."
         raise InvalidOption(option="function", value=name, reason=reason)

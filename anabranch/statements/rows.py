@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.update import Update
@@ -33,6 +32,7 @@ from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
 from anabranch.spark.positional import by_name, by_position
+from anabranch.spark.texts import expression
 from anabranch.spark.types import quoted
 from anabranch.statements.running import Running
 
@@ -80,7 +80,7 @@ def update(statement: UpdateRows, run: Running) -> DataFrame:
     """UPDATE; gives ``num_affected_rows``."""
     snapshot, names = run.snapshot(statement.table), _names(statement.table)
     values = {key: _value(value, key, snapshot.schema, names) for key, value in _keyed(statement.values)}
-    assignments = understood_values(values, snapshot, run.engine, names[-1])
+    assignments = understood_values(values, snapshot, run.engine, names[-1], filled=True)
     with run.placed(statement.where or Expression("")) as placed:
         where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
         outcome = Update(statement.table.location, assignments, where).run(run.engine, at=snapshot)
@@ -207,7 +207,7 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     else:
         rows = run.query(statement.query)
     for field, text in static:
-        rows = rows.select("*", F.expr(text).alias(field.name))
+        rows = rows.select("*", expression(text, run.spark).alias(field.name))
     return [*fields, *(field for field, _ in static)], rows
 
 

@@ -29,7 +29,7 @@ from anabranch.parsing.blocks import block_predicate
 from anabranch.parsing.statements.parts import Changes, Expression, Query, Reference, Table, View
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
-from anabranch.spark.session import plain_sql
+from anabranch.spark.texts import cut, exact_sql, expression
 from anabranch.spark.types import column, quoted
 from anabranch.statements.failing import of_spark, of_view
 
@@ -54,10 +54,10 @@ def check_quotes(spark: SparkSession, text: str) -> None:
 
 
 class Running:
-    """One statement on its way, in one session."""
+    """One statement on its way, in one session; ``frames``: what its user put into it, by the names in its text."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark, self.engine = spark, SparkEngine(spark)
+    def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame] | None = None) -> None:
+        self.spark, self.engine, self.frames = spark, SparkEngine(spark), frames or {}
         self._snapshots: dict[tuple[str, int | None], Snapshot] = {}
 
     # -- versions
@@ -94,7 +94,7 @@ class Running:
         if text.startswith("'") and text.endswith("'") and "'" not in text[1:-1] and "\\" not in text:
             return text[1:-1]
         with reported(text, "TIMESTAMP AS OF"):
-            (row,) = self.spark.range(1).select(F.unix_micros(F.expr(text).cast("timestamp"))).collect()
+            (row,) = self.spark.range(1).select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:
             return text
         return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=row[0])
@@ -107,14 +107,14 @@ class Running:
         Raises:
             SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of it.
         """
-        frames = {f"anabranch_{i}": self.frame(each) for i, each in enumerate(query.references)}
-        text, pieces = query.text, []
-        end = 0
-        for name, each in zip(frames, query.references, strict=True):
-            pieces += [_escaped(text[end : each.start]), f"{{{name}}}", _alias(each)]
+        frames = [self.frame(each) for each in query.references]
+        pieces: list[str | DataFrame] = []
+        text, end = query.text, 0
+        for frame, each in zip(frames, query.references, strict=True):
+            pieces += [*cut(text[end : each.start], self.frames), frame, _alias(each)]
             end = each.stop
         with of_spark(query, self.spark):
-            return plain_sql(self.spark, "".join([*pieces, _escaped(text[end:])]), _arguments(query), **frames)
+            return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
 
     def frame(self, reference: Reference) -> DataFrame:
         """The rows of a table, or view, that a query may need."""
@@ -157,10 +157,10 @@ class Running:
         if text.isdigit():
             return int(text), None
         with reported(text, "table_changes"):
-            found = self.spark.range(1).select(F.expr(text).alias("bound"))
+            found = self.spark.range(1).select(expression(text, self.spark).alias("bound"))
             type_ = found.schema["bound"].dataType
             is_version = isinstance(type_, T.IntegralType)
-            (row,) = found.select("bound" if is_version else F.expr(text).cast("string")).collect()
+            (row,) = found.select("bound" if is_version else expression(text, self.spark).cast("string")).collect()
         if row[0] is None or not isinstance(type_, _BOUNDS):
             reason = "it takes a version, which is a whole number, or a moment, as a text or a timestamp."
             raise InvalidOption(option="table_changes", value=text, reason=reason)
@@ -200,11 +200,6 @@ def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:
     if not query.arguments:
         return None
     return dict(query.arguments) if isinstance(query.arguments, Mapping) else list(query.arguments)
-
-
-def _escaped(text: str) -> str:
-    """Text that PySpark's way of putting DataFrames into a query leaves as it is."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _alias(reference: Reference) -> str:

@@ -23,7 +23,7 @@ from anabranch.parsing.statements.parts import Query, Reference, View
 from anabranch.parsing.statements.tables_read import tables_read
 from anabranch.parsing.statements.values import CreateTempView
 from anabranch.spark.names import spelled
-from anabranch.spark.session import plain_sql
+from anabranch.spark.texts import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.failing import of_spark
 from anabranch.statements.named import Names
@@ -65,7 +65,7 @@ def create(statement: CreateTempView, run: Running) -> None:
         with of_spark(statement.query, run.spark):
             rows = rows.toDF(*statement.columns)
     name = _name(statement)
-    _put(rows, statement)
+    _put(rows, statement, run.spark)
     tables = {tuple(part.lower() for part in each.table.name) for each in statement.query.references}
     reads = frozenset(_names(tokenized(statement.query.text)) - tables)
     with _lock:
@@ -122,7 +122,7 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
             if _print(run.spark, name) != view.print:
                 del known[name]
                 continue
-            _put(_rows(view, view.statement, run), replace(view.statement, replaces=True))
+            _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
             known[name] = replace(view, print=_print(run.spark, name))
 
 
@@ -155,22 +155,23 @@ def _now(reference: Reference, view: View, names: Names) -> Reference:
     return replace(reference, view=found)
 
 
-def _put(rows: DataFrame, statement: CreateTempView) -> None:
+def _put(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:
+    name = verbatim(quoted(statement.name), spark)
     match statement.replaces, statement.is_global:
         case True, True:
-            rows.createOrReplaceGlobalTempView(statement.name)
+            rows.createOrReplaceGlobalTempView(name)
         case True, False:
-            rows.createOrReplaceTempView(statement.name)
+            rows.createOrReplaceTempView(name)
         case False, True:
-            rows.createGlobalTempView(statement.name)
+            rows.createGlobalTempView(name)
         case _:
-            rows.createTempView(statement.name)
+            rows.createTempView(name)
 
 
 def _print(spark: SparkSession, name: Name) -> int:
     """By what a view that is there can be told from others; 0 where there is none."""
     try:
-        return plain_sql(spark, f"TABLE {'.'.join(map(quoted, name))}").semanticHash()
+        return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}").semanticHash()
     except AnalysisException:
         return 0
 
