@@ -45,7 +45,9 @@ class Reader:
     """``spark.read`` with our formats; anything else becomes Spark's own reader."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
-        self._spark, self._plain, self._ours = spark, plain, False
+        self._spark, self._plain = spark, plain
+        self._chosen: bool | None = None
+        self._schema: Any = None
         self._options = Options()
 
     def __getattr__(self, name: str) -> Any:
@@ -53,8 +55,12 @@ class Reader:
 
     def format(self, source: str) -> Any:
         """Choose a format."""
-        self._ours = source.lower() in formats[self._spark]
-        return self if self._ours else self._plain.format(source)
+        self._chosen = source.lower() in formats[self._spark]
+        return self if self._chosen else self._plain.format(source)
+
+    @property
+    def _ours(self) -> bool:
+        return is_default(self._spark) if self._chosen is None else self._chosen
 
     def option(self, key: str, value: Any) -> Reader:
         """Set an option."""
@@ -70,9 +76,9 @@ class Reader:
 
     def schema(self, schema: Any) -> Any:
         """A Delta table brings its own schema; for other formats this is Spark's."""
-        if self._ours:
+        if self._chosen:
             raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
-        self._plain = self._plain.schema(schema)
+        self._schema, self._plain = schema, self._plain.schema(schema)
         return self
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
@@ -83,8 +89,9 @@ class Reader:
         if not (chosen is self and self._ours):
             target = self._plain if chosen is self else chosen
             return target.load(path, None, schema, **options)
+        schema = self._schema if schema is None else schema
         if schema is not None:
-            return self.schema(schema)
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
         self.options(**options)
         return self._load(path if path is not None else self._options.take("path"))
 
@@ -138,7 +145,13 @@ def table_of(spark: SparkSession, name: str) -> str | None:
     return None if entry is None else entry.location
 
 
-def _one_path(path: Location | None) -> Location:
+def is_default(spark: SparkSession) -> bool:
+    """Whether tables are ours where no format is said, as ``spark.sql.sources.default`` has it."""
+    return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats[spark]
+
+
+def _one_path(path: Any) -> Location:
+    path = path[0] if isinstance(path, list) and len(path) == 1 else path
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
     return path
@@ -148,7 +161,8 @@ class Writer:
     """``df.write`` with our formats; anything else becomes Spark's own writer."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
-        self._frame, self._plain, self._ours = frame, plain, False
+        self._frame, self._plain = frame, plain
+        self._chosen: bool | None = None
         self._options, self._mode = Options(), "error"
         self._partition_by: tuple[str, ...] | None = None
         self._cluster_by: tuple[str, ...] | None = None
@@ -159,8 +173,12 @@ class Writer:
 
     def format(self, source: str) -> Any:
         """Choose a format."""
-        self._ours = source.lower() in formats[self._frame.sparkSession]
-        return self if self._ours else self._plain.format(source)
+        self._chosen = source.lower() in formats[self._frame.sparkSession]
+        return self if self._chosen else self._plain.format(source)
+
+    @property
+    def _ours(self) -> bool:
+        return is_default(self._spark) if self._chosen is None else self._chosen
 
     def mode(self, saveMode: str | None) -> Writer:
         """``append``, ``overwrite``, ``error`` or ``ignore``."""
@@ -232,15 +250,15 @@ class Writer:
         return self._frame.sparkSession
 
     def _is_known(self, parts: Name, mode: str | None) -> bool:
-        """Whether it is a table of ours, of which no format need be said to add to it.
+        """Whether it is a table of ours, so that Spark cannot make one of another format.
 
         Raises:
-            InvalidOption: its rows would be replaced by a table of another format.
+            InvalidOption: it would be written to, and the session's own format is another one.
         """
         if entry_of(self._spark, parts) is None:
             return False
-        if (mode or self._mode).lower() == "overwrite":
-            reason = f"say format('delta') to overwrite {spelled(parts)}."
+        if (mode or self._mode).lower() in ("append", "overwrite"):
+            reason = f"say format('delta') to write to {spelled(parts)}."
             raise InvalidOption(option="format", value=None, reason=reason)
         return True
 

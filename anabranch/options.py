@@ -11,13 +11,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from anabranch.commands.idempotence import application
-from anabranch.errors import InvalidOption, NotBuilt, UnknownOption
+from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
 from anabranch.protocol import options
 from anabranch.protocol.rules import codec_named
 from anabranch.protocol.settings import Fate
 
 _FILE_SYSTEM = ("fs.", "dfs.", "hadoop.")
-_NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
+NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
 _warned: set[str] = set()
 
 
@@ -81,8 +81,8 @@ class Options:
         text = self.take("compression")
         try:
             return None if text is None else codec_named(text)
-        except ValueError as error:
-            raise InvalidOption(option="compression", value=text, reason=f"{error}.") from None
+        except InvalidProperty as error:
+            raise InvalidOption(option="compression", value=text, reason=error.facts["reason"]) from None
 
     def _most_rows(self) -> int | None:
         text = self.take("maxRecordsPerFile")
@@ -102,7 +102,7 @@ class Options:
         """
         for key, (name, value) in self._values.items():
             known = options.option(door, key)
-            if key.startswith(_FILE_SYSTEM) or (known and known.fate is Fate.REFUSED and key in _NOT_BUILT):
+            if key.startswith(_FILE_SYSTEM) or (known and known.fate is Fate.REFUSED and key in NOT_BUILT):
                 if known is None or value.lower() != known.harmless:
                     raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
             elif known is None:

@@ -127,12 +127,12 @@ class WriterV2:
         if path is not None:
             if not creates:
                 open_log(path).snapshot()
-            self._write(path, replaces, options)
+            self._write(path, creates, replaces, options)
             return
         named = place(self._spark, parts, location)
         self._check(named, creates, replaces)
         with naming(self._spark, named):
-            self._write(named.location, replaces, options)
+            self._write(named.location, creates, replaces, options)
 
     def _check(self, named: Named, creates: bool, replaces: bool) -> None:
         if named.entry is not None and not replaces:
@@ -141,7 +141,7 @@ class WriterV2:
             raise UnknownTable(name=spelled(named.name))
 
     @honours("CREATE")
-    def _write(self, location: str, replaces: bool, options: Options) -> None:
+    def _write(self, location: str, creates: bool, replaces: bool, options: Options) -> None:
         clusters = None if self._clusters is None else paths_of(self._clusters)
         mode = "overwrite" if replaces else "error"
         partitions = self._partitions
@@ -152,7 +152,14 @@ class WriterV2:
                 raise InvalidOption(option="partitionedBy", value=missing[0], reason=reason)
         properties = {**options.properties(), **self._properties}
         write = Write(
-            location, mode, partitions, properties, cluster_by=clusters, replaces=replaces, **options.of_a_write()
+            location,
+            mode,
+            partitions,
+            properties,
+            cluster_by=clusters,
+            replaces=replaces,
+            creates=creates,
+            **options.of_a_write(),
         )
         options.finish(WRITE)
         write.run(SparkEngine(self._spark), self._frame)

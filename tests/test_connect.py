@@ -43,5 +43,7 @@ def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
         "view": 9,
         "named": 12,
         "left": ["b"],
+        "done once": True,
+        "note": "a note",
         "refused": True,
     }

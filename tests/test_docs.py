@@ -23,7 +23,7 @@ import anabranch
 from anabranch import errors, parsing
 from anabranch.cli import app
 from anabranch.commands import check, describe
-from anabranch.protocol import features, properties
+from anabranch.protocol import features, options, properties, settings
 from anabranch.protocol.refused_features import REFUSED
 from anabranch.transaction import conflicts, patience, phases
 from tests.test_tidy import repository_paths, stands_here
@@ -248,10 +248,10 @@ def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
 
 
 def test_every_option_that_is_refused_until_later_is_listed_as_a_limit() -> None:
-    from anabranch import datasource
+    from anabranch.options import NOT_BUILT
 
     found = {word.lower() for word in on_pages("limits.md")}
-    assert found >= datasource._LATER_WRITE
+    assert found >= set(NOT_BUILT)
 
 
 def test_every_command_of_the_command_line_is_documented() -> None:
@@ -288,6 +288,28 @@ def test_the_settings_say_of_every_other_property_how_it_stands_and_why() -> Non
     words = {properties.Stand.KEPT: "kept", properties.Stand.REFUSED: "refused", properties.Stand.OWNED: "of engines"}
     known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in properties._OTHERS}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "other property")}
+    assert stated == known
+
+
+def test_the_settings_say_what_becomes_of_each_setting_of_a_session() -> None:
+    known = {each.name: [each.fate.value, each.why.replace("`", "")] for each in settings.SETTINGS}
+    stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "session setting")}
+    assert {name: [fate, why.replace("`", "")] for name, (fate, why) in stated.items()} == known
+
+
+def test_the_settings_say_which_value_of_a_refused_setting_is_taken() -> None:
+    refused = [each for each in settings.SETTINGS if each.fate is settings.Fate.REFUSED]
+    known = {each.name: [each.default, ", ".join(sorted(each.verbs)) or "every write"] for each in refused}
+    stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "refused setting")}
+    assert stated == known
+
+
+def test_the_settings_say_what_becomes_of_each_option() -> None:
+    known = {(each.name, ", ".join(each.doors)): (each.fate.value, each.why) for each in options.OPTIONS}
+    stated = {
+        (cells[0], cells[1]): (cells[2].partition(",")[0], cells[3])
+        for cells in rows_of_table(DOCS / "settings.md", "option")
+    }
     assert stated == known
 
 

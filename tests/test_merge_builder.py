@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,12 +34,19 @@ class Source:
     columns: tuple[str, ...] = ("ID", "x", "more")
 
 
+class SessionWithoutSettings:
+    """A session in which nothing is set."""
+
+    conf = SimpleNamespace(getAll={}, get=lambda name, default: default)
+
+
 @dataclass
 class Engine:
     """An engine that knows what the builder asks of it, and no rows."""
 
     name: str | None = "s"
     session_merges: bool = False
+    spark: Any = field(default_factory=lambda: SessionWithoutSettings())
 
     def merges_schema(self) -> bool:
         return self.session_merges

@@ -49,7 +49,15 @@ from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.properties import FEATURE_PREFIX, PROTECTED_BEFORE, validate
+from anabranch.protocol.properties import (
+    COMMENT,
+    FEATURE_PREFIX,
+    PROTECTED_BEFORE,
+    check_retention,
+    described,
+    respelled_key,
+    validate,
+)
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
@@ -135,17 +143,20 @@ class SetProperties:
         raise AssertionError("the last attempt returns or raises")
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
-        rest = without_requests(self.properties)
+        asked, description = described(self.properties, base.metadata.description)
+        rest = without_requests(asked)
         refuse_constraints(rest)
         validate(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
-        metadata = replace(base.metadata, configuration={**base.metadata.configuration, **rest})
+        configuration = {**base.metadata.configuration, **rest}
+        check_retention(configuration, rest)
+        metadata = replace(base.metadata, configuration=configuration, description=description)
         check_change(base.metadata.configuration, metadata.configuration)
         newly = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
         if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
             metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
         metadata = with_columns(metadata, chance.new_id)
-        protocol = requested(base.table, self.properties).on_top_of(base.protocol)
+        protocol = requested(base.table, asked).on_top_of(base.protocol)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
 
 
@@ -171,20 +182,22 @@ class UnsetProperties:
         return run_alteration(self.table, self._on, moment)
 
     def _on(self, base: Snapshot) -> Alteration:
-        known = base.metadata.configuration
-        refuse_constraints(dict.fromkeys(self.keys, ""))
-        for key in self.keys:
+        known, description = base.metadata.configuration, base.metadata.description
+        keys = [respelled_key(key) for key in self.keys]
+        refuse_constraints(dict.fromkeys(keys, ""))
+        for key in keys:
             if key.startswith(PREFIX) or key == GIVEN:
                 raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
             if key == PROTECTED_BEFORE and CHECKPOINT_PROTECTION in writer_features(base.protocol):
                 reason = "it guards history for as long as the protocol lists checkpointProtection; drop that feature."
                 raise InvalidProperty(property=key, value="unset", reason=reason)
-            if key not in known and not self.if_exists:
+            if key not in known and not self.if_exists and (key != COMMENT or description is None):
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
-        left = {key: value for key, value in known.items() if key not in self.keys}
+        left = {key: value for key, value in known.items() if key not in keys}
         check_change(known, left)
         parameters = {"properties": json.dumps(list(self.keys)), "ifExists": json.dumps(self.if_exists)}
-        return Alteration("UNSET TBLPROPERTIES", parameters, replace(base.metadata, configuration=left))
+        metadata = replace(base.metadata, configuration=left, description=None if COMMENT in keys else description)
+        return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from anabranch.protocol.in_commit import KEPT_BY_WRITERS
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.paths import lies_in
-from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, validate
+from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, check_retention, described, validate
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import DOMAIN as ROW_IDS
 from anabranch.protocol.stats import num_records
@@ -200,18 +200,20 @@ class _Cloning:
 
     def _metadata(self) -> Metadata:
         """The source's, under the target's own name, with the properties that were asked for."""
-        asked, source, base = without_requests(self._plan.properties), self._source.metadata, self._base
+        said, description = described(self._plan.properties, None)
+        asked, source, base = without_requests(said), self._source.metadata, self._base
         refuse_constraints(asked)
         validate(asked)
         check_stats_columns(source.schema, source.partition_columns, asked)
         known = {key: value for key, value in source.configuration.items() if key not in _OF_THE_SOURCE}
         configuration = {**known, **asked}
+        check_retention(configuration, asked)
         _check_files_fit(source.configuration, configuration)
         metadata = replace(
             source,
             id=str(self._chance.new_id()),
             name=None,
-            description=None,
+            description=description,
             configuration=configuration,
             created_time=self._chance.now_ms(),
         )
@@ -238,7 +240,7 @@ class _Cloning:
         protocol = self._source.protocol
         if self._base is not None:
             protocol = with_features(self._base.protocol, writer_features(protocol))
-        asked = requested(self._table, self._plan.properties).on_top_of(protocol)
+        asked = requested(self._table, described(self._plan.properties, None)[0]).on_top_of(protocol)
         return upgraded(asked, metadata) or asked
 
     def _domains(self, mark: int | None) -> tuple[DomainMetadata, ...]:

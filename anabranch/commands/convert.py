@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.insert import NewTable, first_protocol, new_metadata, with_session_defaults
+from anabranch.commands.insert import NewTable, completed, first_protocol, new_metadata
 from anabranch.commands.layouts import is_by_id
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.staging import describe_file
@@ -108,7 +108,7 @@ class Convert:
         footers: Sequence[pq.FileMetaData],
     ) -> Transaction:
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
-        new = with_session_defaults(NewTable(columns, self.partitions.names, self.properties))
+        new = completed(NewTable(columns, self.partitions.names, self.properties))
         metadata = new_metadata(new, chance, named=True)
         _check_found(metadata)
         properties = Properties(metadata.configuration)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from anabranch.commands.insert import Insert, NewTable, replaced_metadata, run_insert, with_session_defaults
+from anabranch.commands.insert import Insert, NewTable, completed, replaced_metadata, run_insert
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.write import EveryRow
 from anabranch.protocol.actions import empty_files
@@ -70,7 +70,7 @@ class Replace:
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         log, chance = open_log(self.table), Chance()
-        at, new = log.newest() if self.or_create else log.snapshot(), with_session_defaults(self.new)
+        at, new = log.newest() if self.or_create else log.snapshot(), completed(self.new)
         return run_insert(
             Insert(
                 log=log,

@@ -32,7 +32,14 @@ from anabranch.protocol.identity import values_kept
 from anabranch.protocol.keys import check_keys
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import highest_number, is_mapped
-from anabranch.protocol.properties import IGNORE_DEFAULTS, PROTECTED_BEFORE, Properties, validate
+from anabranch.protocol.properties import (
+    IGNORE_DEFAULTS,
+    PROTECTED_BEFORE,
+    Properties,
+    check_retention,
+    described,
+    validate,
+)
 from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, without_requests
 from anabranch.protocol.row_tracking import check_columns as check_hidden
 from anabranch.protocol.row_tracking import with_columns
@@ -219,7 +226,7 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
 
 def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
-    new = with_session_defaults(insert.new)
+    new = completed(insert.new)
     metadata = new_metadata(new, chance)
     properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)
@@ -246,15 +253,18 @@ def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtoc
     return asked.least_for(needed_by(metadata) | asked.unversioned)
 
 
-def with_session_defaults(new: NewTable) -> NewTable:
-    """A new table with the properties that its session gives every one; its own count more.
+def completed(new: NewTable) -> NewTable:
+    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
+    names. The property ``comment`` is its description, unless it has one.
 
     Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
     """
     defaults = current().defaults()
-    if {**defaults, **new.properties}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
+    own, comment = described(new.properties, None)
+    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
         defaults = without_requests(defaults)
-    return replace(new, properties={**defaults, **new.properties}) if defaults else new
+    description = comment if new.description is None else new.description
+    return replace(new, properties={**defaults, **own}, description=description)
 
 
 def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, *, named: bool = False) -> Metadata:
@@ -266,6 +276,7 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, 
     """
     properties = iceberg.with_defaults(without_requests(new.properties))
     validate(properties)
+    check_retention(properties)
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
     check_columns(schema, columns)

@@ -26,9 +26,9 @@ from anabranch.commands.insert import (
     Insert,
     NewTable,
     Taking,
+    completed,
     replaced_metadata,
     run_insert,
-    with_session_defaults,
 )
 from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
@@ -78,9 +78,9 @@ class Write:
         columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
         partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
         schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
-        of itself, as REPLACE TABLE does. optimized: whether few files are written; None: as the session or the table
-        says. codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table
-        says, and any number.
+        of itself, as REPLACE TABLE does; creates: there need be none. optimized: whether few files are written; None:
+        as the session or the table says. codec, most_rows: how files are compressed, and how many rows one has at most;
+        None: as the table says, and any number.
 
     Example:
         >>> Write("/data/flights", "append").run(engine, df)
@@ -100,6 +100,7 @@ class Write:
     description: str | None = None
     replaces: bool = False
     optimized: bool | None = None
+    creates: bool = True
     codec: str | None = None
     most_rows: int | None = None
 
@@ -156,7 +157,7 @@ class Write:
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
         if self.replaces:
-            anew = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
+            anew = completed(replace(new, partition_columns=self.partition_by or ()))
             evolve = lambda known: replaced_metadata(anew, known, chance)  # noqa: E731
             insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
         committed = run_insert(insert, patience=patience, chance=chance)
@@ -166,7 +167,7 @@ class Write:
     def _operation(self) -> str:
         """What the history calls it."""
         if self.replaces:
-            return "CREATE OR REPLACE TABLE AS SELECT"
+            return "CREATE OR REPLACE TABLE AS SELECT" if self.creates else "REPLACE TABLE AS SELECT"
         return "WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT"
 
     def _check(self) -> None:

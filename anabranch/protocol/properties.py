@@ -10,7 +10,7 @@ writer must do, and that is not honoured here, never gets into a table by this d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -33,6 +33,19 @@ FEATURE_PREFIX = "delta.feature."
 VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+TOMBSTONES = "delta.deletedFileRetentionDuration"
+LOG = "delta.logRetentionDuration"
+COMMENT = "comment"
+"""The property that is a table's description."""
+RESERVED: Mapping[str, str] = {
+    "provider": "say USING",
+    "location": "say LOCATION",
+    "owner": "it is the user who makes the table",
+    "external": "a table with a LOCATION is external",
+    "is_managed_location": "it follows from LOCATION",
+    "collation": "say DEFAULT COLLATION",
+}
+"""Properties that Spark keeps for itself, and what says the same."""
 _DAY_MS = 86_400_000
 _UNITS_MS = {
     "millisecond": 1,
@@ -136,8 +149,8 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.checkpointInterval": (_positive, "10"),
     "delta.checkpointPolicy": (_choice("classic", "v2"), "classic"),
     "delta.enableExpiredLogCleanup": (_boolean, "true"),
-    "delta.logRetentionDuration": (interval_ms, "interval 30 days"),
-    "delta.deletedFileRetentionDuration": (interval_ms, "interval 1 week"),
+    LOG: (interval_ms, "interval 30 days"),
+    TOMBSTONES: (interval_ms, "interval 1 week"),
     "delta.dataSkippingNumIndexedCols": (_count, "32"),
     STATS_COLUMNS: (column_list, ""),
     ENABLED: (_boolean, "false"),
@@ -306,7 +319,7 @@ class Properties:
     @property
     def log_retention_ms(self) -> int:
         """How long the log files of older versions are kept, in milliseconds."""
-        return int(self["delta.logRetentionDuration"])
+        return int(self[LOG])
 
     @property
     def append_only(self) -> bool:
@@ -316,7 +329,7 @@ class Properties:
     @property
     def tombstone_retention_ms(self) -> int:
         """How long a checkpoint keeps tombstones, in milliseconds."""
-        return int(self["delta.deletedFileRetentionDuration"])
+        return int(self[TOMBSTONES])
 
     @property
     def prefix_length(self) -> int:
@@ -370,6 +383,54 @@ def validate(configuration: Mapping[str, str]) -> None:
 
 
 _BY_KEY = {each.key: each for each in _OTHERS}
+_LOWERED = {key.lower(): key for key in (*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
+
+
+def respelled_key(key: str) -> str:
+    """The name that Delta Lake gives a property; the same name where it knows none."""
+    lowered = key.lower()
+    if lowered.startswith(FEATURE_PREFIX):
+        return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
+    return _LOWERED.get(lowered, key)
+
+
+def described(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
+    """Properties as they are set, under the names that Delta Lake gives them, and the table's description: the one that
+    is among them, or else this.
+
+    Example:
+        >>> described({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
+        ({'delta.appendOnly': 'true'}, 'of the harbour')
+    """
+    found = {respelled_key(key): value for key, value in properties.items()}
+    return found, found.pop(COMMENT, description)
+
+
+def check_unreserved(keys: Iterable[str]) -> None:
+    """Hold that properties are none of those that Spark keeps for clauses of statements.
+
+    Raises:
+        InvalidProperty: one is.
+    """
+    for key in keys:
+        if key in RESERVED:
+            raise InvalidProperty(property=key, value="set", reason=f"Spark keeps it for itself: {RESERVED[key]}.")
+
+
+def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (TOMBSTONES, LOG)) -> None:
+    """Hold that removed files are remembered no longer than the log is, where one of the two is ``changed``.
+
+    Raises:
+        InvalidProperty: they would be.
+    """
+    properties = Properties(configuration)
+    if not {TOMBSTONES, LOG} & set(changed) or properties.tombstone_retention_ms <= properties.log_retention_ms:
+        return
+    key = TOMBSTONES if TOMBSTONES in configuration else LOG
+    other = LOG if key is TOMBSTONES else TOMBSTONES
+    value, bound = (configuration.get(each, _KNOWN[each][1]) for each in (key, other))
+    more = "more" if key is TOMBSTONES else "less"
+    raise InvalidProperty(property=key, value=value, reason=f"it may not be {more} than {other}, which is {bound}.")
 
 
 def is_known(key: str) -> bool:

@@ -102,7 +102,7 @@ SETTINGS: tuple[Setting, ...] = (
     _refused("identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled", "false",
              "the mark of an identity column never goes back", "SYNC IDENTITY"),
     _refused("write.dataFilesToSubdir", "false", "the places of files are not chosen so"),
-    *_harmless("what the table's rows are never depends on it: the row level is on wherever it can be",
+    *_harmless("the row level is on wherever a table has deletion vectors and does not choose the file level",
                "rowLevelConcurrencyPreview"),
     *_harmless("a DataFrame is one version, whose columns never change", "checkLatestSchemaOnRead"),
     *_harmless("the newest version is always looked for", "stalenessLimit"),

@@ -20,12 +20,14 @@ from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.commands.write import Write
 from anabranch.conditions import check_rules, context_of
 from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.options import Options
 from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Path, Query, Table
 from anabranch.parsing.statements.values import CreateTable, CreateTempView
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
+from anabranch.protocol.options import WRITE
 from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Struct
 from anabranch.spark.types import declared
@@ -38,6 +40,7 @@ _OF_THE_TABLE_ALONE = ("delta.columnMapping.maxColumnId", "delta.rowTracking.mat
 
 def create(statement: CreateTable, run: Running) -> DataFrame:
     """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; gives no rows."""
+    statement = _with_options(statement)
     if statement.query is not None:
         return _as_query(statement, statement.query, run)
     new = new_table(statement) if statement.like is None else _like(statement, run)
@@ -48,6 +51,22 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
     check_rules(schema, new.properties, location, run.engine)
     create_command(statement, new).run()
     return run.nothing()
+
+
+def _with_options(statement: CreateTable) -> CreateTable:
+    """With the table properties among its OPTIONS as properties; the others are judged as those of a write.
+
+    Raises:
+        InvalidOption, NotBuilt: one asks for what is not done here.
+    """
+    if not statement.options:
+        return statement
+    options = Options()
+    for name, value in statement.options.items():
+        options.put(name, value)
+    found = options.properties()
+    options.finish(WRITE)
+    return replace(statement, properties={**found, **statement.properties}, options={})
 
 
 def new_table(statement: CreateTable) -> NewTable:
@@ -79,6 +98,7 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
         cluster_by=statement.clusters,
         description=statement.comment,
         replaces=statement.replaces,
+        creates=statement.creates,
     )
     if statement.replaces and not statement.creates:
         open_log(statement.table.location).snapshot()

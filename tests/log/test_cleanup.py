@@ -377,7 +377,11 @@ def aged(path: str, days: int) -> None:
 
 
 def world_with_short_memory(path: Path) -> World:
-    properties = {"delta_checkpointInterval": "3", "delta_logRetentionDuration": "interval 1 day"}
+    properties = {
+        "delta_checkpointInterval": "3",
+        "delta_logRetentionDuration": "interval 1 day",
+        "delta_deletedFileRetentionDuration": "interval 1 day",
+    }
     return World(str(path / "t")).create([{"id": 0, "x": 0}], **properties)
 
 

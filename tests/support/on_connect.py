@@ -22,7 +22,13 @@ def main(folder: Path) -> dict[str, Any]:
     builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2")
     spark = anabranch.install(builder.getOrCreate())
     path = str(folder / "t")
-    return {"session": type(spark).__module__, **by_path(spark, path), **by_name(spark), **refused(spark, path)}
+    return {
+        "session": type(spark).__module__,
+        **by_path(spark, path),
+        **by_name(spark),
+        **said(spark, path),
+        **refused(spark, path),
+    }
 
 
 def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
@@ -60,6 +66,20 @@ def by_name(spark: SparkSession) -> dict[str, Any]:
     seen = {"joined": joined, "view": spark.sql("SELECT count(*) FROM v").first()[0], "named": spark.table("a").count()}
     spark.sql("DROP TABLE a")
     return {**seen, "left": [each.name for each in spark.catalog.listTables() if not each.isTemporary]}
+
+
+def said(spark: SparkSession, path: str) -> dict[str, Any]:
+    """What the session says is done."""
+    prefix, seen = "spark.databricks.delta.", []
+    spark.conf.set(prefix + "commitInfo.userMetadata", "a note")
+    spark.conf.set(prefix + "write.txnAppId", "nightly")
+    spark.conf.set(prefix + "write.txnVersion", "1")
+    for _ in range(2):
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 8")
+        seen.append(anabranch.history(path)[0]["version"])
+    for name in ("commitInfo.userMetadata", "write.txnAppId", "write.txnVersion"):
+        spark.conf.unset(prefix + name)
+    return {"done once": seen[0] == seen[1], "note": anabranch.history(path)[0]["userMetadata"]}
 
 
 def refused(spark: SparkSession, path: str) -> dict[str, Any]:

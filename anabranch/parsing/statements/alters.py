@@ -34,6 +34,7 @@ from anabranch.parsing.statements.values import (
     UnsetTableProperties,
 )
 from anabranch.protocol.keys import FOREIGN, PRIMARY
+from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.rules import DEFAULT, LENGTH
 from anabranch.protocol.schema import Field
 
@@ -68,7 +69,9 @@ def _set_properties(r: Reader, table: Table) -> Statement:
 
 def _unset_properties(r: Reader, table: Table) -> Statement:
     if_exists = r.take("IF", "EXISTS")
-    return UnsetTableProperties(table, r.wrapped(lambda: property_key(r)), if_exists)
+    keys = r.wrapped(lambda: property_key(r))
+    check_unreserved(keys)
+    return UnsetTableProperties(table, keys, if_exists)
 
 
 def _set_location(r: Reader, table: Table) -> Statement:

@@ -46,11 +46,23 @@ def making(tokens: Sequence[Token], i: int) -> Making:
                 format_ = after.text.lower()
             elif said == "LOCATION" and after.token_type in (TokenType.STRING, TokenType.RAW_STRING):
                 location = after.text
+            elif said == "OPTIONS" and after.token_type == TokenType.L_PAREN and location is None:
+                location = _path(tokens, i + 2)
             elif said == "LIKE" and like is None:
                 like = _name(tokens, i + 1)
             clones = clones or said == "CLONE"
         i += 1
     return Making(format_, location, like, clones)
+
+
+def _path(tokens: Sequence[Token], i: int) -> str | None:
+    """The value of the option ``path`` in a list of options."""
+    while i + 1 < len(tokens) and tokens[i].token_type != TokenType.R_PAREN:
+        value = i + 2 if tokens[i + 1].token_type == TokenType.EQ else i + 1
+        if tokens[i].text.lower() == "path" and value < len(tokens):
+            return tokens[value].text
+        i += 1
+    return None
 
 
 def _name(tokens: Sequence[Token], i: int) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from anabranch.parsing.statements.values import (
     CreateView,
     Statement,
 )
+from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.schema import Field
 
 _FORMATS = ("DELTA", "ANABRANCH")
@@ -36,6 +37,7 @@ class _Clauses:
     properties: dict[str, str] = field(default_factory=dict)
     comment: str | None = None
     location: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
 
@@ -85,6 +87,7 @@ def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
         properties={**constraints.properties, **said.properties},
         comment=said.comment,
         query=query,
+        options=said.options,
     )
 
 
@@ -128,6 +131,11 @@ def _clauses(r: Reader, target: Table) -> _Clauses:
         said.seen.add(clause)
         if not _clause(r, said):
             r.fail("this is no clause of CREATE TABLE.", at)
+    paths = [key for key in said.options if key.lower() == "path"]
+    for key in paths:
+        if said.location is not None:
+            raise InvalidOption(option="LOCATION", value=said.location, reason="the option path says another place.")
+        said.location = said.options.pop(key)
     if said.location is not None and said.location.rstrip("/") != str(target.location).rstrip("/"):
         reason = f"the table is at {target.location} by its name."
         raise InvalidOption(option="LOCATION", value=said.location, reason=reason)
@@ -149,16 +157,34 @@ def _clause(r: Reader, said: _Clauses) -> bool:
     elif r.take("LOCATION"):
         said.location = r.string("a path")
     elif r.take("OPTIONS"):
-        r.fail("a Delta table takes no options; TBLPROPERTIES says what it is.", r.i - 1)
+        said.options = dict(r.wrapped(lambda: _property(r)))
     else:
+        _refuse(r)
         return False
     return True
+
+
+_REFUSED = {
+    ("CLUSTERED", "BY"): "a Delta table has no buckets; say CLUSTER BY",
+    ("SKEWED", "BY"): "a Delta table knows no skew; say CLUSTER BY",
+    ("ROW", "FORMAT"): "the rows of a Delta table lie in Parquet files",
+    ("STORED", "AS"): "the rows of a Delta table lie in Parquet files",
+    ("DEFAULT", "COLLATION"): "collated texts are not written here",
+}
+
+
+def _refuse(r: Reader) -> None:
+    """Refuse a clause of Spark's by its name, if one comes next."""
+    for words, why in _REFUSED.items():
+        if r.at(*words):
+            raise InvalidOption(option=" ".join(words), value="said", reason=f"{why}.")
 
 
 def _partition(r: Reader) -> tuple[str, Typed | None]:
     name = r.name("the name of a column")
     if r.is_type(TokenType.L_PAREN):
-        r.fail("a table is partitioned by columns; generate one, and partition by that.", r.i - 1)
+        reason = "a table is partitioned by columns; generate one, and partition by that."
+        raise InvalidOption(option="PARTITIONED BY", value=name, reason=reason)
     return name, data_type(r) if r.is_name() else None
 
 
@@ -173,8 +199,14 @@ def clustering(r: Reader) -> tuple[Path, ...]:
 
 
 def properties(r: Reader) -> dict[str, str]:
-    """Take ``('a' = 'b', c.d = 1)``: names and values as texts."""
-    return dict(r.wrapped(lambda: _property(r)))
+    """Take ``('a' = 'b', c.d = 1)``: names and values as texts.
+
+    Raises:
+        InvalidProperty: Spark keeps one for itself.
+    """
+    found = dict(r.wrapped(lambda: _property(r)))
+    check_unreserved(found)
+    return found
 
 
 def property_key(r: Reader) -> str:

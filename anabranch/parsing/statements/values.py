@@ -103,6 +103,7 @@ class CreateTable:
     comment: str | None = None
     query: Query | None = None
     like: Table | Query | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -323,7 +323,7 @@ OTHERS = [
     ("VACUUM @T", v.VacuumTable(T)),
     ("VACUUM @T RETAIN 168.5 HOURS DRY RUN", v.VacuumTable(T, 168.5, True)),
     ("VACUUM @T LITE", v.VacuumTable(T, lite=True)),
-    ("VACUUM @T FULL RETAIN 0 HOURS", v.VacuumTable(T, 0.0)),
+    ("VACUUM @T FULL RETAIN 0 HOURS", v.VacuumTable(T, 0.0, lite=False)),
     ("RESTORE TABLE @T TO VERSION AS OF 3", v.RestoreTable(v.Table("/t", ("delta", "/t"), "3"))),
     ("RESTORE @T TIMESTAMP AS OF '2020-01-01'", v.RestoreTable(v.Table("/t", ("delta", "/t"), None, "'2020-01-01'"))),
     ("GENERATE symlink_format_manifest FOR TABLE @T", v.GenerateManifest(T, "symlink_format_manifest")),
@@ -359,7 +359,6 @@ WRONG = [
     ("CREATE TABLE @T (a INT) USING parquet", "parquet"),
     ("CREATE TABLE @T (a INT COMMENT 'x' COMMENT 'y')", "COMMENT"),
     ("CREATE TABLE @T (a INT) COMMENT 'x' COMMENT 'y'", "COMMENT"),
-    ("CREATE TABLE @T (a INT) PARTITIONED BY (days(a))", "days"),
     ("CREATE TABLE @T (a DECIMAL(50, 2))", ")"),
     ("ALTER TABLE @T FROB x", "FROB"),
     ("ALTER TABLE @T ALTER COLUMN a", ""),
@@ -455,3 +454,39 @@ def test_a_syntax_error_is_one_for_pyspark_too() -> None:
     pyspark = pytest.importorskip("pyspark.errors")
     assert issubclass(errors.SqlSyntaxError, pyspark.ParseException)
     assert issubclass(errors.SqlSyntaxError, errors.InputError)
+
+
+@pytest.mark.parametrize(
+    ("clause", "option"),
+    [
+        ("PARTITIONED BY (days(a))", "PARTITIONED BY"),
+        ("CLUSTERED BY (a) INTO 4 BUCKETS", "CLUSTERED BY"),
+        ("CLUSTERED BY (a) SORTED BY (a) INTO 4 BUCKETS", "CLUSTERED BY"),
+        ("SKEWED BY (a) ON (1)", "SKEWED BY"),
+        ("ROW FORMAT DELIMITED", "ROW FORMAT"),
+        ("STORED AS PARQUET", "STORED AS"),
+        ("DEFAULT COLLATION UNICODE", "DEFAULT COLLATION"),
+        ("OPTIONS (path '/x') LOCATION '/t'", "LOCATION"),
+    ],
+)
+def test_a_clause_of_sparks_that_no_delta_table_has_is_refused_by_its_name(clause: str, option: str) -> None:
+    with pytest.raises(errors.InvalidOption) as refused:
+        parsed(f"CREATE TABLE @T (a INT) USING delta {clause}")
+    assert refused.value.facts["option"] == option
+
+
+@pytest.mark.parametrize("key", ["provider", "location", "owner", "external", "is_managed_location"])
+def test_a_property_that_spark_keeps_for_itself_is_refused(key: str) -> None:
+    for text in (
+        f"CREATE TABLE @T (a INT) TBLPROPERTIES ('{key}' = 'x')",
+        f"ALTER TABLE @T SET TBLPROPERTIES ('{key}' = 'x')",
+        f"ALTER TABLE @T UNSET TBLPROPERTIES ('{key}')",
+    ):
+        with pytest.raises(errors.InvalidProperty):
+            parsed(text)
+
+
+def test_options_are_read_and_the_path_among_them_is_the_location() -> None:
+    found = parsed("CREATE TABLE @T (a INT) USING delta OPTIONS (PATH = '/t', 'delta.appendOnly' 'true')")
+    assert isinstance(found, v.CreateTable)
+    assert found.options == {"delta.appendOnly": "true"}

@@ -1,0 +1,118 @@
+"""How settings are read: cheaply, and never changed but for what the session itself asks for. No JVM."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from anabranch.commands.idempotence import application_of
+from anabranch.errors import UnknownSetting, UnsupportedSetting
+from anabranch.protocol import settings
+from anabranch.protocol.said import current, is_said
+from anabranch.spark import settings as reading
+from anabranch.spark.settings import honoured, honours
+
+
+class Conf:
+    """A session's settings, which count how they are asked for."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values, self.gets, self.lists = values, 0, 0
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.gets += 1
+        return self.values.get(name, default)
+
+    @property
+    def getAll(self) -> dict[str, str]:
+        self.lists += 1
+        return dict(self.values)
+
+    def unset(self, name: str) -> None:
+        del self.values[name]
+
+
+class Session:
+    """A session as far as its settings go."""
+
+    def __init__(self, **values: str) -> None:
+        self.conf = Conf({settings.PREFIX + name.replace("__", "."): value for name, value in values.items()})
+
+
+@pytest.fixture(autouse=True)
+def nobody_was_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_warned", set())
+
+
+def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, now = Session(commitInfo__userMetadata="note"), [100.0]
+    monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
+    for moment in (100.0, 100.5, 100.9, 101.2):
+        now[0] = moment
+        with honoured(session, "DELETE"):  # type: ignore[arg-type]
+            assert current().user_metadata == "note"
+    assert session.conf.lists == 2
+    assert session.conf.gets == 2 * len(settings.NAMED)
+
+
+def test_a_door_within_a_door_asks_no_second_time_and_behind_them_nothing_is_said() -> None:
+    session = Session(commitInfo__userMetadata="note")
+    with honoured(session, "MERGE"), honoured(session, "DELETE"):  # type: ignore[arg-type]
+        assert is_said()
+    assert session.conf.lists + session.conf.gets == 1
+    assert not is_said()
+    assert current().user_metadata is None
+
+
+def test_the_version_is_unset_only_where_it_was_used_and_the_command_ended_well() -> None:
+    said = {"write__txnAppId": "a", "write__txnVersion": "1", "write__txnVersion__autoReset__enabled": "true"}
+    session = Session(**said)
+    with honoured(session, "OPTIMIZE"):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(ZeroDivisionError), honoured(session, "DELETE"):  # type: ignore[arg-type]
+        assert application_of() is None or 1 / 0
+    assert session.conf.values[settings.TXN_VERSION] == "1"
+    with honoured(session, "DELETE"):  # type: ignore[arg-type]
+        application_of()
+    assert settings.TXN_VERSION not in session.conf.values
+    other = Session(**{**said, "write__txnVersion__autoReset__enabled": "false"})
+    with honoured(other, "DELETE"):  # type: ignore[arg-type]
+        application_of()
+    assert settings.TXN_VERSION in other.conf.values
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"replaceWhere__dataColumns__enabled": "yes"},
+        {"autoCompact__minNumFiles": "-1"},
+        {"autoCompact__enabled": "sometimes"},
+        {"delete__deletionVectors__persistent": "false"},
+    ],
+)
+def test_a_setting_that_cannot_be_held_stops_the_method_of_a_door_before_it_begins(wrong: dict[str, str]) -> None:
+    class Door:
+        spark = Session(**wrong)
+
+        @honours("DELETE")
+        def act(self) -> None:
+            raise AssertionError("it began")
+
+    with pytest.raises(UnsupportedSetting):
+        Door().act()
+
+
+def test_an_unknown_setting_is_warned_of_once_in_a_process() -> None:
+    def run() -> None:
+        with honoured(Session(nope="1"), "DELETE"):  # type: ignore[arg-type]
+            pass
+
+    with pytest.warns(UnknownSetting, match="none that Delta Lake documents"):
+        run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run()
