@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
 
 from anabranch.commands.opening import Location
-from anabranch.errors import InvalidArgument, InvalidCondition
+from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 from anabranch.parsing.blocks import unqualified
 from anabranch.parsing.columns import bare_names, printed
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.assignments import mapped
+from anabranch.protocol.editing import field_at
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import rules_of
 from anabranch.protocol.schema import Struct, schema_json
@@ -121,7 +122,37 @@ def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
-    return Context(table, schema, now, zone, engine.are_builtin)
+    return Context(table, as_named(schema, engine), now, zone, engine.are_builtin)
+
+
+def is_exact(engine: SparkEngine) -> bool:
+    """Whether to the session a name in another case is another name."""
+    return engine.settings()["spark.sql.caseSensitive"].lower() == "true"
+
+
+def as_named(schema: Struct, engine: SparkEngine) -> Struct:
+    """A table's columns as the session names them: to the letter, where it is case-sensitive."""
+    return schema.exactly() if is_exact(engine) else schema
+
+
+def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engine: SparkEngine) -> None:
+    """Hold that a case-sensitive session names columns, or members of structs, to the letter; one that is there in no
+    case is left to the command.
+
+    Raises:
+        UnknownColumn: one is there in another case only.
+    """
+    exact = as_named(schema, engine)
+    for path in paths if exact.exact else ():
+        if not _is_there(exact, path) and _is_there(schema, path):
+            raise UnknownColumn(table=table, column=".".join(path), columns=", ".join(schema.names))
+
+
+def _is_there(schema: Struct, path: Sequence[str]) -> bool:
+    try:
+        return field_at(schema, path) is not None
+    except UnknownColumn:
+        return False
 
 
 def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, engine: SparkEngine) -> None:

@@ -22,6 +22,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.protocol.evolution import all_nullable
 from anabranch.protocol.merges import Action, Clause, When
+from anabranch.protocol.schema import Struct
 from anabranch.protocol.widening import following
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honours
@@ -189,7 +190,8 @@ def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
         InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `DeltaMergeBuilder.execute`.
     """
     _check_order(builder.clauses)
-    context, sides = context_of(snapshot, builder.engine), _sides(builder, snapshot)
+    context = context_of(snapshot, builder.engine)
+    sides = _sides(builder, snapshot, context.schema)
     clauses = [asked.clause(sides, context) for asked in builder.clauses]
     where, matching = understood_merge(builder.condition, clauses, sides, context)
     read = declared_version("reads_target", builder.reads_target, snapshot.version)
@@ -197,10 +199,10 @@ def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
     return Merge(builder.table, builder.source, matching, where, parameters, sides.evolved, read)
 
 
-def _sides(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Sides:
-    """Both sides, and what the table's columns become if they may."""
+def _sides(builder: DeltaMergeBuilder, snapshot: Snapshot, named: Struct) -> Sides:
+    """Both sides, with the table's columns as the session names them, and what they become if they may."""
     alias = builder.engine.alias(builder.source)
-    sides = Sides(snapshot.schema, tuple(builder.source.columns), builder.alias, alias)
+    sides = Sides(named, tuple(builder.source.columns), builder.alias, alias)
     if not (builder.evolves or builder.engine.merges_schema()):
         return sides
     sides = replace(sides, described=all_nullable(builder.engine.describe(builder.source)))

@@ -16,7 +16,7 @@ from anabranch.commands.moving import Told
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.optimize import Optimize, Optimized
 from anabranch.commands.reorg import Purge
-from anabranch.conditions import understood
+from anabranch.conditions import check_named, understood
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
@@ -110,6 +110,8 @@ def optimized(
         InvalidCondition: the condition names other columns than those that partition the table; and as the command.
     """
     snapshot, engine = open_log(command.table).snapshot(), SparkEngine(spark)
+    if isinstance(command, Optimize):
+        check_named(snapshot.schema, command.zorder_by, snapshot.table, engine)
     partitions = command.where if where is None else understood(where, snapshot, engine)
     return replace(command, where=partitions, workers=WORKERS).run(engine, at=snapshot, told=told)
 

@@ -104,6 +104,74 @@ def test_a_view_gets_another_query_and_keeps_its_comment_and_properties(views: C
     assert ("owner", "us") in views.rows("SHOW TBLPROPERTIES {s}.w")
 
 
+def test_no_statement_about_views_takes_the_name_of_a_table_away(views: Catalog) -> None:
+    """Nor where the name is whole, in IDENTIFIER, a parameter's, or hidden by a temporary view."""
+    views("USE {s}")
+    asked = (
+        "DROP VIEW t",
+        "DROP VIEW IF EXISTS spark_catalog.{s}.T",
+        "DROP VIEW IDENTIFIER('{s}.t')",
+        "ALTER VIEW t AS SELECT 5 AS five",
+        "ALTER VIEW t RENAME TO u",
+        "ALTER VIEW {s}.t SET TBLPROPERTIES ('a' = 'b')",
+        "ALTER VIEW {s}.t UNSET TBLPROPERTIES ('anabranch.location')",
+        "ALTER VIEW {s}.t WITH SCHEMA EVOLUTION",
+    )
+    anabranch.install(views.spark)
+    try:
+        for text in asked:
+            for door in (views, lambda text: views.spark.sql(text.replace("{s}", views.schema))):
+                with pytest.raises(errors.TableIsNoView, match=r"(?s)is a table.*\^"):
+                    door(text)
+        with pytest.raises(errors.TableIsNoView) as dropped:
+            views("DROP VIEW IDENTIFIER(:name)", {"name": "t"})
+        assert dropped.value.getCondition() == "WRONG_COMMAND_FOR_OBJECT_TYPE"
+        views("CREATE TEMPORARY VIEW t AS SELECT 'passing' AS id")
+        with pytest.raises(errors.NameTaken):
+            views("CREATE OR REPLACE VIEW t AS SELECT 5 AS five")
+        views("ALTER VIEW t AS SELECT 'still passing' AS id")
+        views("DROP VIEW t")
+        assert views.rows("SELECT id FROM t") == [(1,), (2,), (3,)]
+    finally:
+        views.spark.catalog.dropTempView("t")
+        anabranch.uninstall(views.spark)
+
+
+def test_a_view_shows_what_it_was_last_told_whichever_kind_of_query_it_had(views: Catalog) -> None:
+    views("ALTER VIEW {s}.v SET TBLPROPERTIES ('token' = 'kept')")
+    views("ALTER VIEW {s}.v AS SELECT 5 AS five")
+    assert views.rows("SELECT * FROM {s}.v") == [(5,)]
+    assert views.spark.table(f"{views.schema}.v").collect() == [(5,)]  # a view of Spark's own now
+    assert {"token"} == {key for key, _ in views.rows("SHOW TBLPROPERTIES {s}.v")} & {"token", "anabranch.view"}
+    views("ALTER VIEW {s}.v AS SELECT id FROM {s}.t WHERE id = 2")
+    assert views.rows("SELECT * FROM {s}.v") == [(2,)]
+    views("CREATE OR REPLACE VIEW {s}.v AS SELECT 6 AS six")
+    assert views.rows("SELECT * FROM {s}.v") == [(6,)]
+    views("CREATE OR REPLACE VIEW {s}.v AS SELECT word FROM {s}.t WHERE id = 3")
+    views("ALTER VIEW {s}.v RENAME TO {s}.w")
+    assert views.rows("SELECT * FROM {s}.w") == [("c",)]
+    with pytest.raises(errors.InvalidOption, match="takes no parameters"):
+        views("ALTER VIEW {s}.w AS SELECT :five AS five", {"five": 5})
+    with pytest.raises(errors.NotBuilt):
+        views("ALTER VIEW {s}.w WITH SCHEMA EVOLUTION")
+    assert views.rows("SELECT * FROM {s}.w") == [("c",)]
+
+
+def test_a_temporary_view_gets_another_query_and_hides_a_lasting_one_of_its_name(views: Catalog) -> None:
+    views("USE {s}")
+    views("CREATE TEMPORARY VIEW v AS SELECT 1 AS one")
+    try:
+        views("ALTER VIEW v AS SELECT max(id) AS most FROM {s}.t")
+        views("INSERT INTO {s}.t VALUES (9, 'i')")
+        assert views.rows("SELECT * FROM v") == [(9,)]
+        views("ALTER VIEW v AS SELECT 2 AS two")
+        assert views.rows("SELECT * FROM v") == [(2,)]
+        views("DROP VIEW v")
+    finally:
+        views.spark.catalog.dropTempView("v")
+    assert views.rows("SELECT id FROM v") == [(2,), (3,), (9,)]
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "shown", "read"),
     [
@@ -222,7 +290,7 @@ def test_what_a_view_cannot_be_is_refused_and_changes_nothing(views: Catalog) ->
         ("CREATE VIEW {s}.x AS SELECT nothing FROM {s}.t", errors.SqlAnalysisError),
         (f"CREATE VIEW {{s}}.x LOCATION '/x' AS {query}", errors.SqlSyntaxError),
         (f"ALTER VIEW {{s}}.x AS {query}", errors.UnknownTable),
-        (f"ALTER VIEW {{s}}.t AS {query}", errors.UnknownTable),
+        (f"ALTER VIEW {{s}}.t AS {query}", errors.TableIsNoView),
         ("ALTER VIEW {s}.v AS SELECT id FROM {s}.v", errors.RecursiveView),
     ]
     for text, error in refused:

@@ -213,7 +213,8 @@ def test_a_check_of_a_random_value_judges_the_value_that_is_written(sql: SparkSe
     with pytest.raises(errors.CheckConstraintViolated):
         sql.range(2000).withColumn("x", F.rand(7)).write.format("delta").mode("append").save(path)
     table = DeltaTable.forPath(sql, path)
-    table.update(None, {"x": F.rand() / 2})
+    merged = table.alias("t").merge(sql.range(2000).alias("s"), "t.id = s.id")
+    merged.whenMatchedUpdate(set={"x": F.rand() / 2}).execute()
     assert table.toDF().filter("x < 0.5").count() == 2000
 
 

@@ -92,3 +92,29 @@ def test_elsewhere_a_subquery_is_refused(spark: SparkSession, table: DeltaTable)
     overwrite = rows.write.format("delta").mode("overwrite").option("replaceWhere", "id IN (SELECT 1)")
     with pytest.raises(errors.NotBuilt):
         overwrite.save(path)
+
+
+def test_a_command_whose_subquery_reads_the_tables_own_files_is_refused_and_one_that_may_read_them_is_not_blind(
+    spark: SparkSession, table: DeltaTable, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    files = str(next(iter(Path(path).rglob("*.parquet"))).parent)
+    raw = f"(SELECT max(x) FROM parquet.`{files}`)"
+    for text in (
+        f"INSERT INTO delta.`{path}` SELECT 9, {raw}",
+        f"DELETE FROM delta.`{path}` WHERE x = {raw}",
+        f"MERGE INTO delta.`{path}` t USING (SELECT {raw} AS x) s ON t.x = s.x WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(errors.UnknownSourceVersion):
+            spark.sql(text)
+    spark.range(1).selectExpr("id", "id AS x").write.parquet(str(tmp_path / "elsewhere"))
+    spark.read.parquet(str(tmp_path / "elsewhere"), files).createOrReplaceTempView("wanted")
+    may = f"INSERT INTO delta.`{path}` SELECT 9, (SELECT max(x) FROM wanted)"
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException),
+        at_phase("staged", lambda: table.delete("id = 5")),
+    ):
+        spark.sql(may)
+    spark.sql(may)
+    assert not anabranch.history(path)[0]["isBlindAppend"]
+    assert ids(table) == [0, 1, 2, 3, 4, 9]

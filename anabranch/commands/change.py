@@ -31,7 +31,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
 from anabranch.protocol.filesets import FileSet, Marks, count_of
-from anabranch.protocol.predicates import Condition, columns_of
+from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
 from anabranch.protocol.stats import num_records, with_num_records
 from anabranch.transaction.commit import Committed, check_place, commit
@@ -86,6 +86,8 @@ def run_change(
     chance, log = chance or Chance(), Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
+    if change.assignments is not None or change.where.predicate != Always(True):
+        engine.check(file_set(snapshot, snapshot.files.slice(0, 0)), change.where, change.assignments)
     txn = application_of()
     if is_written(txn, snapshot, chance.now_ms()):
         return Outcome(0, None)

@@ -21,6 +21,18 @@ from anabranch.protocol.schema import Struct
 class Engine(Protocol):
     """Rows, for commands that change or add them."""
 
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """Hold, before anything is read, that a change can be run on rows of these columns; the files do not matter.
+
+        Raises:
+            InvalidCondition, SchemaMismatch: an expression does not fit the columns, or no row decides it.
+        """
+        ...
+
+    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
+        """The same for a MERGE of a source, which is not evaluated."""
+        ...
+
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition is TRUE; a file without any is left out.
 

@@ -153,6 +153,7 @@ class MergeHands(RowHands):
     def stage(self, chance: Chance) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot = chance.now_ms(), self._snapshot
+        self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
         self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
         self._matching = self._with_identities(chance)

@@ -21,16 +21,8 @@ from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.identity import own_numbers, reserve, to_generate
-from anabranch.commands.insert import (
-    MODES,
-    Insert,
-    NewTable,
-    Taking,
-    completed,
-    replaced_metadata,
-    run_insert,
-)
-from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
+from anabranch.commands.insert import MODES, Insert, NewTable, Taking, completed, replaced_metadata, run_insert
+from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -127,6 +119,8 @@ class Write:
         self._check()
         log = open_log(self.table)
         seen = log.newest() if at == "newest" else at
+        if self.replace_where is not None and seen is not None:
+            engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
         read = version_read(engine, source, seen, self.reads_target)
         at = base_of(log, seen, read) if seen is not None else None
         self._check_replaced(log.table, at)

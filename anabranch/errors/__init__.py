@@ -27,7 +27,8 @@
     │   └── UnsupportedFeature
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
-    │   │   └── UnreadableExpression    (also a pyspark ParseException)
+    │   │   ├── UnreadableExpression    (also a pyspark ParseException)
+    │   │   └── Nondeterministic
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
     │   ├── InvalidSchema
@@ -62,6 +63,7 @@
     │   ├── RecursiveView
     │   ├── TemporaryInView
     │   ├── ViewIsNoTable
+    │   ├── TableIsNoView
     │   ├── NoPlaceForNames
     │   ├── RenameUnfinished
     │   ├── ReplaceWhereMismatch
@@ -137,6 +139,7 @@ from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LengthExceeded as LengthExceeded
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
+from anabranch.errors.inputs import Nondeterministic as Nondeterministic
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import NotNullViolated as NotNullViolated
 from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
@@ -159,6 +162,7 @@ from anabranch.errors.names import NameTaken as NameTaken
 from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
 from anabranch.errors.names import RecursiveView as RecursiveView
 from anabranch.errors.names import RenameUnfinished as RenameUnfinished
+from anabranch.errors.names import TableIsNoView as TableIsNoView
 from anabranch.errors.names import TemporaryInView as TemporaryInView
 from anabranch.errors.names import UnknownPathOrName as UnknownPathOrName
 from anabranch.errors.names import UnknownSchema as UnknownSchema

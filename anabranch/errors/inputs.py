@@ -29,6 +29,17 @@ class UnreadableExpression(InvalidCondition, ParseBase):
     template = "The expression {expression} cannot be read, for the table at {table}: {reason}"
 
 
+class Nondeterministic(InvalidCondition):
+    """A condition or value has to be the same each time, and is another one each time."""
+
+    condition = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+    sql_state = "42K0E"
+    template = (
+        "The expression {expression} cannot be used on the table at {table}, since its value is another one each time: "
+        "{reason} Compute it first, and compare with what was kept."
+    )
+
+
 class UnknownColumn(InputError):
     """A column is named that the table does not have."""
 

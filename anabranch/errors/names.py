@@ -45,6 +45,14 @@ class ViewIsNoTable(InputError):
     template = "{name} is a view, and has no rows of its own. Name the table that it reads."
 
 
+class TableIsNoView(InputError):
+    """A statement about views names a table; its condition is Spark's for that statement."""
+
+    condition = "EXPECT_VIEW_NOT_TABLE"
+    sql_state = "42809"
+    template = "{statement} takes a view, and {name} is a table. Say it of the table: {instead}. Nothing was changed."
+
+
 class RenameUnfinished(InputError):
     """A table has two names, since a rename into another schema has not ended, or is under way."""
 

@@ -52,7 +52,9 @@ class Sides:
     @property
     def settable(self) -> Struct:
         """The columns that may be set."""
-        return self.table if self.evolved is None else self.evolved
+        if self.evolved is None:
+            return self.table
+        return self.evolved.exactly() if self.table.exact else self.evolved
 
     @property
     def all_columns(self) -> Struct:
@@ -75,8 +77,10 @@ class Sides:
         return None
 
     def source_column(self, name: str) -> str | None:
-        """The source's column of this name, else the one whose name differs only in case, else None."""
+        """The source's column of this name, else, unless names are exact, the one whose name differs only in case."""
         alike = [each for each in self.source_columns if each.lower() == name.lower()]
+        if self.table.exact:
+            return name if name in alike else None
         return name if name in alike else next(iter(alike), None)
 
     def _column(self, side: Literal["target", "source"], parts: Sequence[str]) -> Reading | None:

@@ -23,6 +23,7 @@ from anabranch.parsing.tokens import DIALECT, reads_one_way, tokens_of, without_
 from anabranch.protocol.assignments import spelled
 from anabranch.protocol.leaves import leaf_at
 from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
+from anabranch.protocol.rules import char_length
 from anabranch.protocol.schema import INTEGERS, Struct
 
 
@@ -134,11 +135,35 @@ def predicate_of(tree: exp.Expr | None, context: Context) -> Predicate:
 
 
 def _compare(operator: str, left: exp.Expr, right: exp.Expr, context: Context) -> Predicate:
+    for either, other in ((left, right), (right, left)):
+        if (char := _char_of(either, context)) is not None:
+            return _padded_equal(char, literal_of(other, context), operator)
     if (term := term_of(left, context)) is not None and (value := literal_of(right, context)) is not None:
         return _comparison(term, operator, value[0], context)
     if (term := term_of(right, context)) is not None and (value := literal_of(left, context)) is not None:
         return _comparison(term, _FLIPPED[operator], value[0], context)
     return Unknown()
+
+
+def _char_of(tree: exp.Expr, context: Context) -> tuple[str, int] | None:
+    """The name and the length of a column of char."""
+    name = _path(tree, context)
+    length = char_length(context.schema.field(name)) if isinstance(name, str) else None
+    return None if length is None or not isinstance(name, str) else (name, length)
+
+
+def _padded_equal(char: tuple[str, int], value: tuple[Any] | None, operator: str) -> Predicate:
+    """What equality with a text says of a column of char, which is padded when it is compared: what files hold lies
+    between the text without the blanks at its end, and with as many as the column takes. No more is certain.
+    """
+    name, length = char
+    if value is None or not isinstance(value[0], str) or operator not in ("=", "<=>", "!="):
+        return Unknown()
+    shortest = value[0].rstrip(" ")
+    if len(shortest) > length or operator == "!=":
+        return Unknown()
+    longest = shortest.ljust(length)
+    return And((Compare(name, ">=", shortest), Compare(name, "<=", longest), Unknown()))
 
 
 def _comparison(term: Term, operator: str, value: Any, context: Context) -> Predicate:
@@ -190,6 +215,9 @@ def _is_null(tree: exp.Is, context: Context) -> Predicate:
 
 
 def _in(tree: exp.In, context: Context) -> Predicate:
+    if (char := _char_of(tree.this, context)) is not None:
+        equal = tuple(_padded_equal(char, literal_of(value, context), "=") for value in tree.expressions)
+        return Or(equal or (Unknown(),))
     term, values = term_of(tree.this, context), [literal_of(value, context) for value in tree.expressions]
     if term is None or not values or any(value is None for value in values):
         return Unknown()
@@ -252,7 +280,7 @@ def term_of(tree: exp.Expr, context: Context) -> Term | None:
     tree = tree.unnest()
     if isinstance(tree, exp.Column | exp.Dot):
         name = _path(tree, context)
-        leaf = None if name is None else leaf_at(context.schema, name)
+        leaf = None if name is None or _char_of(tree, context) is not None else leaf_at(context.schema, name)
         return Column(name, leaf.type) if leaf and name is not None and isinstance(leaf.type, str) else None
     known = _ARGUMENTS.get(type(tree))
     if known is None or any(value and name not in known for name, value in tree.args.items()):

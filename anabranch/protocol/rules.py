@@ -257,6 +257,17 @@ def limits_of(column: Field) -> Limits | None:
     return None if text is None else _limits(text)
 
 
+def char_length(column: Field) -> int | None:
+    """The length to which a column of char is padded with blanks, also where it is read; None for any other column.
+
+    Example:
+        >>> char_length(Field("c", "string", metadata={LENGTH: "char(3)"}))
+        3
+    """
+    limits = limits_of(column) if column.type == "string" else None
+    return limits.length if isinstance(limits, Length) and limits.padded else None
+
+
 def _limits(text: str) -> Limits | None:
     text = text.strip()
     if found := _LENGTH.fullmatch(text):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -44,9 +44,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """Fields in order: a table's schema, or a struct column."""
+    """Fields in order: a table's schema, or a struct column. Where it is ``exact``, a name in another case is none."""
 
     fields: tuple[Field, ...] = ()
+    exact: bool = field(default=False, compare=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,11 +55,15 @@ class Struct:
         return tuple(each.name for each in self.fields)
 
     def find(self, name: str) -> Field | None:
-        """The field of this name, else the one whose name differs only in case, else None."""
+        """The field of this name, else, unless names are exact, the one whose name differs only in case, else None."""
         folded = name.lower()
         alike = [each for each in self.fields if each.name.lower() == folded]
         exact = [each for each in alike if each.name == name]
-        return next(iter(exact or alike), None)
+        return next(iter(exact or (() if self.exact else alike)), None)
+
+    def exactly(self) -> Struct:
+        """The same columns, members of structs too, for a session to which another case is another name."""
+        return Struct(tuple(replace(each, type=_exactly(each.type)) for each in self.fields), exact=True)
 
     def field(self, name: str) -> Field:
         """As `find`; raises `UnknownColumn` when there is none."""
@@ -95,6 +100,17 @@ DataType: TypeAlias = str | Struct | Array | Map
 """A primitive type by its name in Delta's JSON, such as ``"long"`` or ``"decimal(10,2)"``, or a nested type."""
 
 Schema = Struct
+
+
+def _exactly(type_: DataType) -> DataType:
+    match type_:
+        case Struct():
+            return type_.exactly()
+        case Array():
+            return replace(type_, element=_exactly(type_.element))
+        case Map():
+            return replace(type_, key=_exactly(type_.key), value=_exactly(type_.value))
+    return type_
 
 
 # -- Delta's JSON ------------------------------------------------------------------------------------------------------

@@ -20,9 +20,10 @@ from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.schema import Struct, from_arrow
 from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
 from anabranch.spark.addresses import as_column
+from anabranch.spark.checking import check_change
 from anabranch.spark.failures import reported
 from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
@@ -43,6 +44,15 @@ class SparkEngine:
     """
 
     spark: SparkSession
+
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """See `anabranch.spark.checking.check_change`."""
+        check_change(self.spark, files, condition, assignments)
+
+    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
+        """See `anabranch.spark.merge.check`; the source is a DataFrame or an Arrow table."""
+        columns = types.spark_schema(from_arrow(source.schema)) if isinstance(source, pa.Table) else source.schema
+        merge.check(self.spark, files, matching, columns)
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """See `anabranch.spark.addresses.find`."""

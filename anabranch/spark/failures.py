@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 
-from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, UnreadableExpression
+from anabranch.errors import (
+    AnabranchError,
+    ExecutionFailed,
+    InvalidCondition,
+    Nondeterministic,
+    UnreadableExpression,
+)
 from anabranch.spark.vanished import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
@@ -33,6 +39,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
     Raises:
         MissingDataFile: a file is not there.
         UnreadableExpression: the expression does not parse. InvalidCondition: it does not fit the columns.
+        Nondeterministic: it is where Spark asks that it be decided by the rows, and is not.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
     """
@@ -45,7 +52,8 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise missing(table, _path_in(error), version) from None
-        raise InvalidCondition(expression=expression, table=table, reason=reason_of(error)) from None
+        refused = Nondeterministic if error.getCondition() == Nondeterministic.condition else InvalidCondition
+        raise refused(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
         if (violation := violation_in(str(error), table)) is not None:
             raise violation from None

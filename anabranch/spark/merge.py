@@ -22,12 +22,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import AmbiguousMerge
+from anabranch.errors import AmbiguousMerge, Nondeterministic
 from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
+from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.addresses import as_column, by_key, keys_of
-from anabranch.spark.clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side
+from anabranch.spark.checking import check_deterministic
+from anabranch.spark.clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import default_value
 from anabranch.spark.numbers import counted
@@ -36,7 +38,7 @@ from anabranch.spark.origins import printed_plan
 from anabranch.spark.positions import rows_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
-from anabranch.spark.scratch import keep, kept, size_of
+from anabranch.spark.scratch import check_types, keep, kept, size_of
 from anabranch.spark.types import column, free_name
 from anabranch.spark.write import are_few, gathered, write_into
 
@@ -46,6 +48,7 @@ BROADCAST_BYTES = 64 << 20
 Measured with 4 M rows in the table: a source of 24 MB takes half the time so, one of 73 MB the same.
 """
 
+_RANDOM = "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
 _KEPT = ("path", "row", "number", "clause")
 _ROW_ID = "row_id"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
@@ -84,10 +87,41 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
         ExecutionFailed: a row could not be computed.
     """
     with reported("the source of the MERGE", root):
-        schema = T.StructType([T.StructField(each.name, each.dataType) for each in source.schema])
+        schema = T.StructType([_as_read(each) for each in source.schema])
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
         url = keep(spark, rows, root, f"{folder}/_source-{uuid4().hex}")
         return Held(url, schema, *size_of(spark, url))
+
+
+def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
+    """Hold that a MERGE can be run on a source of these columns, before that is evaluated: no job is run.
+
+    Values may be another one each time, since each is evaluated once; conditions may not.
+
+    Raises:
+        InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns, or no row decides it.
+        Nondeterministic: a condition has another value each time.
+        UnsupportedType: a column (named) of the source has a type that Parquet cannot hold.
+    """
+    check_types(source)
+    held = Held("", T.StructType([_as_read(each) for each in source]), 0, 0)
+    _ = _changes(spark, files, matching, held).schema
+    if matching.inserts:
+        _ = _inserted(files, matching, held, _source(spark, held, _names(files, matching, held))).schema
+    _check_conditions(spark, files, matching, held)
+
+
+def _check_conditions(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> None:
+    names = _names(files, matching, held)
+    target, source = _target(spark, files, names, matching), _source(spark, held, names)
+    sides = {"matched": target.crossJoin(source), "not matched": source, "not matched by source": target}
+    for clause in matching.clauses:
+        if clause.condition is not None:
+            try:
+                with explained(text_of(clause), files.root):
+                    check_deterministic(sides[clause.when], [as_column(clause.condition, spark)])
+            except Nondeterministic as error:
+                raise Nondeterministic(**error.facts, delta_condition=_RANDOM) from None
 
 
 def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
@@ -151,22 +185,29 @@ def write_inserts(
     clauses = numbered(matching, "not matched")
     if not clauses:
         return
-    names, decider = _decider(files, matching, held)
+    names = _names(files, matching, held)
     source = _source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
         rows = rows.withColumn(names.place, counted(source, names.number))
-
-    def default(field: Field) -> Column:
-        return default_value(rows, field, files.rules, files.root)
-
-    decided = decider.decide(rows, clauses, F.lit(True), default).filter(column(names.clause).isNotNull())
+    decided = _inserted(files, matching, held, rows)
     with explained("the rows that MERGE inserts", files.root):
         acting = column(names.clause)
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = columns_set(matching, files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
         write_into(spark, gathered(images, held.rows), files, folder, few=are_few(held.rows))
+
+
+def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
+    """Rows of the source with what NOT MATCHED clauses make of them, as far as one acts."""
+    names, decider = _decider(files, matching, held)
+
+    def default(field: Field) -> Column:
+        return default_value(rows, field, files.rules, files.root)
+
+    decided = decider.decide(rows, numbered(matching, "not matched"), F.lit(True), default)
+    return decided.filter(column(names.clause).isNotNull())
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
@@ -209,6 +250,12 @@ def _obeying(
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
+def _as_read(field: T.StructField) -> T.StructField:
+    """A source's column as it is kept: with the length of a char, by which Spark compares it."""
+    said = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
+    return T.StructField(field.name, field.dataType, True, said)
+
+
 def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching) -> DataFrame:
     address = address_of(files.schema)
     own = [column(name) for name in files.schema.names if name not in matching.added]
@@ -226,7 +273,8 @@ def _keeps_ids(files: FileSet, matching: Matching) -> bool:
 
 def _source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
     schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
-    return kept(spark, [held.url], schema).alias(names.source)
+    rows = kept(spark, [held.url], schema) if held.url else spark.createDataFrame([], schema)
+    return rows.alias(names.source)
 
 
 def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
@@ -282,8 +330,12 @@ def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, *, ids
 
 
 def _decider(files: FileSet, matching: Matching, held: Held) -> tuple[Names, Decider]:
-    names = Names.beside([*files.schema.names, *held.schema.names], matching)
+    names = _names(files, matching, held)
     return names, Decider(files.root, files.schema, held.schema.names, names, matching.evolves)
+
+
+def _names(files: FileSet, matching: Matching, held: Held) -> Names:
+    return Names.beside([*files.schema.names, *held.schema.names], matching)
 
 
 def _ours(names: Names) -> tuple[str, ...]:

@@ -222,6 +222,14 @@ def is_taken(spark: SparkSession, name: Name) -> bool:
     return bool(spark.catalog.tableExists(_asked(name, spark)))
 
 
+def is_temporary(spark: SparkSession, name: Name) -> bool:
+    """Whether a name is that of a temporary view of the session."""
+    try:
+        return bool(spark.catalog.tableExists(spelled(name)) and spark.catalog.getTable(spelled(name)).isTemporary)
+    except (AnalysisException, ParseException):
+        return False
+
+
 def can_be_kept(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog of a whole name keeps views, and so entries; a free name is asked about."""
     if name[0].lower() == _SESSIONS:
@@ -379,6 +387,16 @@ def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
     if to is not None:
         change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
     exact_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
+
+
+def unmark_view(spark: SparkSession, name: Name) -> None:
+    """Let a lasting view be one of Spark's own, with the query that it has there.
+
+    Raises:
+        AnalysisException: Spark's: it is gone.
+    """
+    forget()
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
 
 
 def ddl(type_: DataType) -> str:

@@ -23,7 +23,8 @@ from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.mapping import is_renamed, physical_schema
 from anabranch.protocol.partitions import map_column, partition_arrays
 from anabranch.protocol.row_tracking import Tracked
-from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.rules import LENGTH, char_length
+from anabranch.protocol.schema import Field, Struct, schema_json
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.layout import folders_agree, names_no_instant
@@ -151,7 +152,15 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
     with reported("the scan", files.root, files.version):
-        return reader.parquet(*[literal(place.reader) for place in found])
+        read = reader.parquet(*[literal(place.reader) for place in found])
+    return _with_chars(read, files, schema) if whole else read
+
+
+def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
+    """The rows with partition columns of char as other columns of char are: of those Spark forgets the length."""
+    chars = [each for each in schema if each.name in files.partition_columns and char_length(each) is not None]
+    names = {each.physical_name: _typed(column(each.physical_name), each, each.physical_name) for each in chars}
+    return read.withColumns(names) if names else read
 
 
 # -- what only the log says --------------------------------------------------------------------------------------------
@@ -182,9 +191,16 @@ def _with(
     if not facts:
         return rows
     joined, names = with_facts(spark, rows, file, [place.shown for place in found], facts)
-    return joined.withColumns({fact: _typed(schema, fact, name) for fact, name in zip(facts, names, strict=True)})
+    both = zip(facts, names, strict=True)
+    return joined.withColumns({fact: _typed(column(name), schema.find(fact), fact) for fact, name in both})
 
 
-def _typed(schema: Struct, fact: str, name: str) -> Column:
-    field = schema.find(fact)
-    return column(name) if field is None else column(name).cast(spark_type(field.type))
+def _typed(value: Column, field: Field | None, name: str) -> Column:
+    """A value as Spark reads a column: one of char is padded, and known as such to comparisons."""
+    if field is None:
+        return value
+    length, value = char_length(field), value.cast(spark_type(field.type))
+    if length is None:
+        return value
+    padded = F.when(F.char_length(value) < length, F.rpad(value, length, " ")).otherwise(value)
+    return padded.alias(name, metadata={LENGTH: f"char({length})"})

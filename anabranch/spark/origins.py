@@ -1,9 +1,9 @@
 """Origins: whether a DataFrame reads a table, and which version.
 
-Knows two signs, both public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached
-frames), and a name that every DataFrame of ours carries through all that is done to it, which stands in the analysed
-plan. What hides its origin on purpose (a checkpoint, an RDD, rows that were collected) counts as constants, as in
-delta-spark.
+Knows three signs, all public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached
+frames), the scans that its plans print, for those, and a name that every DataFrame of ours carries through all that is
+done to it, which stands in the analysed plan. What hides its origin on purpose (a checkpoint, an RDD, rows that were
+collected) counts as constants, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from pyspark.sql import DataFrame
 
 from anabranch.errors import UnknownSourceVersion
 from anabranch.protocol.paths import store_name
+from anabranch.spark.plans import Relations, hidden_scans, relations
 
 _printing = threading.Lock()
+SOME_VERSION = 1 << 62
+"""Above every version: rows of which nobody can say whether the table's are among them, read by the newest then."""
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
@@ -32,7 +35,8 @@ def marked(rows: DataFrame, table_id: str | None, version: int | None) -> DataFr
 
 
 def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
-    """The oldest version of a table that the rows come from; None where they come from elsewhere, as far as is known.
+    """The oldest version of a table that the rows come from; None where they come from elsewhere, as far as is known;
+    `SOME_VERSION` where they may come from some.
 
     Args:
         rows: any DataFrame.
@@ -47,7 +51,38 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
     unknown = "" in versions or not _TOLD.search(plan)  # another thread may have caught what Spark printed
     if unknown or (not versions and any(_is_within(root, path) for path in rows.inputFiles())):
         raise UnknownSourceVersion(table=root)
-    return min(map(int, versions), default=None)
+    read = relations(plan)
+    may_read = read.foreign and _may_read(rows, root, read, known=bool(versions))
+    return min(map(int, versions), default=SOME_VERSION if may_read else None)
+
+
+def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool) -> bool:
+    """Whether scans of files that are not ours, in subqueries or below what is cached, may read a table's.
+
+    Args:
+        known: whether the rows come from a known version of the table, too.
+
+    Raises:
+        UnknownSourceVersion: one does.
+    """
+    may_read = False
+    for scan in hidden_scans(printed_plan(rows, "formatted")):
+        if scan.columns & read.ours:
+            continue
+        is_within = scan.place is not None and _holds(root, scan.place)
+        if is_within and not (known and (read.is_cut or not scan.columns)):
+            raise UnknownSourceVersion(table=root)
+        is_around = scan.place is not None and _holds(scan.place, root)
+        may_read |= is_within or is_around or scan.has_more
+    return may_read
+
+
+def _holds(folder: str, other: str) -> bool:
+    """Whether a folder is another place, or holds it; both are as Spark prints them, where nothing is encoded."""
+    try:
+        return _is_within(folder, quote(f"{other.rstrip('/')}/x", safe="/:"))
+    except ValueError:  # it goes up on its way
+        return True
 
 
 def _is_within(root: str, path: str) -> bool:
@@ -64,12 +99,12 @@ def _mark(table_id: str) -> str:
     return "__anabranch_" + hashlib.sha256(table_id.encode()).hexdigest()[:16]
 
 
-def printed_plan(rows: DataFrame) -> str:
-    """The extended plan, which PySpark can only print."""
+def printed_plan(rows: DataFrame, mode: str = "extended") -> str:
+    """The plan, which PySpark can only print."""
     with _printing:
         caught = _OfThisThread()
         with redirect_stdout(caught):
-            rows.explain(extended=True)
+            rows.explain(mode=mode)
     return caught.text
 
 

@@ -30,9 +30,7 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
     """
     url = f"{spark_root(spark, root)}/{folder}"
     schema = rows.schema
-    for field in schema:
-        if field.dataType.typeName() in _NOT_IN_PARQUET:
-            raise UnsupportedType(column=field.name, type=field.dataType.simpleString())
+    check_types(schema)
     numbered = rows.toDF(*map(_name, range(len(schema))))  # by position: names may be there twice
     solid = numbered.select(*[_name(i) for i, field in enumerate(schema) if not is_void(field.dataType)])
     with timestamps.in_micros(spark):
@@ -40,10 +38,23 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
     return url
 
 
+def check_types(schema: T.StructType) -> None:
+    """Hold that Parquet can hold these columns.
+
+    Raises:
+        UnsupportedType: it cannot hold one.
+    """
+    for field in schema:
+        if field.dataType.typeName() in _NOT_IN_PARQUET:
+            raise UnsupportedType(column=field.name, type=field.dataType.simpleString())
+
+
 def kept(spark: SparkSession, urls: Sequence[str], schema: T.StructType) -> DataFrame:
     """The rows of folders that were written with these columns."""
     fields = [(_name(i), each) for i, each in enumerate(schema)]
-    stored = T.StructType([T.StructField(name, each.dataType) for name, each in fields if not is_void(each.dataType)])
+    stored = T.StructType(
+        [T.StructField(name, each.dataType, True, each.metadata) for name, each in fields if not is_void(each.dataType)]
+    )
     read = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*map(literal, urls))
     return read.select(*[_value(name, each).alias(each.name) for name, each in fields])
 

@@ -1,7 +1,7 @@
 """Names and types: a table's columns as Spark spells them, and Spark's as Delta does.
 
 Knows how Spark quotes names and which of its types Delta can hold. Knows nothing of files. Guarantee:
-``schema_of(spark_schema(s)) == s`` up to NOT NULL and metadata other than comments, which rows do not have.
+``schema_of(spark_schema(s)) == s`` up to NOT NULL and metadata other than comments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
 from anabranch.protocol.identity import EXPLICIT, START, STEP
-from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH
+from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, decimal_of, from_arrow, to_arrow
 
 _SPARK_TYPES: dict[str, T.DataType] = {
@@ -71,7 +71,8 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def spark_schema(struct: Struct) -> T.StructType:
-    """The schema to read with: everything nullable, and of the metadata only comments.
+    """The schema to read with: everything nullable, and of the metadata only comments and the lengths of chars, which
+    Spark pads by these where it reads and compares them.
 
     Raises:
         UnsupportedType: a type that this version does not read.
@@ -136,8 +137,10 @@ def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def _spark_field(field: Field) -> T.StructField:
-    comment = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
-    return T.StructField(field.name, spark_type(field.type, field.name), True, comment)
+    said = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+    if (length := char_length(field)) is not None:
+        said[LENGTH] = f"char({length})"
+    return T.StructField(field.name, spark_type(field.type, field.name), True, said)
 
 
 # -- Spark to Delta ----------------------------------------------------------------------------------------------------

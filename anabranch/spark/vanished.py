@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from anabranch.errors import AnabranchError, MissingDataFile
 from anabranch.log.log import Log
 from anabranch.protocol.paths import store_name
-from anabranch.spark.origins import version_read
+from anabranch.spark.origins import SOME_VERSION, version_read
 from anabranch.storage import open_store
 
 _GONE = re.compile(
@@ -55,7 +55,8 @@ def vanished(rows: DataFrame, error: Exception) -> MissingDataFile | None:
             snapshot = Log(open_store(folder or "/")).newest()
             if snapshot is not None:
                 version = version_read(rows, snapshot.table, snapshot.metadata.id)
-                return None if version is None else missing(snapshot.table, file, version)
+                known = version is not None and version < SOME_VERSION
+                return missing(snapshot.table, file, version) if known else None
     except AnabranchError:
         return None  # Spark's own error says more than this one
     return None

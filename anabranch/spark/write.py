@@ -135,7 +135,7 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
     new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
     values = {new[path]: as_column(value, rows.sparkSession) for path, value in single}
     rows = named_for(rows, (value for _, value in single))
-    with reported(_text(assignments), files.root, files.version):
+    with reported(text_of(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
         _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
         valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
@@ -204,7 +204,7 @@ def _write_rows(
     few: bool = False,
 ) -> None:
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
-    with reported(_text(assignments) or "the rows to keep", files.root, files.version):
+    with reported(text_of(assignments) or "the rows to keep", files.root, files.version):
         write_into(spark, rows, replace(files, schema=schema), folder, few=few)
 
 
@@ -243,5 +243,6 @@ def write_files(
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
 
 
-def _text(assignments: Mapping[str, Any]) -> str:
+def text_of(assignments: Mapping[str, Any]) -> str:
+    """Assignments as an error shows them."""
     return ", ".join(f"{'.'.join(path)} = {expression}" for path, expression in leaves(assignments))

@@ -69,7 +69,7 @@ def sql(
         check_quotes(spark, text)
     try:
         with placed_in(text):
-            statement = parsing.statement(text, args, resolver.location, resolver.place)
+            statement = parsing.statement(text, args, resolver.location, resolver.place, resolver.kept)
     except SqlSyntaxError:
         if parsing.may_matter(text) or parsing.is_cut(text):
             raise

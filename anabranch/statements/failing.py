@@ -132,7 +132,7 @@ def _as_sql_says(error: AnabranchError) -> AnabranchError:
         nearest = sorted(columns, key=lambda each: -SequenceMatcher(None, wanted, each.lower()).ratio())
         return UnknownColumn(**{**error.facts, "columns": ", ".join(nearest), "delta_condition": _UNRESOLVED})
     named = _CONDITION.match(str(error.facts.get("reason", "")))
-    if isinstance(error, InvalidCondition) and named is not None:
+    if isinstance(error, InvalidCondition) and named is not None and "delta_condition" not in error.facts:
         return type(error)(**{**error.facts, "delta_condition": named[0].strip("[] ")})
     return error
 

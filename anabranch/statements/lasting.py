@@ -16,12 +16,14 @@ from anabranch.parsing.statements.dialect import Token, TokenType, tokenized
 from anabranch.parsing.statements.parts import Query
 from anabranch.parsing.statements.qualifiers import Edit, edited
 from anabranch.parsing.statements.tables_read import Found, tables_read
-from anabranch.parsing.statements.values import AlterView, CreateView
+from anabranch.parsing.statements.values import AlterView, CreateTempView, CreateView
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark import names
 from anabranch.spark.names import Name, StoredView, spelled
 from anabranch.spark.texts import exact_sql
 from anabranch.spark.types import declared
+from anabranch.statements import views
+from anabranch.statements.failing import of_spark
 from anabranch.statements.named import Names
 from anabranch.statements.running import Running
 
@@ -43,8 +45,7 @@ def create(statement: CreateView, run: Running) -> DataFrame:
         return run.nothing()
     if any(each.view is not None and each.view.reads(name) for each in statement.query.references):
         raise RecursiveView(name=spelled(name))
-    if statement.query.arguments:
-        raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
+    _check_no_arguments(statement)
     text = _lasting(statement.query, statement.text, spark)
     rows = run.query(statement.query)
     schema = _named(statement, rows)
@@ -69,12 +70,34 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         SqlAnalysisError: as for `create`.
     """
     spark, name = run.spark, names.whole(run.spark, statement.name)
+    if names.is_temporary(spark, statement.name):
+        is_global = len(statement.name) > 1
+        views.create(CreateTempView(statement.name[-1], statement.query, None, True, is_global), run)
+        return run.nothing()
+    if not statement.query.references:
+        return _handed_back(statement, run)
     there = names.shown(spark, name) if names.is_taken(spark, name) else None
     if there is None or there.tableType != "VIEW" or names.find(spark, name) is not None:
         raise UnknownTable(name=spelled(name))
     kept = {key: value for key, value in names.properties_of(spark, name).items() if key not in _NOT_KEPT}
     made = CreateView(statement.name, statement.query, statement.text, None, True, False, there.description, kept)
     return create(made, run)
+
+
+def _check_no_arguments(statement: CreateView | AlterView) -> None:
+    if statement.query.arguments:
+        raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
+
+
+def _handed_back(statement: AlterView, run: Running) -> DataFrame:
+    """A view of ours whose query reads no Delta table any more, as a view of Spark's own. Between the two steps it
+    still shows what it did before.
+    """
+    _check_no_arguments(statement)
+    with of_spark(statement.query, run.spark):
+        exact_sql(run.spark, f"ALTER VIEW {spelled(statement.name)} AS {statement.query.text}")
+    names.unmark_view(run.spark, statement.name)
+    return run.nothing()
 
 
 def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:

@@ -34,6 +34,7 @@ _MATTERS = re.compile(
 )
 """Words behind which a statement may name a table."""
 _READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
+_TAKES_NAMES = re.compile(r"\s*(drop|alter)\b", re.IGNORECASE)
 _RESHAPE = (
     v.SetTableProperties,
     v.AddTableColumns,
@@ -57,7 +58,7 @@ class Names:
     """
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = frozenset({"delta", "anabranch"})) -> None:
-        self._spark, self._formats, self._reads = spark, formats, False
+        self._spark, self._formats, self._reads, self._takes_names = spark, formats, False, False
         self._known: dict[Name, Entry | View | None] = {}
         self._inside: list[Name] = []
         self._new: dict[Name, Named] = {}
@@ -67,6 +68,7 @@ class Names:
         self._reads = _READS.match(text) is not None
         if not self._reads:  # it may change what names mean, as USE does
             names.forget()
+            self._takes_names = _TAKES_NAMES.match(text) is not None
             return _MATTERS.search(text) is not None
         read = tables_at_a_glance(text)
         return _MATTERS.search(text) is not None if read is None else any(map(self.location, read))
@@ -79,6 +81,11 @@ class Names:
         entry = self._entry(name)
         return entry.location if isinstance(entry, Entry) else entry
 
+    def kept(self, name: Name) -> Location | View | None:
+        """As `location`, of what the catalog keeps under this name, whichever temporary view hides that."""
+        path = self._path(name)
+        return self.location(names.whole(self._spark, name)) if path is None else path
+
     def _path(self, name: Name) -> Location | None:
         return Paths().location(name) if name[-2:][0].lower() in self._formats else None
 
@@ -87,6 +94,8 @@ class Names:
             if self._reads and names.is_foreign(self._spark, name):
                 return None
             found = names.look_up(self._spark, name)
+            if self._takes_names:  # what it means now says nothing of what it will mean
+                names.forget()
             self._known[name] = self.view(found) if isinstance(found, StoredView) else found
         return self._known[name]
 

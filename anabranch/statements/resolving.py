@@ -30,6 +30,10 @@ class Resolver(Protocol):
         """
         ...
 
+    def kept(self, name: tuple[str, ...]) -> Location | View | None:
+        """As `location`, of what the catalog keeps under this name, whichever temporary view hides that."""
+        ...
+
     def place(self, name: tuple[str, ...], making: Making) -> Location | None:
         """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
         ...
@@ -52,6 +56,10 @@ class Paths:
     def location(self, name: tuple[str, ...]) -> Location | None:
         """The path, where the name is one."""
         return path_in(name)
+
+    def kept(self, name: tuple[str, ...]) -> Location | None:
+        """The path, where the name is one."""
+        return self.location(name)
 
     def place(self, name: tuple[str, ...], making: Making) -> Location | None:
         """The path, where the name is one."""

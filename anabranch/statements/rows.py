@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from anabranch.commands.delete import EVERY_ROW, Delete
 from anabranch.commands.update import Update
 from anabranch.commands.write import Write
-from anabranch.conditions import context_of, understood_values
+from anabranch.conditions import as_named, context_of, understood_values
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder, command_of
@@ -193,14 +193,14 @@ def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, adds: b
     fields, rows = _rows(statement, run, snapshot)
     adds = adds and statement.columns is None and not statement.partition
     if statement.by_name:
-        return rows if adds else _by_name(rows, snapshot)
+        return rows if adds else _by_name(rows, snapshot, run)
     return by_position(rows, Struct(tuple(fields)), snapshot.table, adds=adds)
 
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
     """The table's columns that are given values, and the rows that give them, in one order."""
-    static = [(_field(name, snapshot), text) for name, text in statement.partition if text is not None]
-    fields = _fields(statement, snapshot, {field.name for field, _ in static})
+    static = [(_field(name, snapshot, run), text) for name, text in statement.partition if text is not None]
+    fields = _fields(statement, snapshot, {field.name for field, _ in static}, run)
     if statement.values:
         fields, query = _with_defaults(statement, fields)
         rows = run.query(query)
@@ -211,21 +211,21 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     return [*fields, *(field for field, _ in static)], rows
 
 
-def _field(name: str, snapshot: Snapshot) -> Field:
-    found = snapshot.schema.find(name)
+def _field(name: str, snapshot: Snapshot, run: Running) -> Field:
+    found = as_named(snapshot.schema, run.engine).find(name)
     if found is None:
         raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(snapshot.schema.names))
     return found
 
 
-def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str]) -> list[Field]:
+def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str], run: Running) -> list[Field]:
     for name, _ in statement.partition:
-        if _field(name, snapshot).name not in snapshot.partition_columns:
+        if _field(name, snapshot, run).name not in snapshot.partition_columns:
             reason = f"the table is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
             raise InvalidOption(option="PARTITION", value=name, reason=reason)
     if statement.columns is None:
         return [field for field in snapshot.schema if field.name not in static]
-    fields = [_field(name, snapshot) for name in statement.columns]
+    fields = [_field(name, snapshot, run) for name in statement.columns]
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1 or name in static:
@@ -233,9 +233,9 @@ def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str]) -> list
     return fields
 
 
-def _by_name(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
     """Rows whose columns have the table's names, with the values that an assignment would store."""
-    fields = [_field(name, snapshot) for name in rows.columns]
+    fields = [_field(name, snapshot, run) for name in rows.columns]
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
@@ -268,7 +268,7 @@ def _replaced(statement: InsertRows, placed: str, snapshot: Snapshot, run: Runni
     static = [(name, text) for name, text in statement.partition if text is not None]
     if not statement.overwrites or not static or _is_dynamic(statement, run):
         return None
-    parts = (f"{quoted(_field(name, snapshot).name)} <=> {text}" for name, text in static)
+    parts = (f"{quoted(_field(name, snapshot, run).name)} <=> {text}" for name, text in static)
     return condition(" AND ".join(parts), context)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from anabranch.commands.opening import open_log
 from anabranch.commands.replace_columns import ReplaceColumns
 from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.commands.write import Write
-from anabranch.conditions import check_rules, context_of
+from anabranch.conditions import as_named, check_named, check_rules, context_of, is_exact
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.options import Options
 from anabranch.parsing import condition
@@ -154,6 +155,9 @@ def view(statement: CreateTempView, run: Running) -> DataFrame:
 
 def altered(statement: Any, run: Running) -> DataFrame:
     """ALTER TABLE; gives no rows."""
+    if is_exact(run.engine):
+        snapshot = run.snapshot(statement.table)
+        check_named(snapshot.schema, _named(statement), snapshot.table, run.engine)
     if isinstance(statement, v.DropTableColumns) and statement.if_exists:
         statement = _of_those_there(statement, run)
     if isinstance(statement, v.AddTableConstraint):
@@ -166,6 +170,26 @@ def altered(statement: Any, run: Running) -> DataFrame:
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:
         _run(alteration(statement), run)
     return run.nothing()
+
+
+def _named(statement: Any) -> Iterator[Path]:
+    """The columns, and members of structs, that are to be there already."""
+    match statement:
+        case v.DropTableColumns():
+            yield from () if statement.if_exists else statement.paths
+        case v.RenameTableColumn() | v.SyncTableIdentity():
+            yield statement.path
+        case v.ChangeTableColumn():
+            yield statement.path
+            if statement.after:
+                yield (*statement.path[:-1], statement.after)
+        case v.ChangeTableColumns():
+            for each in statement.changes:
+                yield from _named(each)
+        case v.ClusterTableBy():
+            yield from statement.columns
+        case v.AddTableColumns():
+            yield from ((*added.path[:-1], added.after) for added in statement.columns if added.after)
 
 
 def _run(command: Any, run: Running) -> None:
@@ -241,7 +265,7 @@ def _change(statement: v.ChangeTableColumn) -> ChangeColumn:
 
 
 def _of_those_there(statement: v.DropTableColumns, run: Running) -> v.DropTableColumns:
-    schema = run.snapshot(statement.table).schema
+    schema = as_named(run.snapshot(statement.table).schema, run.engine)
     return replace(statement, paths=tuple(path for path in statement.paths if _is_there(schema, path)))
 
 

@@ -18,7 +18,7 @@ from anabranch.commands.reorg import Purge
 from anabranch.commands.restore import RESULT, Restore
 from anabranch.commands.upgrade_uniform import UpgradeUniform
 from anabranch.commands.vacuum import Vacuum
-from anabranch.conditions import understood
+from anabranch.conditions import check_named, understood
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.optimizing import RESULT as OPTIMIZED
@@ -47,6 +47,7 @@ def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     """OPTIMIZE; gives the table and Delta's metrics."""
     snapshot = run.snapshot(statement.table)
     where = _where(statement.where, snapshot, run)
+    check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
     done = command.run(run.engine, at=snapshot)
     return run.spark.createDataFrame([shown(done, snapshot.table, statement.zorder)], OPTIMIZED)

@@ -60,6 +60,12 @@ class ArrowEngine:
         """The paths of all files whose rows were judged, in order: what a condition had to read."""
         self._new_id = new_id
 
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """Nothing to hold: predicates, values and functions name no column by a text."""
+
+    def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
+        """As `check`."""
+
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition holds."""
         found = {}

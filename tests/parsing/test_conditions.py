@@ -26,6 +26,7 @@ from anabranch.protocol.predicates import (
     StartsWith,
     Unknown,
 )
+from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Array, Field, Map, Struct
 
 SCHEMA = Struct(
@@ -608,3 +609,22 @@ def test_functions_of_nested_columns_and_what_is_not_of_the_row_go_by_files(text
 def test_subqueries_are_refused_until_they_are_built(text: str) -> None:
     with pytest.raises(errors.NotBuilt):
         is_row_local(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c = 'x'", And((Compare("c", ">=", "x"), Compare("c", "<=", "x  "), Unknown()))),
+        ("'x ' <=> c", And((Compare("c", ">=", "x"), Compare("c", "<=", "x  "), Unknown()))),
+        ("c IN ('x')", Or((And((Compare("c", ">=", "x"), Compare("c", "<=", "x  "), Unknown())),))),
+        ("c = 'long'", Unknown()),
+        ("c != 'x'", Unknown()),
+        ("c < 'x'", Unknown()),
+        ("c LIKE 'x%'", Unknown()),
+        ("c = i", Unknown()),
+        ("c IS NULL", IsNull("c")),
+    ],
+)
+def test_of_a_char_only_what_holds_padded_or_not_is_known(text: str, expected: Predicate) -> None:
+    schema = Struct((Field("c", "string", metadata={LENGTH: "char(3)"}), Field("i", "string")))
+    assert condition(text, Context("t", schema, NOW, "UTC", lambda names: True)).predicate == expected

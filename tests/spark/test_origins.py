@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import open_log
-from anabranch.spark.origins import version_read
+from anabranch.spark.origins import SOME_VERSION, version_read
 from tests.support.worlds import table_path
 
 pytestmark = pytest.mark.spark
@@ -151,3 +151,54 @@ def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
 def test_a_frame_is_not_taken_for_rows_at_hand(spark: SparkSession, path: str) -> None:
     with pytest.raises(errors.InvalidOption, match=r"df\.write"):
         anabranch.append(spark, path, anabranch.read(spark, path))
+
+
+def files_of(path: str) -> str:
+    """The folder of a table's data files, as Spark reads it by itself."""
+    return str(next(iter(sorted(Path(path.removeprefix("file://")).rglob("*.parquet")))).parent)
+
+
+HIDING: dict[str, str] = {
+    "a scalar subquery": "SELECT (SELECT max(id) FROM parquet.`@`) AS id, 1 AS x",
+    "a condition": "SELECT id, 1 AS x FROM range(9) WHERE id IN (SELECT id FROM parquet.`@`)",
+    "a CTE in a subquery": "WITH c AS (SELECT * FROM parquet.`@`) SELECT (SELECT count(*) FROM c) AS id, 1 AS x",
+    "a view in a subquery": "SELECT (SELECT max(id) FROM raw_view) AS id, 1 AS x",
+    "a cached frame": "SELECT id, 1 AS x FROM raw_cached",
+    "bytes": "SELECT (SELECT count(*) FROM binaryFile.`@`) AS id, 1 AS x",
+    "texts": "SELECT (SELECT count(*) FROM text.`@`) AS id, 1 AS x",
+    "the log": "SELECT (SELECT count(*) FROM json.`@/_delta_log/*.json`) AS id, 1 AS x",
+    "beside rows of ours": "SELECT id, (SELECT max(id) FROM parquet.`@`) AS x FROM delta.`@`",
+}
+
+
+def test_files_of_the_table_are_found_where_spark_does_not_name_them(spark: SparkSession, path: str) -> None:
+    raw = spark.read.parquet(files_of(path))
+    raw.createOrReplaceTempView("raw_view")
+    raw.cache().createOrReplaceTempView("raw_cached")
+    try:
+        for how, text in HIDING.items():
+            rows = spark.sql(text.replace("@", path.removeprefix("file://")))
+            with pytest.raises(errors.UnknownSourceVersion):
+                pytest.fail(f"{how}: {read(rows, path)}")
+    finally:
+        raw.unpersist()
+
+
+def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    other, elsewhere = table_path(tmp_path), str(tmp_path / "elsewhere")
+    anabranch.append(None, other, [{"id": 1, "x": 1}])
+    anabranch.append(None, other, [{"id": 2, "x": 1}])
+    spark.range(2).write.parquet(elsewhere)
+    spark.range(2).write.parquet(f"{elsewhere}2")
+    spark.read.parquet(elsewhere, files_of(path)).createOrReplaceTempView("raw_view")
+    may = "SELECT (SELECT max(id) FROM raw_view) AS id"
+    assert read(spark.sql(may), path) == SOME_VERSION
+    assert read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path) == 0
+    for text in (
+        f"SELECT (SELECT max(id) FROM parquet.`{elsewhere}`) AS id",
+        f"SELECT (SELECT max(x) FROM delta.`{other}`) AS id FROM parquet.`{elsewhere}`",
+        f"SELECT id FROM parquet.`{elsewhere}*` WHERE id IN (SELECT id FROM parquet.`{elsewhere}`)",
+    ):
+        assert read(spark.sql(text), path) is None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
-from anabranch.parsing.statements import alters, making, rows, tables, upkeep, values
+from anabranch.parsing.statements import alters, rows, tables, upkeep, values, views
 from anabranch.parsing.statements.dialect import TokenType, tokenized, word
 from anabranch.parsing.statements.parameters import literal
 from anabranch.parsing.statements.parts import Query
@@ -52,7 +52,7 @@ _GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
     "RESTORE": upkeep.restore,
     "GENERATE": upkeep.generate,
     "FSCK": upkeep.repair,
-    "DROP": making.drop,
+    "DROP": views.drop,
 }
 _DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
 _TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
@@ -92,7 +92,9 @@ def is_cut(text: str) -> bool:
     return True
 
 
-def statement(text: str, args: Any, locate: Locate, place: Place | None = None) -> Statement | None:
+def statement(
+    text: str, args: Any, locate: Locate, place: Place | None = None, kept: Locate | None = None
+) -> Statement | None:
     """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
 
     Args:
@@ -100,6 +102,7 @@ def statement(text: str, args: Any, locate: Locate, place: Place | None = None) 
         args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
         locate: where the Delta table of a name lies.
         place: where one that is made under a name will lie; by default only what ``locate`` knows.
+        kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
 
     Raises:
         SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
@@ -113,7 +116,7 @@ def statement(text: str, args: Any, locate: Locate, place: Place | None = None) 
     tokens = tokenized(text)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    r = Reader(text, tokens, args, locate, place)
+    r = Reader(text, tokens, args, locate, place, kept)
     if not tokens:
         return None
     _refuse_transactions(r)

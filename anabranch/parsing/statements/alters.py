@@ -17,7 +17,6 @@ from anabranch.parsing.statements.values import (
     AddTableColumns,
     AddTableConstraint,
     AddTableKey,
-    AlterView,
     ChangeTableColumn,
     ChangeTableColumns,
     ClusterTableBy,
@@ -33,6 +32,7 @@ from anabranch.parsing.statements.values import (
     SyncTableIdentity,
     UnsetTableProperties,
 )
+from anabranch.parsing.statements.views import alter_view
 from anabranch.protocol.keys import FOREIGN, PRIMARY
 from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.rules import DEFAULT, LENGTH
@@ -40,13 +40,9 @@ from anabranch.protocol.schema import Field
 
 
 def alter(r: Reader) -> Statement | None:
-    """What stands behind ALTER: ``TABLE t`` and one change, or ``VIEW v AS`` a query that reads a Delta table."""
+    """What stands behind ALTER: ``TABLE t`` and one change, or ``VIEW v AS`` a query."""
     if r.take("VIEW"):
-        name = r.path("the name of a view")
-        if not (r.take("AS") and r.reads_delta()):
-            return None
-        query = r.query()
-        return AlterView(name, query, r.text[slice(*query.span)])
+        return alter_view(r)
     if not r.take("TABLE"):
         return None
     table = r.table()

@@ -46,10 +46,16 @@ class Reader(Cursor):
     """A statement that is being read."""
 
     def __init__(
-        self, text: str, tokens: Sequence[Token], args: Any, locate: Locate, place: Place | None = None
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        args: Any,
+        locate: Locate,
+        place: Place | None = None,
+        kept: Locate | None = None,
     ) -> None:
         super().__init__(text, tokens)
-        self._args, self._locate, self._place = args, locate, place
+        self._args, self._locate, self._place, self._kept = args, locate, place, kept or locate
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
         self._found: list[Found] = []
@@ -83,6 +89,37 @@ class Reader(Cursor):
     def is_table(self, name: Path) -> bool:
         """Whether a name is a Delta table's."""
         return not isinstance(self._locate(name), View | None)
+
+    def is_kept_table(self, name: Path) -> bool:
+        """Whether a name is a Delta table's in the catalog, whichever temporary view hides that."""
+        return not isinstance(self._kept(name), View | None)
+
+    def located(self, name: Path) -> Location | View | None:
+        """Where the Delta table of a name lies; or the lasting view."""
+        return self._locate(name)
+
+    def object_name(self, what: str) -> Path | None:
+        """Take the name of a table or view, also one that ``IDENTIFIER('…')`` says by a text or a parameter; None where
+        it does so by anything else.
+        """
+        if not (self.at("IDENTIFIER") and self.is_type(TokenType.L_PAREN, 1)):
+            return self.path(what)
+        at, self.i = self.i, self.i + 2
+        said = self._said()
+        if said is None or not self.is_type(TokenType.R_PAREN):
+            self.i = at
+            return None
+        self.i += 1
+        return self._name_in(said, at)
+
+    def _said(self) -> str | None:
+        """Take a text, or a parameter that is one; None where neither comes next."""
+        marker = next((each for each in self._markers if each.start == self.start), None)
+        if marker is None:
+            return self.string() if self.is_text() else None
+        while not self.done and self.start < marker.stop:
+            self.i += 1
+        return str(marker.value)
 
     def new_table(self) -> Table | None:
         """As `table`, for one that the statement makes: nothing need have its name yet."""
@@ -386,14 +423,10 @@ class Reader(Cursor):
 
     def _feeding(self, *, by_path: bool) -> Table:
         """Take the table whose changes are asked for: its name or path as a text, or its name as it is."""
-        at, marker = self.i, next((each for each in self._markers if each.start == self.start), None)
-        if marker is not None:
-            said = str(marker.value)
-            while not self.done and self.start < marker.stop:
-                self.i += 1
-        elif self.is_text() or by_path:
-            said = self.string("the path of a table" if by_path else "the name of a table")
-        else:
+        at, said = self.i, self._said()
+        if said is None and by_path:
+            self.fail("the path of a table is expected here.")
+        if said is None:
             name = self.path("the name of a table")
             return Table(self._located(name, at), name)
         if by_path or said.startswith("/") or ":/" in said.partition("`")[0]:

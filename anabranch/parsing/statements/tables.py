@@ -269,8 +269,8 @@ def convert(r: Reader) -> ConvertTable:
 
 def _view(r: Reader, replaces: bool) -> CreateView | None:
     if_not_exists = r.take("IF", "NOT", "EXISTS")
-    name, at = r.path("the name of a view"), r.i
-    if not (r.reads_delta() or (replaces and r.is_table(name))):
+    name, at = r.object_name("the name of a view"), r.i
+    if name is None or not (r.reads_delta() or (replaces and r.is_kept_table(name))):
         return None
     columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
     said = _Clauses()

@@ -1,0 +1,90 @@
+"""Plans: what Spark's printed plans tell of files that a query reads where `inputFiles` does not look.
+
+Works on text alone. Knows that a subquery's plan is printed apart from the main one, and what is cached below an
+``InMemoryRelation``; and that a relation and its scan have the numbers of their columns in common. Guarantee: a scan of
+files that are not read by a DataFrame of ours is among `hidden_scans`, unless it is in the main plan, of which
+`inputFiles` names every file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
+_RELATION = re.compile(r"(?:Streaming)?Relation(?:V2)?\b(?!.*\bJDBCRelation\()")
+_OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_v")
+_COLUMN = re.compile(r"#(\d+)")
+_CUT = re.compile(r"\d+ more (?:fields|characters)")
+_LOCATION = re.compile(r"^Location: \w+ ?(?:\((\d+) paths\))?\[(.*)\]$", re.MULTILINE)
+_MORE = re.compile(r", \.\.\. \d+ entries$")
+_SUBQUERIES = "===== Subqueries ====="
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What an analysed plan reads of files.
+
+    Attributes:
+        foreign: whether some are not read by a DataFrame of ours. ours: the numbers of the columns of those that are.
+        is_cut: whether Spark has left something out.
+    """
+
+    foreign: bool
+    ours: frozenset[str]
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan of files: the numbers of its columns, the first place that it reads (None where Spark does not say), and
+    whether there are more.
+    """
+
+    columns: frozenset[str]
+    place: str | None
+    has_more: bool
+
+
+def relations(extended: str) -> Relations:
+    """What the analysed plan of an extended explanation reads of files."""
+    analysed = _analysed(extended)
+    above: list[tuple[int, bool]] = []
+    foreign, ours = False, set[str]()
+    for line in analysed.splitlines():
+        node = line.lstrip(" :+-'")
+        depth = len(line) - len(node)
+        while above and above[-1][0] >= depth:
+            above.pop()
+        is_ours = _OURS.match(node) is not None or bool(above and above[-1][1])
+        above.append((depth, is_ours))
+        if _RELATION.match(node):
+            foreign |= not is_ours
+            ours |= set(_COLUMN.findall(node)) if is_ours else set()
+    return Relations(foreign, frozenset(ours), _CUT.search(analysed) is not None)
+
+
+def _analysed(extended: str) -> str:
+    pieces = _SECTION.split(extended)
+    return next((text for name, text in zip(pieces[1::2], pieces[2::2], strict=True) if "Analyzed" in name), extended)
+
+
+def hidden_scans(formatted: str) -> Iterator[Scan]:
+    """The scans in subqueries, and of what is cached, that a formatted explanation shows."""
+    main, _, subqueries = formatted.partition(_SUBQUERIES)
+    for block in [*(main.split("\n\n") if "InMemoryRelation" in main else ()), *subqueries.split("\n\n")]:
+        if re.match(r"\s*\(\d+\) (?:Batch)?Scan\b", block):
+            yield _scan(block)
+
+
+def _scan(block: str) -> Scan:
+    output = next((line for line in block.splitlines() if line.startswith("Output")), "")
+    columns, said = frozenset(_COLUMN.findall(output)), _LOCATION.search(block)
+    if said is None:
+        return Scan(columns, None, has_more=True)
+    place = _MORE.sub("", said[2])
+    if said[1] is not None:  # as a scan of version 2 says it
+        place, _, rest = place.partition(", ")
+        return Scan(columns, place, has_more=bool(rest))
+    return Scan(columns, place, has_more=place != said[2])
