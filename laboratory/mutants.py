@@ -26,7 +26,7 @@ from anabranch.protocol import moves
 from anabranch.protocol.skipping import FileFacts
 from anabranch.transaction import commit, conflicts, net, place, rebase
 from anabranch.transaction import relocation as relocating
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.footprint import RESERVED_FOR, Transaction, tags_of
 
 Patches = Sequence[tuple[Any, str, Any]]
 
@@ -99,6 +99,32 @@ def _before_everything(mine: Transaction, window: Sequence[Commit]) -> int:
 
 _judge = conflicts.judge
 _cut = conflicts._cut
+
+
+# -- who has read nothing ----------------------------------------------------------------------------------------------
+
+
+def _silent_is_blind(mine: Transaction, winner: Commit) -> bool:
+    """Whoever brought no file has read nothing."""
+    no_files = len(winner.adds) == 0 and len(winner.removes) == 0
+    return not (no_files and winner.head.kinds <= {"commitInfo", "metaData"}) and _sees(mine, winner)
+
+
+def _blind_by_flag(winner: Commit) -> bool:
+    return bool(winner.head.info.get("isBlindAppend"))
+
+
+def _reserved_by_tag(mine: Transaction, winner: Commit) -> bool:
+    return RESERVED_FOR in tags_of(winner)
+
+
+def _moves_of_nothing(winner: Commit, groups: Sequence[Any]) -> bool:
+    """A record of moves is believed where it speaks of no file."""
+    return not groups or _only_moves(winner, groups)
+
+
+_sees = conflicts._sees
+_only_moves = relocating._only_moves
 
 
 # -- carrying over -----------------------------------------------------------------------------------------------------
@@ -201,6 +227,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
     Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
+    Mutant("a winner without a file counts as blind", ((conflicts, "_sees", _silent_is_blind),)),
+    Mutant("isBlindAppend is believed whatever was done", ((conflicts, "is_blind_append", _blind_by_flag),)),
+    Mutant("a reservation is believed by its tag", ((conflicts, "is_reservation", _reserved_by_tag),)),
+    Mutant("a record of moves of nothing is believed", ((relocating, "_only_moves", _moves_of_nothing),)),
     Mutant("mine is put before every winner", ((conflicts, "_cut", _before_everything),)),
     Mutant("blind winners' rows are not redone", ((conflicts, "_blind_rows", _clear),)),
     Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_i_read_are_changed")),

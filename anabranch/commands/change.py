@@ -262,6 +262,7 @@ class ChangeHands(RowHands):
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
+        whole = _with_counts(snapshot, whole)
         selected = count_of(marks) + _rows_in(whole)
         empty_after = emptied(chosen, marks)
         keeps = snapshot.properties.vectors
@@ -311,10 +312,14 @@ def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
 
     PROTOCOL.md, "Writer Requirement for Deletion Vectors". Where the log does not say it, the file's footer does.
     """
-    rows = files.files.to_pylist()
+    return replace(files, files=_with_counts(snapshot, files.files))
+
+
+def _with_counts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    rows = files.to_pylist()
     if all(num_records(row["stats"]) is not None for row in rows):
         return files
-    return replace(files, files=files_table([_counted(snapshot, row) for row in rows]))
+    return files_table([_counted(snapshot, row) for row in rows])
 
 
 def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:

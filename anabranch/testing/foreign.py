@@ -60,14 +60,14 @@ class OtherEngine:
         protocol |= {"minWriterVersion": 7, "writerFeatures": sorted(set(features))}
         return self._commit("UPGRADE PROTOCOL", [{"protocol": protocol}], {})
 
-    def _file(self, rows: list[Row], partition: int | None) -> _Body:
+    def _file(self, rows: list[Row], partition: int | None, name: str = "") -> _Body:
         columns = self._metadata()["partitionColumns"]
         named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         data = [{n: v for n, v in row.items() if n not in columns} for row in named]
         schema = pa.schema([(name, pa.int64()) for name in COLUMNS if name not in columns])
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(data, schema=schema), sink, compression="none")
-        size, path = len(sink.getvalue()), f"other-{self._name}-{len(self._names())}-{partition}.parquet"
+        size, path = len(sink.getvalue()), f"other-{self._name}-{len(self._names())}-{name}{partition}.parquet"
         self._store.put(path, sink.getvalue())
         values = {name: None if partition is None else str(partition) for name in columns}
         body = {"path": quote(path), "partitionValues": values, "size": size, "modificationTime": 0}
@@ -76,7 +76,10 @@ class OtherEngine:
     def _commit(self, operation: str, actions: list[_Body], info: Mapping[str, Any]) -> int:
         version = len(self._names())
         said = {"timestamp": version, "operation": operation, "engineInfo": "other", "txnId": self._name, **info}
-        lines = [json.dumps(action) for action in ({"commitInfo": said}, *actions)]
+        return self._put([{"commitInfo": said}, *actions])
+
+    def _put(self, actions: list[_Body]) -> int:
+        version, lines = len(self._names()), map(json.dumps, actions)
         self._store.put_if_absent(f"_delta_log/{version:020}.json", "\n".join([*lines, ""]).encode())
         return version
 

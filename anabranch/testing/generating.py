@@ -11,7 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from anabranch.testing.plans import Dice, Failure, Plan, Script, Setup
+from anabranch.testing.manners import BARE, manner_by
+from anabranch.testing.plans import Dice, Failure, Moments, Plan, Script, Setup
 from anabranch.testing.runs import WAYS
 from anabranch.testing.statements import (
     COLUMNS,
@@ -24,6 +25,7 @@ from anabranch.testing.statements import (
     Copy,
     Delete,
     Dynamic,
+    Foreign,
     Merge,
     Missing,
     Not,
@@ -46,6 +48,7 @@ from anabranch.testing.statements import (
     When,
     Where,
 )
+from anabranch.transaction.phases import PHASES
 
 _LAYOUTS: tuple[tuple[Rows, ...], ...] = (
     (((1, 0, 0), (2, 1, 0)),),
@@ -79,6 +82,8 @@ class Maker:
         """Files and what ran before, where a seed needs its own."""
         self.partitioned = False
         """Whether the table is."""
+        self.moments: Moments | None = None
+        """When the others run, where a seed says it."""
         self._next_key = 10
 
     def plan(self, seed: int) -> Plan:
@@ -91,7 +96,8 @@ class Maker:
             statements = tuple(self.statement() for _ in range(self.dice.choice(_HOW_MANY)))
         if self.layout is not None:
             setup = replace(setup, files=self.layout[0], before=self.layout[1])
-        return Plan(setup, statements, self.schedule(seed), self.failures(len(statements)), seed)
+        schedule = self.schedule(seed) if self.moments is None else self.moments
+        return Plan(setup, statements, schedule, self.failures(len(statements)), seed)
 
     def setup(self) -> Setup:
         """A table."""
@@ -146,9 +152,9 @@ class Maker:
         return Overwrite(tuple(self.row() for _ in range(self.dice.choice((1, 2)))))
 
     def replace(self) -> Replace:
-        """Replaces a group by new rows of it."""
+        """Replaces a group by new rows of it, or by none."""
         p = self.group()
-        return Replace(Test("p", "=", p), tuple(self.row(p) for _ in range(self.dice.choice((1, 2)))))
+        return Replace(Test("p", "=", p), tuple(self.row(p) for _ in range(self.dice.choice((0, 1, 1, 1, 2, 2)))))
 
     def dynamic(self) -> Dynamic:
         """Replaces the groups of new rows."""
@@ -171,6 +177,11 @@ class Maker:
         if self._often(0.4):
             return Copy(self.sets(), self.where())
         return Select(self.sets(), self.where(), overwrites=self._often(0.2), back=self.dice.choice((0, 0, 0, 1)))
+
+    def foreign(self, inner: Statement | None = None) -> Foreign:
+        """Any change of rows, or the one given, by another engine in any manner."""
+        changes = (self.append, self.update, self.delete, self.replace, self.overwrite, self.merge, self.copy)
+        return Foreign(inner or self.dice.choice(changes)(), manner_by(self.dice))
 
     def merge(self) -> Merge:
         """An upsert by key, by group or by value, or some other MERGE."""
@@ -258,8 +269,9 @@ _CLAUSES: tuple[Callable[[Maker], tuple[When, ...]], ...] = (
 )
 _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
     (0.22, Maker.append),
-    (0.43, Maker.update),
-    (0.56, Maker.delete),
+    (0.41, Maker.update),
+    (0.52, Maker.delete),
+    (0.56, Maker.foreign),
     (0.70, Maker.merge),
     (0.80, Maker.optimize),
     (0.83, Maker.replace),
@@ -282,6 +294,24 @@ def _blind_then_reader(maker: Maker) -> Sequence[Statement]:
         maker.append(p=1, x=0),
         Copy((Put("p", 2),), Test("p", "=", 1)),
     )
+
+
+def _blind_then_blank(maker: Maker) -> Sequence[Statement]:
+    """The same, where somebody looks for what mine makes of p=1, finds nothing, and says little or nothing of it."""
+    maker.layout = ((((1, 1, 0), (2, 0, 0)), ((3, 1, 2),)), ())
+    where = Test("p", "=", 2)
+    reads: tuple[Statement, ...] = (
+        Select((Put("p", 0),), where),
+        Replace(where, ()),
+        Foreign(Copy((Put("p", 0),), where), BARE),
+        maker.foreign(Delete(where)),
+        maker.foreign(Update((Plus("k", 100),), where)),
+    )
+    others = (maker.append(p=1, x=0), maker.dice.choice(reads), *maker.perhaps(maker.append))
+    phases = sorted(maker.dice.choice(range(len(PHASES) - 1)) for _ in others)
+    if maker.dice.random() < 0.7:  # by chance alone it is rare that one ends before the next begins
+        maker.moments = Moments(tuple(PHASES[each] for each in phases))
+    return (Update((Put("p", 2),), Test("p", "=", 1)), *others)
 
 
 def _blind_then_marker(maker: Maker) -> Sequence[Statement]:
@@ -415,6 +445,7 @@ def _overwritten(maker: Maker) -> Sequence[Statement]:
 
 SHAPES: tuple[Callable[[Maker], Sequence[Statement]], ...] = (
     _blind_then_reader,
+    _blind_then_blank,
     _blind_then_marker,
     _write_skew,
     _predecessor_by_footprint,

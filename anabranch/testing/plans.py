@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.testing.statements import Rows, Statement
+from anabranch.transaction.phases import PHASES
+
+START = "start"
+"""Before the first writer begins."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,21 @@ class Script:
 
 
 @dataclass(frozen=True)
+class Moments:
+    """A schedule by the phases of the first writer: each of the others runs from its beginning to its end when the
+    first comes to its phase in ``at``, ``start`` being before all of them; several at one phase in their order.
+    """
+
+    at: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that decides a history."""
 
     setup: Setup
     statements: tuple[Statement, ...]
-    schedule: Dice | Script = Script()
+    schedule: Dice | Script | Moments = Script()
     failures: tuple[Failure, ...] = ()
     seed: int | None = None
 
@@ -115,9 +128,44 @@ class ScriptSchedule:
         return ready[0] if current is None else current
 
 
-def schedule_of(plan: Plan) -> DiceSchedule | ScriptSchedule:
+class MomentsSchedule:
+    """Plays `Moments`; ``turns`` are the switches it made, by which a `Script` repeats it."""
+
+    def __init__(self, moments: Moments) -> None:
+        self._at = moments.at
+        self._passed = {START}
+        self.turns: list[tuple[int, int]] = []
+
+    def choose(self, step: int, ready: Sequence[int], current: int | None, moment: str) -> int:
+        """Who is due; else who runs already, else the first."""
+        if current == 0 and moment in PHASES:
+            self._passed.add(moment)
+        if current is not None and current != 0:
+            return current
+        due = next((who for who in ready if who and self._at[who - 1] in self._passed), None)
+        chosen = ready[0] if due is None else due
+        if chosen != current:
+            self.turns.append((step, chosen))
+        return chosen
+
+
+def schedule_of(plan: Plan) -> DiceSchedule | ScriptSchedule | MomentsSchedule:
     """The plan's schedule, ready to be played once."""
+    if isinstance(plan.schedule, Moments):
+        return MomentsSchedule(plan.schedule)
     return DiceSchedule(plan.schedule) if isinstance(plan.schedule, Dice) else ScriptSchedule(plan.schedule)
 
 
-__all__ = ["Dice", "DiceSchedule", "Failure", "Plan", "Script", "ScriptSchedule", "Setup", "schedule_of"]
+__all__ = [
+    "START",
+    "Dice",
+    "DiceSchedule",
+    "Failure",
+    "Moments",
+    "MomentsSchedule",
+    "Plan",
+    "Script",
+    "ScriptSchedule",
+    "Setup",
+    "schedule_of",
+]

@@ -63,6 +63,11 @@ class Reader:
         self._check_newest()
         return versions
 
+    def files(self) -> list[tuple[Mapping[str, Any], list[Row], BitMap64]]:
+        """Of the newest version that was read, each live file: its ``add``, all its rows, and which are deleted."""
+        live = [self._live[path] for path in sorted(self._live)]
+        return [(add, self._physical(add), self._vector(len(live), add)) for add in live]
+
     def _check_newest(self) -> None:
         """What is live now must be there now."""
         missing = [path for path in sorted(self._live) if unquote(path) in self.gone and self._is_gone(unquote(path))]
@@ -96,14 +101,15 @@ class Reader:
             self.faults.append(f"version {number} removes {body['path']} in a state that is not live")
 
     def _add(self, number: int, body: dict[str, Any]) -> None:
-        if body["path"] in self._live:
+        live = self._live.get(body["path"])  # the same file and vector may be named again
+        if live is not None and live.get("deletionVector") != body.get("deletionVector"):
             self.faults.append(f"version {number} adds {body['path']}, which is live already")
         self._live[body["path"]] = body
         self._rows[body["path"]] = self._of(number, body)
 
     def _of(self, number: int, add: Mapping[str, Any]) -> Rows:
         vector, rows = add.get("deletionVector"), self._physical(add)
-        dead = self._dead(number, add["path"], vector) if vector else BitMap64()
+        dead = self._vector(number, add)
         stated = json.loads(add.get("stats") or "{}").get("numRecords")
         if (vector and stated is None) or (stated is not None and stated != len(rows)):
             self.faults.append(f"version {number} says {stated} rows of {add['path']}, which has {len(rows)}")
@@ -122,6 +128,10 @@ class Reader:
             values = {name: None if text is None else int(text) for name, text in add["partitionValues"].items()}
             self._files[path] = [tuple({**row, **values}.get(name) for name in COLUMNS) for row in _rows_in(data)]
         return self._files[path]
+
+    def _vector(self, number: int, add: Mapping[str, Any]) -> BitMap64:
+        vector = add.get("deletionVector")
+        return self._dead(number, add["path"], vector) if vector else BitMap64()
 
     def _dead(self, number: int, path: str, vector: Mapping[str, Any]) -> BitMap64:
         dead = _bitmap(self._vector_bytes(number, vector))

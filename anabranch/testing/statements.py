@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Union
 
+from anabranch.testing.manners import Manner
+
 COLUMNS = ("k", "p", "x")
 Value = int | None
 Row = tuple[Value, ...]
@@ -451,6 +453,21 @@ class Optimize:
         return rows, 0
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """What another statement does, by another engine, in one step and in a manner of its own."""
+
+    inner: Statement
+    manner: Manner
+
+    def __str__(self) -> str:
+        return f"{self.inner} (another engine: {self.manner})"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As the other statement's; it reports nothing."""
+        return self.inner.apply(rows)[0], None
+
+
 Statement = (
     Append
     | Overwrite
@@ -466,6 +483,7 @@ Statement = (
     | Configure
     | Upgrade
     | Vacuum
+    | Foreign
 )
 
 

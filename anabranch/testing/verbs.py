@@ -41,6 +41,7 @@ from anabranch.testing.statements import (
     Copy,
     Delete,
     Dynamic,
+    Foreign,
     Merge,
     Optimize,
     Overwrite,
@@ -55,6 +56,7 @@ from anabranch.testing.statements import (
     Vacuum,
 )
 from anabranch.testing.stores import DictStore
+from anabranch.testing.stranger import Stranger
 from anabranch.transaction.patience import Chance, Patience
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
@@ -190,6 +192,11 @@ def _copy(statement: Copy, session: Session) -> Done:
     return Done(_other(session).insert(new[len(read) :], blind=False), None, statement)
 
 
+def _foreign(statement: Foreign, session: Session) -> Done:
+    stranger = Stranger(session.store, session.name)
+    return Done(stranger.run(statement, gone_from(session.store)), None, statement)
+
+
 def gone_from(store: Store) -> Mapping[str, Any]:
     """What a VACUUM has removed, where the store remembers it."""
     return store.gone if isinstance(store, DictStore) else {}
@@ -238,6 +245,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Select: _select,
     Optimize: _optimize,
     Copy: _copy,
+    Foreign: _foreign,
     Restore: _restore,
     Configure: _configure,
     Upgrade: _upgrade,

@@ -27,7 +27,7 @@ from anabranch.errors import (
 )
 from anabranch.testing.oracle import Landed, first_unexplained, serial_order
 from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
+from anabranch.testing.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 from anabranch.transaction.vacuums import END, START
 
 
@@ -96,6 +96,9 @@ def _commits(history: History) -> Mapping[int, list[int]]:
         who = names.get(str(version.info.get("txnId", ""))[:8])
         if who is not None:
             found.setdefault(who, []).append(version.number)
+    for act in history.acts:
+        if isinstance(act.statement, Foreign) and act.version is not None:
+            found[act.who] = [act.version]  # it need not have signed
     return found
 
 
