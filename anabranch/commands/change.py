@@ -29,6 +29,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, files_table
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
@@ -85,6 +86,8 @@ def run_change(
     chance, log = chance or Chance(), Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
+    if change.assignments is not None:
+        check_metadata(snapshot.metadata, snapshot.table)
     asked = _version_asked(change, snapshot, engine)
     base = base_of(log, snapshot, asked)
     reach("read")

@@ -24,6 +24,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
@@ -216,6 +217,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         writer=insert.writer,
     )
     mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata), insert.new.properties)
+    check_metadata(mine.metadata or snapshot.metadata, snapshot.table)
     columns = (mine.metadata or snapshot.metadata).partition_columns
     _check_layout(insert.new, snapshot.table, columns)
     mine = replace(mine, parameters=_parameters(insert, columns))
@@ -246,6 +248,7 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
 def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     metadata = new_metadata(insert.new, chance)
+    check_metadata(metadata, insert.log.table)
     properties, asked = Properties(metadata.configuration), requested(insert.log.table, insert.new.properties)
     least = protocol_for(metadata, vectors=properties.vectors)
     protocol = least if asked == Requested() else asked.least_for(needed_by(metadata) | asked.unversioned)

@@ -28,6 +28,7 @@ from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.evolution import evolved
 from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
@@ -85,6 +86,8 @@ class Merge:
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
         check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
+        if any(clause.action != "delete" for clause in self.matching.clauses):
+            check_metadata(snapshot.metadata, snapshot.table)
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
         computed_from = None if read is None else seen.version
