@@ -420,7 +420,7 @@ def test_each_clause_of_a_merge_computes_what_depends_on_it(sql: SparkSession, p
         ("current_timestamp()", errors.InvalidCondition),
         ("g + 1", errors.InvalidCondition),
         ("other + 1", errors.InvalidCondition),
-        ("(select 1)", errors.NotBuilt),
+        ("(select 1)", errors.RuleRefused),
         ("array(id)", errors.SchemaMismatch),
     ],
 )

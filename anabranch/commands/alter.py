@@ -31,6 +31,7 @@ from anabranch.errors import (
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
+from anabranch.protocol.allowed_rules import check_name, read_check
 from anabranch.protocol.clustering import check_clustering, clustering_of
 from anabranch.protocol.evolution import inserted, sql_name
 from anabranch.protocol.features import (
@@ -61,6 +62,7 @@ from anabranch.protocol.properties import (
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
+from anabranch.protocol.rules import Check, Rules
 from anabranch.protocol.said import current
 from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
@@ -282,14 +284,12 @@ class AddConstraint:
 
         Raises:
             ConstraintNotMet: rows that are there do not satisfy it.
-            InvalidCondition: it is not decided by one row alone. InvalidOption: there is one of this name.
+            RuleRefused: it is made of more than a rule may be. ConstraintNotBoolean: it is no condition.
+            InvalidOption: there is one of this name. InvalidConstraintName: the name is reserved.
             ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
         """
         if not isinstance(self.where.expression, str):
             reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
-            raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        if not self.where.row_local:
-            reason = "a constraint takes columns, literals and deterministic functions of one row only."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
         return run_alteration(self.table, self._on, moment, lambda base: self._checked(base, engine))
 
@@ -299,14 +299,22 @@ class AddConstraint:
         taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
         if taken or not self.name.strip():
             raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
+        check_name(self._check, base.table)
+        read_check(self._check, base.schema, base.table)
         metadata = replace(base.metadata, configuration={**known, key: self.where.text})
         parameters = {"name": self.name, "expr": self.where.text}
         return Alteration("ADD CONSTRAINT", parameters, metadata, upgraded(base.protocol, metadata))
 
+    @property
+    def _check(self) -> Check:
+        return Check(self.name, self.where.text)
+
     def _checked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
+        engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
         files = with_counts(base, file_set(base))
         rows = rows_of(files.files) - count_of(files.vectors)
-        missing = rows - count_of(engine.find(files, self.where)) if rows else 0
+        where = replace(self.where, expression=read_check(self._check, base.schema, base.table).text)
+        missing = rows - count_of(engine.find(files, where)) if rows else 0
         if missing:
             raise ConstraintNotMet(
                 table=base.table, constraint=self.name, predicate=self.where.text, count=missing, rows=rows

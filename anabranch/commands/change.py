@@ -30,6 +30,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.filesets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.skipping import FileFacts
@@ -91,6 +92,8 @@ def run_change(
     txn = application_of()
     if is_written(txn, snapshot, chance.now_ms()):
         return Outcome(0, None)
+    if change.assignments is not None:
+        check_metadata(snapshot.metadata, snapshot.table)
     asked = _version_asked(change, snapshot, engine)
     base = base_of(log, snapshot, asked)
     reach("read")

@@ -26,7 +26,7 @@ from anabranch.protocol.features import upgraded, with_features, writer_features
 from anabranch.protocol.filesets import FileSet, count_of
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
-from anabranch.protocol.rules import DEFAULT, GENERATION, LENGTH, Length, limits_of, rules_of
+from anabranch.protocol.rules import DEFAULT, GENERATION, LENGTH, Length, Rules, limits_of, rules_of
 from anabranch.protocol.schema import DataType, Field, Struct, schema_json
 from anabranch.protocol.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.transaction.commit import Committed
@@ -190,9 +190,15 @@ class ChangeColumns:
         changed = replace(base.metadata, schema_string=schema_json(schema))
         metadata = base.metadata if schema == base.schema else changed
         if engine is not None and any(each.default for each in self.changes):
-            engine.check_rules(schema, rules_of(metadata), base.table)
+            engine.check_rules(schema, self._defaults(metadata), base.table)
         operation, parameters = self._logged(schema)
         return Alteration(operation, parameters, metadata, self._protocol(base, metadata))
+
+    def _defaults(self, metadata: Metadata) -> Rules:
+        """The defaults that are given now; the other rules were there before."""
+        given = {each.column[0].lower() for each in self.changes if each.default}
+        known = rules_of(metadata).defaults
+        return Rules(defaults={name: text for name, text in known.items() if name.lower() in given})
 
     def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
         """NOT NULL asks for the feature that holds it, also of a member of a struct."""

@@ -25,6 +25,7 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.actions import Protocol as TableProtocol
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.clustering import Path
 from anabranch.protocol.features import check_writable, needed_by, protocol_for, upgraded
 from anabranch.protocol.filesets import Marks
@@ -197,6 +198,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         writer=insert.writer,
     )
     mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata), insert.new.properties)
+    check_metadata(mine.metadata or snapshot.metadata, snapshot.table)
     columns = (mine.metadata or snapshot.metadata).partition_columns
     _check_layout(insert.new, snapshot.table, columns)
     mine = replace(mine, parameters=_parameters(insert, columns))
@@ -228,6 +230,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     new = completed(insert.new)
     metadata = new_metadata(new, chance)
+    check_metadata(metadata, insert.log.table)
     properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)
     created = Transaction(

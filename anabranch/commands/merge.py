@@ -29,6 +29,7 @@ from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.allowed_rules import check_metadata
 from anabranch.protocol.evolution import evolved
 from anabranch.protocol.filesets import FileSet, Marks, union_of
 from anabranch.protocol.merges import Joined, Matching
@@ -89,6 +90,8 @@ class Merge:
         txn = application_of()
         if is_written(txn, seen, chance.now_ms()):
             return Merged(None, {})
+        if any(clause.action != "delete" for clause in self.matching.clauses):
+            check_metadata(snapshot.metadata, snapshot.table)
         reach("read")
         staging = Staging(log.store, str(chance.new_id()))
         computed_from = None if read is None else seen.version

@@ -28,9 +28,14 @@
     ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
     │   ├── InvalidCondition
     │   │   ├── UnreadableExpression    (also a pyspark ParseException)
-    │   │   └── Nondeterministic
+    │   │   ├── Nondeterministic
+    │   │   ├── RuleRefused
+    │   │   ├── ConstraintNotBoolean
+    │   │   └── DefaultDoesNotFit
+    │   ├── InvalidConstraintName
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
+    │   │   └── GeneratedTypeMismatch
     │   ├── InvalidSchema
     │   ├── UnsupportedType
     │   ├── InvalidProperty
@@ -124,14 +129,18 @@ from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
 from anabranch.errors.inputs import CheckConstraintViolated as CheckConstraintViolated
 from anabranch.errors.inputs import CloneRefused as CloneRefused
 from anabranch.errors.inputs import ColumnInUse as ColumnInUse
+from anabranch.errors.inputs import ConstraintNotBoolean as ConstraintNotBoolean
 from anabranch.errors.inputs import ConstraintNotMet as ConstraintNotMet
 from anabranch.errors.inputs import ConversionRefused as ConversionRefused
+from anabranch.errors.inputs import DefaultDoesNotFit as DefaultDoesNotFit
 from anabranch.errors.inputs import EmptyDirectory as EmptyDirectory
 from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
+from anabranch.errors.inputs import GeneratedTypeMismatch as GeneratedTypeMismatch
 from anabranch.errors.inputs import IdentityColumnGiven as IdentityColumnGiven
 from anabranch.errors.inputs import InputError as InputError
 from anabranch.errors.inputs import InvalidArgument as InvalidArgument
 from anabranch.errors.inputs import InvalidCondition as InvalidCondition
+from anabranch.errors.inputs import InvalidConstraintName as InvalidConstraintName
 from anabranch.errors.inputs import InvalidOption as InvalidOption
 from anabranch.errors.inputs import InvalidProperty as InvalidProperty
 from anabranch.errors.inputs import InvalidSchema as InvalidSchema
@@ -145,6 +154,7 @@ from anabranch.errors.inputs import NotNullViolated as NotNullViolated
 from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RowViolation as RowViolation
+from anabranch.errors.inputs import RuleRefused as RuleRefused
 from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
 from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError

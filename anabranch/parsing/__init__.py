@@ -11,11 +11,13 @@ from __future__ import annotations
 from anabranch.errors import NotBuilt
 from anabranch.parsing.columns import check_assigned, column_condition
 from anabranch.parsing.context import Context
+from anabranch.parsing.depth import shallow
 from anabranch.parsing.exact import exact_literal, exact_predicate
 from anabranch.parsing.merges import parameters_of, understood_merge
 from anabranch.parsing.sides import Sides, assigned, evolved_by
 from anabranch.parsing.tokens import (
     DETERMINISTIC,
+    DIALECT,
     asks_a_query,
     calls,
     fixed,
@@ -51,19 +53,20 @@ def condition(text: str, context: Context, *, queries: bool = False) -> Conditio
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery, and may not.
     """
+    given, text = text, shallow(text, context.table, DIALECT)
     tokens = tokens_of(text, context)
     if queries and asks_a_query(tokens):
-        return Condition(text, Unknown(), False, with_fixed_clock(text, tokens, context), asks=True)
+        return Condition(given, Unknown(), False, with_fixed_clock(text, tokens, context), asks=True)
     fixed_text = fixed(text, context)
     tree, tokens = parsed(fixed_text), tokens_of(fixed_text, context)
     columns = None if tree is None else columns_of(tree, context.schema)
     if tree is None or columns is None:
-        return Condition(text=text, predicate=Unknown(), row_local=False, expression=fixed_text, columns=None)
+        return Condition(text=given, predicate=Unknown(), row_local=False, expression=fixed_text, columns=None)
     called = calls(tokens)
     row_local = called <= DETERMINISTIC and not has_window(tokens) and (not called or context.is_builtin(called))
     predicate = predicate_of(known_tree(fixed_text, context), context)
     columns |= mentioned(tokens, context.schema)
-    return Condition(text=text, predicate=predicate, row_local=row_local, expression=fixed_text, columns=columns)
+    return Condition(text=given, predicate=predicate, row_local=row_local, expression=fixed_text, columns=columns)
 
 
 def assignment(text: str, context: Context) -> str:
@@ -73,7 +76,7 @@ def assignment(text: str, context: Context) -> str:
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery or a window.
     """
-    fixed_text = fixed(text, context)
+    fixed_text = fixed(shallow(text, context.table, DIALECT), context)
     if has_window(tokens_of(fixed_text, context)):
         raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
     return fixed_text

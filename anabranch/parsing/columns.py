@@ -25,6 +25,8 @@ _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+_SEPARATORS = frozenset("(),")
+_MOST_NESTED = 50
 _LITERAL_WORDS = frozenset({"true", "false", "null"})
 
 Named = Callable[[str], str | None]
@@ -120,12 +122,10 @@ def equalities(column: Any) -> list[tuple[str, str]]:
 
 
 def _equal_words(tree: Any) -> Iterator[tuple[str, str]]:
-    match tree:
-        case ["and", left, right]:
-            yield from _equal_words(left)
-            yield from _equal_words(right)
-        case ["=", str() as left, str() as right]:
-            yield left, right
+    for part in _printed_chain(tree, "and"):
+        match part:
+            case ["=", str() as left, str() as right]:
+                yield left, right
 
 
 def _whole_tree(text: str) -> Any | None:
@@ -137,35 +137,54 @@ def _whole_tree(text: str) -> Any | None:
             return None
         tokens.append(match[1])
         end = match.end()
-    try:
-        tree, rest = _printed_tree(tokens)
-    except (IndexError, RecursionError):
-        return None
-    return None if rest else tree
+    return _printed_tree(tokens)
 
 
-def _printed_tree(tokens: list[str]) -> tuple[Any, list[str]]:
-    """The first expression of a print, as a word or as ``[operator, argument, …]``, and the tokens after it."""
-    first, rest = tokens[0], tokens[1:]
-    if rest[:1] != ["("]:
-        return first, rest
-    arguments: list[Any] = []
-    while rest[0] != ")":
-        if rest[0] != ("," if arguments else "("):
-            raise IndexError("two arguments without a comma")
-        argument, rest = _printed_tree(rest[1:])
-        arguments.append(argument)
-    return [first.lower(), *arguments], rest[1:]
+def _printed_tree(tokens: list[str]) -> Any | None:
+    """The expression of a print, as a word or as ``[operator, argument, …]``; however deep it is, nothing calls itself.
+    None where it is not put together so.
+    """
+    whole: list[Any] = [""]
+    opened, expects = [whole], True  # an argument comes next, and no comma
+    for i, token in enumerate(tokens):
+        if token == ")" and not expects and len(opened) > 1:
+            opened.pop()
+        elif token == "," and not expects and len(opened) > 1:
+            expects = True
+        elif token == "(" and i and tokens[i - 1] not in _SEPARATORS and not expects:
+            call = [str(opened[-1].pop()).lower()]
+            opened[-1].append(call)
+            opened.append(call)
+            expects = True
+        elif token not in _SEPARATORS and expects:
+            opened[-1].append(token)
+            expects = False
+        else:
+            return None
+    return whole[1] if len(opened) == 1 and len(whole) == 2 and not expects else None
 
 
-def _printed_meaning(tree: Any, context: Context, named: Named) -> Predicate:
+def _printed_chain(tree: Any, operator: str) -> list[Any]:
+    """The parts that AND, or OR, joins, however many."""
+    found, left = [], [tree]
+    while left:
+        match left.pop():
+            case [first, one, other] if first == operator:
+                left += [other, one]
+            case part:
+                found.append(part)
+    return found
+
+
+def _printed_meaning(tree: Any, context: Context, named: Named, depth: int = 0) -> Predicate:
+    if depth > _MOST_NESTED:
+        return Unknown()
     match tree:
-        case ["and", left, right]:
-            return And((_printed_meaning(left, context, named), _printed_meaning(right, context, named)))
-        case ["or", left, right]:
-            return Or((_printed_meaning(left, context, named), _printed_meaning(right, context, named)))
+        case ["and" | "or" as operator, _, _]:
+            parts = (_printed_meaning(part, context, named, depth + 1) for part in _printed_chain(tree, operator))
+            return And(tuple(parts)) if operator == "and" else Or(tuple(parts))
         case ["!" | "not", inner]:
-            return Not(_printed_meaning(inner, context, named))
+            return Not(_printed_meaning(inner, context, named, depth + 1))
         case [("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=") as operator, str() as left, str() as right]:
             name, value = _integer_column(left, context, named), _whole_number(right)
             return Unknown() if name is None or value is None else Compare(name, operator, value)

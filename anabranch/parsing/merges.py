@@ -17,8 +17,9 @@ from sqlglot import exp
 from anabranch.errors import NotBuilt
 from anabranch.parsing.columns import check_assigned, column_condition, equalities, printed
 from anabranch.parsing.context import Context
+from anabranch.parsing.depth import shallow
 from anabranch.parsing.sides import Reading, Sides, name_parts
-from anabranch.parsing.tokens import DETERMINISTIC, calls, fixed, has_window, tokens_of
+from anabranch.parsing.tokens import DETERMINISTIC, DIALECT, calls, fixed, has_window, tokens_of
 from anabranch.parsing.trees import known_tree, parsed, predicate_of
 from anabranch.protocol.assignments import leaves, mapped
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
@@ -102,7 +103,7 @@ def _read(expression: Any, sides: Sides, context: Context) -> _Read:
 
 
 def _read_text(text: str, sides: Sides, context: Context) -> _Read:
-    given = fixed(text, replace(context, schema=sides.all_columns))
+    given = fixed(shallow(text, context.table, DIALECT), replace(context, schema=sides.all_columns))
     tree, tokens = parsed(given), tokens_of(given, context)
     if has_window(tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")

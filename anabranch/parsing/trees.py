@@ -62,12 +62,35 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     parts, texts = _joined(tree), _joined(shown)
     if len(parts) != len(texts):
         return [(text, predicate_of(tree, context))]
-    return [(as_text.sql(DIALECT), predicate_of(part, context)) for part, as_text in zip(parts, texts, strict=True)]
+    try:
+        return [(as_text.sql(DIALECT), predicate_of(part, context)) for part, as_text in zip(parts, texts, strict=True)]
+    except RecursionError:  # a long chain of operators is written by a function that calls itself
+        return [(text, Unknown())]
 
 
 def _joined(tree: exp.Expr) -> list[exp.Expr]:
-    tree = tree.unnest()
-    return [*_joined(tree.left), *_joined(tree.right)] if isinstance(tree, exp.And) else [tree]
+    found, left = [], [tree]
+    while left:
+        node = left.pop().unnest()
+        if isinstance(node, exp.And):
+            left += [node.right, node.left]
+        else:
+            found.append(node)
+    return found
+
+
+def _chain(tree: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr] | None:
+    """The parts that AND, or OR, joins side by side, however many; None where one of these nodes is not understood."""
+    found, left = [], [tree]
+    while left:
+        node = left.pop()
+        if not isinstance(node, kind):
+            found.append(node)
+        elif _is_whole(node):
+            left += [node.right, node.left]
+        else:
+            return None
+    return found
 
 
 _UNDERSTOOD = frozenset({"this", "expression", "expressions", "low", "high"})
@@ -109,9 +132,11 @@ def predicate_of(tree: exp.Expr | None, context: Context) -> Predicate:
         case exp.Paren():
             return predicate_of(tree.this, context)
         case exp.And():
-            return And((predicate_of(tree.left, context), predicate_of(tree.right, context)))
+            parts = _chain(tree, exp.And)
+            return Unknown() if parts is None else And(tuple(predicate_of(part, context) for part in parts))
         case exp.Or():
-            return Or((predicate_of(tree.left, context), predicate_of(tree.right, context)))
+            parts = _chain(tree, exp.Or)
+            return Unknown() if parts is None else Or(tuple(predicate_of(part, context) for part in parts))
         case exp.Not():
             return Not(predicate_of(tree.this, context))
         case exp.Boolean():

@@ -24,10 +24,10 @@ from anabranch.protocol.schema import Struct, from_arrow
 from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
 from anabranch.spark.addresses import as_column
 from anabranch.spark.checking import check_change
+from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.failures import reported
 from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
-from anabranch.spark.rules import check_expressions
 from anabranch.spark.scan import scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
@@ -109,7 +109,7 @@ class SparkEngine:
         merge.write_inserts(self.spark, files, matching, held, joined, folder)
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """See `anabranch.spark.rules.check_expressions`."""
+        """See `anabranch.spark.declared_rules.check_expressions`."""
         check_expressions(self.spark, schema, rules, table)
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:

@@ -16,8 +16,8 @@ from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal_of
 from anabranch.spark.failures import reported
 from anabranch.spark.lengths import limited
+from anabranch.spark.rule_columns import default_column
 from anabranch.spark.shapes import shaped
-from anabranch.spark.texts import expression
 from anabranch.spark.types import column, delta_type, filled, is_void, spark_type
 
 _FLOATS = ("float", "double")
@@ -54,16 +54,14 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
     """The value of a column that rows lack: its default, or NULL.
 
     Raises:
-        InvalidCondition: the default is not a value. SchemaMismatch: no value of its type fits the column.
+        RuleRefused: the default may not be evaluated. InvalidCondition: it is not a value. SchemaMismatch: no value of
+        its type fits the column.
     """
     text = rules.defaults.get(field.name)
     if text is None:
         return F.lit(None).cast(spark_type(field.type))
     with reported(f"{field.name} DEFAULT {text}", table):
-        value, nothing = (
-            expression(text, rows.sparkSession),
-            rows.select(),
-        )  # among no columns, so that it cannot speak of one
+        value, nothing = default_column(rows.sparkSession, field.name, text, table), rows.select()
         found = nothing.select(value.alias("value")).schema[0].dataType
         return assigned(field, value, found, table, partial=True)  # a member may be younger than the default
 

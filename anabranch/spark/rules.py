@@ -14,13 +14,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.errors import CheckConstraintViolated, InvalidCondition, NotNullViolated
-from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, Step, mentioned
+from anabranch.errors import CheckConstraintViolated, NotNullViolated
+from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, Step
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import assigned, default_value
-from anabranch.spark.texts import expression
-from anabranch.spark.types import column, free_name, spark_schema, spark_type
+from anabranch.spark.fit import assigned
+from anabranch.spark.rule_columns import check_column, generated_column
+from anabranch.spark.types import column, free_name, spark_type
 from anabranch.spark.violations import raised, stated
 
 _SHOWN_COLUMNS = 20
@@ -62,7 +62,7 @@ def obeying(
         the schema's columns, and those beside them.
 
     Raises:
-        InvalidCondition: the expression of a rule does not fit the columns.
+        RuleRefused: a rule may not be evaluated. InvalidCondition: its expression does not fit the columns.
         CheckConstraintViolated, NotNullViolated: when the rows are evaluated, and one breaks a rule.
     """
     if rules.bind_rows:
@@ -70,29 +70,6 @@ def obeying(
             rows = _computed(rows, schema, each, writings, table)
         rows = _checked(rows, schema, rules, writings, table, beside)
     return rows.select(*map(column, (*schema.names, *beside)))
-
-
-def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: str) -> None:
-    """Hold that a table's expressions fit its columns, before there is a row.
-
-    Raises:
-        InvalidCondition: one does not, or a column is generated from what its own row's plain columns do not decide.
-        SchemaMismatch: no value of the expression's type fits the column.
-    """
-    rows = spark.createDataFrame([], spark_schema(schema))
-    generated = {each.column for each in rules.generated}
-    for each in rules.generated:
-        if found := sorted(each.columns & generated) or mentioned(each.expression, [each.column]):
-            reason = f"it speaks of {next(iter(found))}, which is generated itself."
-            raise InvalidCondition(expression=each.expression, table=table, reason=reason)
-        plain = rows.select(*[column(name) for name in schema.names if name not in generated])
-        with reported(each.expression, table):
-            # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
-            other = plain.select(F.lit(1).alias("__anabranch_other")).limit(0)
-            _ = plain.join(other, expression(each.expression, rows.sparkSession).isNull()).schema
-    for field in schema:
-        _ = default_value(rows, field, rules, table)
-    _ = obeying(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------
@@ -106,7 +83,8 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
     field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         # A column of its own: what is computed must not be computed a second time when it is fitted.
-        valued = rows.select("*", F.when(_any(wanted), expression(rule.expression, rows.sparkSession)).alias(name))
+        computed = generated_column(rows.sparkSession, rule, schema, table)
+        valued = rows.select("*", F.when(_any(wanted), computed).alias(name))
         value = assigned(field, column(name), valued.schema[name].dataType, table, partial=True)
         image = F.when(_any(wanted), value).otherwise(column(rule.column))
         return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
@@ -123,7 +101,7 @@ def _checked(
     rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
 ) -> DataFrame:
     written = _any([each.where for each in writings])
-    found = [*_null_checks(schema, rules.not_null), *_checks(schema, rules.checks, rows.sparkSession)]
+    found = [*_null_checks(schema, rules.not_null), *_checks(rows.sparkSession, schema, rules.checks, table)]
     found = [(F.when(written, broken), failure) for broken, failure in found]
     for each in rules.generated:
         given = [w.where for w in writings if each.column in w.given]
@@ -169,15 +147,17 @@ def _is_broken(value: Column, path: Sequence[Step]) -> Column:
     return F.exists(inside, lambda each: F.coalesce(_is_broken(each, rest), F.lit(False)))
 
 
-def _checks(schema: Struct, checks: Iterable[Check], spark: SparkSession) -> Iterator[tuple[Column, Column]]:
+def _checks(
+    spark: SparkSession, schema: Struct, checks: Iterable[Check], table: str
+) -> Iterator[tuple[Column, Column]]:
     for check in checks:
-        yield ~F.coalesce(expression(check.expression, spark), F.lit(False)), _violation(schema, check)
+        yield ~F.coalesce(check_column(spark, check, schema, table), F.lit(False)), _violation(schema, check)
 
 
 def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
     """Whether a value that was given is not the one that the expression has."""
     with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
-        value = expression(rule.expression, rows.sparkSession)
+        value = generated_column(rows.sparkSession, rule, schema, table)
         found = rows.select(value.alias("value")).schema[0].dataType
         return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table, partial=True))
 

@@ -32,6 +32,7 @@ from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
 from anabranch.spark.failures import reported
 from anabranch.spark.positional import by_name, by_position
+from anabranch.spark.rule_columns import default_text
 from anabranch.spark.texts import expression
 from anabranch.spark.types import quoted
 from anabranch.statements.running import Running
@@ -79,7 +80,7 @@ def delete_command(statement: DeleteRows, placed: str, context: Context) -> Dele
 def update(statement: UpdateRows, run: Running) -> DataFrame:
     """UPDATE; gives ``num_affected_rows``."""
     snapshot, names = run.snapshot(statement.table), _names(statement.table)
-    values = {key: _value(value, key, snapshot.schema, names) for key, value in _keyed(statement.values)}
+    values = {key: _value(value, key, snapshot, names, run) for key, value in _keyed(statement.values)}
     assignments = understood_values(values, snapshot, run.engine, names[-1], filled=True)
     with run.placed(statement.where or Expression("")) as placed:
         where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
@@ -108,14 +109,24 @@ def _spelled(part: str) -> str:
     return part if part.isidentifier() else quoted(part)
 
 
-def _value(value: Expression | None, key: str, schema: Struct, names: tuple[str, ...]) -> str:
-    return _default(key, schema) if value is None else unqualified(value.text, names, schema)
+def _value(value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running) -> str:
+    return _default(key, snapshot, run) if value is None else unqualified(value.text, names, snapshot.schema)
 
 
-def _default(key: str, schema: Struct) -> str:
+def _default(key: str, snapshot: Snapshot, run: Running) -> str:
     """What DEFAULT means for a column: its default value, or NULL."""
-    field = schema.find(key.strip("`").replace("``", "`"))
-    return "NULL" if field is None else default_of(field) or "NULL"
+    field = snapshot.schema.find(key.strip("`").replace("``", "`"))
+    return "NULL" if field is None else _default_of(field, snapshot, run)
+
+
+def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
+    """The default of a column as it may be evaluated, or NULL.
+
+    Raises:
+        RuleRefused: it may not be.
+    """
+    text = default_of(field)
+    return "NULL" if text is None else default_text(run.spark, field.name, text, snapshot.table)
 
 
 # -- MERGE -------------------------------------------------------------------------------------------------------------
@@ -130,7 +141,7 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
         statement.table.location, run.engine, source, statement.on.text, _names(statement.table)[-1]
     )
     for clause in statement.clauses:
-        builder = _with(builder, clause, snapshot.schema)
+        builder = _with(builder, clause, snapshot, run)
     outcome = command_of(replace(builder, evolves=statement.evolves), snapshot).run(run.engine, at=snapshot)
     counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
     return run.counted(
@@ -141,9 +152,9 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
     )
 
 
-def _with(builder: DeltaMergeBuilder, clause: MergeClause, schema: Struct) -> DeltaMergeBuilder:
+def _with(builder: DeltaMergeBuilder, clause: MergeClause, snapshot: Snapshot, run: Running) -> DeltaMergeBuilder:
     where = None if clause.condition is None else clause.condition.text
-    values = None if clause.values is None else _merged(clause, schema)
+    values = None if clause.values is None else _merged(clause, snapshot, run)
     match clause.when, clause.action:
         case "matched", "delete":
             return builder.whenMatchedDelete(where)
@@ -158,12 +169,12 @@ def _with(builder: DeltaMergeBuilder, clause: MergeClause, schema: Struct) -> De
     return builder.whenNotMatchedBySourceUpdate(where, values or {})
 
 
-def _merged(clause: MergeClause, schema: Struct) -> dict[str, Any]:
+def _merged(clause: MergeClause, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
     pairs = _keyed(clause.values or ())
     if clause.action == "insert":
         return {key: value.text for key, value in pairs if value is not None}
-    return {key: _default(key, schema) if value is None else value.text for key, value in pairs}
+    return {key: _default(key, snapshot, run) if value is None else value.text for key, value in pairs}
 
 
 # -- INSERT ------------------------------------------------------------------------------------------------------------
@@ -202,7 +213,7 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     static = [(_field(name, snapshot, run), text) for name, text in statement.partition if text is not None]
     fields = _fields(statement, snapshot, {field.name for field, _ in static}, run)
     if statement.values:
-        fields, query = _with_defaults(statement, fields)
+        fields, query = _with_defaults(statement, fields, snapshot, run)
         rows = run.query(query)
     else:
         rows = run.query(statement.query)
@@ -239,7 +250,9 @@ def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
-def _with_defaults(statement: InsertRows, fields: list[Field]) -> tuple[list[Field], Query]:
+def _with_defaults(
+    statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: Running
+) -> tuple[list[Field], Query]:
     """The columns of a VALUES that says DEFAULT, but for those of which it says only that, and the rest as a query."""
     rows = statement.values
     for row in rows:
@@ -247,17 +260,17 @@ def _with_defaults(statement: InsertRows, fields: list[Field]) -> tuple[list[Fie
             reason = f"a row of VALUES has {len(row)} values for {len(fields)} columns."
             raise InvalidOption(option="VALUES", value=len(row), reason=reason)
     wanted = [i for i in range(len(fields)) if any(row[i] is not None for row in rows)] or [0]
-    lines = (", ".join(_cell(row[i], fields[i]) for i in wanted) for row in rows)
+    lines = (", ".join(_cell(row[i], fields[i], snapshot, run) for i in wanted) for row in rows)
     return [fields[i] for i in wanted], Query("VALUES " + ", ".join(f"({line})" for line in lines))
 
 
-def _cell(cell: Expression | None, field: Field) -> str:
+def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
     if cell is not None:
         return cell.text
     if generation_of(field) is not None or STEP in field.metadata:
         reason = f"the table itself computes {field.name}: say DEFAULT in every row, or in none."
         raise InvalidOption(option="VALUES", value="DEFAULT", reason=reason)
-    return default_of(field) or "NULL"
+    return _default_of(field, snapshot, run)
 
 
 def _replaced(statement: InsertRows, placed: str, snapshot: Snapshot, run: Running) -> Condition | None:

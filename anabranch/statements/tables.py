@@ -19,16 +19,16 @@ from anabranch.commands.opening import open_log
 from anabranch.commands.replace_columns import ReplaceColumns
 from anabranch.commands.sync_identity import SyncIdentity
 from anabranch.commands.write import Write
-from anabranch.conditions import as_named, check_named, check_rules, context_of, is_exact
+from anabranch.conditions import as_named, check_named, check_rules, is_exact
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.options import Options
-from anabranch.parsing import condition
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Path, Query, Table
 from anabranch.parsing.statements.values import CreateTable, CreateTempView
 from anabranch.protocol.editing import field_at
 from anabranch.protocol.mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.options import WRITE
+from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.rules import LENGTH
 from anabranch.protocol.schema import Struct
 from anabranch.spark.types import declared
@@ -162,9 +162,8 @@ def altered(statement: Any, run: Running) -> DataFrame:
         statement = _of_those_there(statement, run)
     if isinstance(statement, v.AddTableConstraint):
         snapshot = run.snapshot(statement.table)
-        where = condition(statement.check.text, context_of(snapshot, run.engine))
-        if not where.row_local:  # where Spark can make no sense of it, it says why
-            run.engine.version_asked(where, snapshot.schema, snapshot.table, snapshot.metadata.id)
+        text = statement.check.text
+        where = Condition(text, Unknown(), row_local=True, expression=text)
         command = alter.AddConstraint(statement.table.location, statement.name, where)
         command.run(run.engine, alter.Moment(at=snapshot))
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:

@@ -1,0 +1,86 @@
+"""Depth: how deep a text is nested, and texts without the parentheses that say nothing.
+
+Spark's parser overflows its stack somewhere between some hundred and a thousand levels, and takes the driver's whole
+memory before it says so at ten thousand. Guarantee: a text from here is nested at most `MOST_NESTED` deep, and means
+what it meant.
+"""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from anabranch.errors import InvalidCondition
+
+MOST_NESTED = 200
+"""So deep may parentheses, brackets and runs of NOT stand in each other."""
+
+_HARMLESS = 20
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_BEFORE_A_GROUP = (TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN)
+
+
+def shallow(text: str, table: str, dialect: str) -> str:
+    """The text, without parentheses right around parentheses where there are many; it is not read otherwise.
+
+    Raises:
+        InvalidCondition: it is nested deeper than Spark could read.
+    """
+    if max(text.count("("), text.count("["), text.lower().count("not")) <= _HARMLESS:
+        return text
+    try:
+        tokens = list(sqlglot.tokenize(text, read=dialect))
+    except SqlglotError:
+        return text  # whoever reads it says what is wrong with it
+    if _depth(tokens) > _HARMLESS:
+        text = _without(text, tokens, _idle(tokens))
+        if _depth(list(sqlglot.tokenize(text, read=dialect))) > MOST_NESTED:
+            raise too_deep(text, table)
+    return text
+
+
+def too_deep(text: str, table: str) -> InvalidCondition:
+    """The error that says so."""
+    reason = f"it is nested more than {MOST_NESTED} deep. Join conditions side by side by AND, OR or IN."
+    return InvalidCondition(expression=text[:200] + "…", table=table, reason=reason)
+
+
+def _depth(tokens: list[Token]) -> int:
+    most = depth = negations = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        negations = negations + 1 if token.token_type == TokenType.NOT else 0
+        most = max(most, depth + negations)
+    return most
+
+
+def _idle(tokens: list[Token]) -> set[int]:
+    """Parentheses that hold nothing but another pair, and stand where only an expression can stand."""
+    partner: dict[int, int] = {}
+    opened: list[int] = []
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(i)
+        elif token.token_type == TokenType.R_PAREN and opened:
+            partner[opened.pop()] = i
+    idle: set[int] = set()
+    for i, end in sorted(partner.items()):
+        before = tokens[i - 1].token_type if i else None
+        if partner.get(i + 1) == end - 1 and (before is None or before in _BEFORE_A_GROUP) and _groups(tokens, i, idle):
+            idle |= {i, end}
+    return idle
+
+
+def _groups(tokens: list[Token], i: int, idle: set[int]) -> bool:
+    """Whether a parenthesis opens a group and no list of arguments, as far as the one before it says."""
+    return i == 0 or tokens[i - 1].token_type != TokenType.L_PAREN or i - 1 in idle
+
+
+def _without(text: str, tokens: list[Token], dropped: set[int]) -> str:
+    pieces, end = [], 0
+    for i in sorted(dropped):
+        pieces.append(text[end : tokens[i].start])
+        end = tokens[i].end + 1
+    return "".join([*pieces, text[end:]])

@@ -1,0 +1,128 @@
+"""The words of a rule's text, as Spark cuts it, each spelled so that every session reads it in the same way.
+
+Knows how Spark's lexer cuts words. Pure. Guarantee: a text is cut as Spark cuts it, or refused: comments, hints,
+parameters and every sign that is not listed here are refused. No spelling holds ``${``, which Spark would fill in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["word", "name", "text", "bytes", "number", "sign", "end"]
+
+
+class NotUnderstood(Exception):
+    """A rule's text holds what no rule may hold.
+
+    Attributes:
+        found: what it is, for a message. reason: why it is refused. ends: the text ends before it is whole.
+    """
+
+    def __init__(self, found: str, reason: str, *, ends: bool = False) -> None:
+        super().__init__(found, reason)
+        self.found, self.reason, self.ends = found, reason, ends
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word: a ``word`` without quotes, a ``name`` in backticks, a ``text`` or ``bytes`` literal, a ``number``, a
+    ``sign``, or the ``end``.
+
+    Attributes:
+        text: what it says; of a text literal nothing.
+        spelling: how it is given to Spark; of a word and a name nothing, since that depends on what they mean.
+    """
+
+    kind: Kind
+    text: str
+    spelling: str = ""
+
+    @property
+    def folded(self) -> str:
+        """A word without quotes in lower case, where it is of plain letters; nothing of anything else."""
+        return self.text.lower() if self.kind == "word" and self.text.isascii() else ""
+
+    def __str__(self) -> str:
+        return {"text": "a text", "end": "the end"}.get(self.kind, self.text)
+
+
+END = Word("end", "")
+
+_PIECE = re.compile(
+    r"""(?P<space>[ \t\r\n]+)
+    |(?P<refused>--|/\*|=>|\|>|:=|!<|!>)
+    |(?P<bytes>[xX]'[0-9a-fA-F]*')
+    |(?P<raw>[rR](?:'[^']*'|"[^"]*"))
+    |(?P<single>'(?:[^'\\]|\\.|'')*')
+    |(?P<double>"(?:[^"\\]|\\.|"")*")
+    |(?P<name>`(?:[^`]|``)+`)
+    |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[lLsSyYdDfF])?(?!\w))
+    |(?P<word>\w+)
+    |(?P<sign><=>|>>>|<>|<=|>=|!=|==|\|\||->|::|<<|>>|[=<>!+\-*/%&|^~()\[\],.:])""",
+    re.VERBOSE | re.DOTALL,
+)
+_FILLED = "${"
+
+
+def words_of(text: str) -> list[Word]:
+    """The words of a text, with the end behind them.
+
+    Raises:
+        NotUnderstood: it holds what no rule may hold.
+    """
+    return [*_words(text), END]
+
+
+def quoted(name: str) -> str:
+    """A name in backticks.
+
+    Raises:
+        NotUnderstood: Spark would fill in a part of it.
+    """
+    if _FILLED in name:
+        raise NotUnderstood(f"the name {name}", "Spark would fill in ${…} from the session")
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _words(text: str) -> Iterator[Word]:
+    end = 0
+    while end < len(text):
+        match = _PIECE.match(text, end)
+        if match is None or match.lastgroup == "refused":
+            sign = text[end] if match is None else match[0]
+            raise NotUnderstood(f"the sign {sign}", "comments, parameters and signs without a meaning here are refused")
+        end = match.end()
+        if match.lastgroup != "space":
+            yield _word(str(match.lastgroup), match[0])
+
+
+def _word(kind: str, piece: str) -> Word:
+    match kind:
+        case "word":
+            return Word("word", piece)
+        case "name":
+            return Word("name", piece[1:-1].replace("``", "`"))
+        case "bytes":
+            return Word("bytes", piece, piece)
+        case "number":
+            return Word("number", piece, piece)
+        case "sign":
+            return Word("sign", piece, piece)
+    return Word("text", "", _literal(kind, piece))
+
+
+def _literal(kind: str, piece: str) -> str:
+    """A text literal between single quotes, or as bytes where no such spelling is read in one way."""
+    body = piece[2:-1] if kind == "raw" else piece[1:-1]
+    if _FILLED not in body:
+        if kind == "single":
+            return piece
+        if "'" not in body and (kind == "raw" or '""' not in body):
+            return f"r'{body}'" if kind == "raw" else f"'{body}'"
+    if kind != "raw" and ("\\" in body or (kind == "single" and "''" in body)):
+        raise NotUnderstood(f"the text {piece}", "its quotes, backslashes or ${ are not read in one way")
+    value = body.replace('""', '"') if kind == "double" else body
+    return f"CAST(X'{value.encode(errors='surrogatepass').hex()}' AS STRING)"

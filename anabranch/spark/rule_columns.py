@@ -1,0 +1,56 @@
+"""Rules as Columns: what a table's texts become once they may be evaluated.
+
+Knows sessions. Guarantee: no other text of a rule reaches Spark than the one that `anabranch.protocol.allowed_rules`
+spelled anew, and each function in it is Spark's own in this session.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, SparkSession
+
+from anabranch.protocol.allowed_rules import read_check, read_default, read_generated, refused
+from anabranch.protocol.rule_texts import Reading
+from anabranch.protocol.rules import Check, Generated
+from anabranch.protocol.schema import Struct
+from anabranch.spark.functions import are_builtin
+from anabranch.spark.texts import expression
+
+
+def check_column(spark: SparkSession, check: Check, schema: Struct, table: str) -> Column:
+    """The condition of a constraint.
+
+    Raises:
+        RuleRefused: it may not be evaluated.
+    """
+    reading = read_check(check, schema, table)
+    return _column(spark, reading, f"constraint {check.name}", check.expression, table)
+
+
+def generated_column(spark: SparkSession, rule: Generated, schema: Struct, table: str) -> Column:
+    """The value of a generated column; errors as `check_column`."""
+    reading = read_generated(rule, schema, table)
+    return _column(spark, reading, f"generated column {rule.column}", rule.expression, table)
+
+
+def default_column(spark: SparkSession, column: str, text: str, table: str) -> Column:
+    """The default of a column; errors as `check_column`."""
+    return _column(spark, read_default(column, text, table), f"default of {column}", text, table)
+
+
+def default_text(spark: SparkSession, column: str, text: str, table: str) -> str:
+    """The same as SQL."""
+    reading = read_default(column, text, table)
+    _check_own(spark, reading, f"default of {column}", text, table)
+    return reading.text
+
+
+def _column(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> Column:
+    _check_own(spark, reading, rule, text, table)
+    return expression(reading.text, spark)
+
+
+def _check_own(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> None:
+    for name in sorted(reading.functions):
+        if not are_builtin(spark, [name]):
+            reason = "in this session it is not Spark's own: drop the function that was registered under this name"
+            raise refused(rule, text, table, f"the function {name}", reason)
