@@ -30,7 +30,7 @@ from anabranch.commands.insert import (
     run_insert,
     with_session_defaults,
 )
-from anabranch.commands.opening import Location, Newest, live_rows, only, open_log
+from anabranch.commands.opening import Location, Newest, live_rows, only, open_log, without_options
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -102,6 +102,8 @@ class Write:
     optimized: bool | None = None
     codec: str | None = None
     most_rows: int | None = None
+
+    __repr__ = without_options
 
     def run(
         self,
