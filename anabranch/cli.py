@@ -31,6 +31,7 @@ from anabranch.commands.optimize import Optimize
 from anabranch.commands.read import FILE_COLUMNS
 from anabranch.commands.reorg import Purge
 from anabranch.errors import AnabranchError, InvalidOption, UnknownPathOrName
+from anabranch.errors.secrets import without_secrets
 from anabranch.protocol.clustering import paths_of
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def clone(
         properties={key: value for key, _, value in given},
     )
     if as_json:
-        _print_json({"table": target, "version": done.version, **done.metrics})
+        _print_json({"table": without_secrets(target), "version": done.version, **done.metrics})
         return
     rows = [{"metric": name, "value": value} for name, value in {"version": done.version, **done.metrics}.items()]
     _print_table(("metric", "value"), rows)
@@ -302,7 +303,7 @@ def _move(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
         done = optimized(spark, command, where, lambda ready, of: progress.update(task, completed=ready, total=of))
     version = None if done.committed is None else done.committed.version
     if as_json:
-        _print_json({"table": str(command.table), "version": version, "metrics": done.metrics})
+        _print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": done.metrics})
         return
     if version is None:
         _print_text("there was nothing to do")

@@ -32,6 +32,7 @@ from anabranch.commands.update import Update
 from anabranch.commands.vacuum import Vacuum
 from anabranch.conditions import understood, understood_values
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
+from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
 from anabranch.merges import DeltaMergeBuilder
 from anabranch.optimizing import DeltaOptimizeBuilder
@@ -144,7 +145,7 @@ class DeltaTable:
         return cls.forPath(sparkSession, path)
 
     def __repr__(self) -> str:
-        return f"DeltaTable({str(self._path)!r})"
+        return f"DeltaTable({without_secrets(str(self._path))!r})"
 
     def toDF(self) -> DataFrame:
         """The rows of the newest version, pinned: later commits do not change this DataFrame."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.support.planted import Watch
 
 os.environ.pop(
     "COLUMNS", None
@@ -15,6 +18,32 @@ os.environ.pop(
 os.fsync = os.fstat  # type: ignore[assignment]
 """No power fails during a test, so nothing waits for the disk, which is a good part of the time. A bad descriptor is an
 error still; what is made durable, and when, is asked in tests/storage/test_local_faults.py."""
+
+
+watch = Watch()
+watch.begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Let each test fail that shows a planted secret in an error, a log record or a commit."""
+    try:
+        result = yield
+    except BaseException as error:
+        watch.look_at_error(error)
+        raise
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if isinstance(folder, Path):
+        watch.look_at_files(folder)
+    if said := watch.told():
+        pytest.fail(said, pytrace=False)
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the watch for planted secrets took."""
+    if watch.seconds > 1:
+        terminalreporter.write_line(f"looking for planted secrets took {watch.seconds:.1f} s")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from anabranch.commands.change import rows_of, with_counts
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.iceberg import check_files
-from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.opening import Location, file_set, open_log, without_options
 from anabranch.commands.row_tracking import backfilled
 from anabranch.commands.write import EveryRow
 from anabranch.errors import (
@@ -117,6 +117,8 @@ class SetProperties:
     table: Location
     properties: Mapping[str, str]
 
+    __repr__ = without_options
+
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the table says so already.
 
@@ -173,6 +175,8 @@ class UnsetProperties:
     table: Location
     keys: Sequence[str]
     if_exists: bool = False
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where none of them is set.
@@ -231,6 +235,8 @@ class AddColumns:
     table: Location
     columns: Sequence[NewColumn]
 
+    __repr__ = without_options
+
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it.
 
@@ -278,6 +284,8 @@ class AddConstraint:
     table: Location
     name: str
     where: Condition
+
+    __repr__ = without_options
 
     def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
         """Run it, at the version for which ``where`` was understood.
@@ -334,6 +342,8 @@ class DropConstraint:
     name: str
     if_exists: bool = False
 
+    __repr__ = without_options
+
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where there is none of this name and this is ``if_exists``.
 
@@ -365,6 +375,8 @@ class UpgradeProtocol:
     reader_version: int
     writer_version: int
 
+    __repr__ = without_options
+
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the table has these versions.
 
@@ -390,6 +402,8 @@ class AddFeatureSupport:
 
     table: Location
     feature: str
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the table has it.

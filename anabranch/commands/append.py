@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.identity import own_numbers, reserve, to_generate
 from anabranch.commands.insert import Insert, NewTable, run_insert
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
@@ -57,6 +57,8 @@ class Append:
     user_metadata: str | None = None
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
+
+    __repr__ = without_options
 
     def run(
         self, rows: Any, *, texts: Texts = UNREAD, patience: Patience | None = None, chance: Chance | None = None

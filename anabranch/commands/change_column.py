@@ -16,7 +16,7 @@ from anabranch.commands.alter import NOW, Alteration, Moment, NewColumn, run_alt
 from anabranch.commands.change import rows_of, with_counts
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set
+from anabranch.commands.opening import Location, file_set, without_options
 from anabranch.commands.write import EveryRow
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -62,6 +62,8 @@ class ChangeColumn:
     first: bool = False
     after: str | None = None
     length: str | None = None
+
+    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the column is so already.
@@ -168,6 +170,8 @@ class ChangeColumns:
 
     table: Location
     changes: Sequence[ChangeColumn]
+
+    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
         """Run it; None where all of them are so already.

@@ -20,7 +20,7 @@ import pyarrow as pa
 from anabranch.commands.alter import refuse_constraints
 from anabranch.commands.copies import check_there, copy_files
 from anabranch.commands.layout import check_changeable
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.travel import AsOf
@@ -79,6 +79,8 @@ class Clone:
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     target_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
         """Run it.

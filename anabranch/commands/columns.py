@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, without_options
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
@@ -39,6 +39,8 @@ class RenameColumn:
     table: Location
     path: Path
     name: str
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where it has that name already.
@@ -72,6 +74,8 @@ class DropColumns:
 
     table: Location
     paths: Sequence[Path]
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it.

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.insert import NewTable, completed, first_protocol, new_metadata
 from anabranch.commands.layouts import is_by_id
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.staging import describe_file
 from anabranch.errors import (
     ConversionRefused,
@@ -74,6 +74,8 @@ class Convert:
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     statistics: bool = True
+
+    __repr__ = without_options
 
     def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from anabranch.commands.insert import Insert, NewTable, completed, replaced_metadata, run_insert
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.write import EveryRow
 from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
@@ -26,6 +26,8 @@ class Create:
     table: Location
     new: NewTable
     if_not_exists: bool = False
+
+    __repr__ = without_options
 
     def run(self) -> Committed | None:
         """Run it; None where there is a table already and ``if_not_exists`` is set.
@@ -61,6 +63,8 @@ class Replace:
     table: Location
     new: NewTable
     or_create: bool = False
+
+    __repr__ = without_options
 
     def run(self) -> Committed | None:
         """Run it.

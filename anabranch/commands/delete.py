@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.commands.auto_compaction import compact_after
 from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Always, Condition
@@ -30,6 +30,8 @@ class Delete:
 
     table: Location
     where: Condition = EVERY_ROW
+
+    __repr__ = without_options
 
     def run(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.storage.trees import remove_empty, tree
 
 _LOG = "_delta_log/"
@@ -23,6 +23,8 @@ class Drop:
     """
 
     table: Location
+
+    __repr__ = without_options
 
     def run(self) -> int:
         """Run it; gives how many files went.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.traces import remove_traces, removed
 from anabranch.errors import FeatureNotDropped
 from anabranch.log.cleanup import YOUNGEST_MS, is_whole
@@ -47,6 +47,8 @@ class DropFeature:
     table: Location
     feature: str
     truncate_history: bool = False
+
+    __repr__ = without_options
 
     def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
         """Run it.

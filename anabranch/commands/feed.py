@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.commands.layouts import is_by_id, layouts_of
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import (
     ChangeFilesMissing,
     InvalidChangeRange,
@@ -51,6 +51,8 @@ class ReadChanges:
     zone: str = "UTC"
     beyond: bool = False
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self, at: Snapshot | None = None) -> Feed:
         """What to read.

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.presence import Absent, absent
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
 from anabranch.log.commits import Commit
@@ -78,6 +78,8 @@ class Fsck:
     table: Location
     dry_run: bool = False
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Repair:
         """Run it at the newest version.

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.log.files import allowed_by
 from anabranch.log.snapshot import Snapshot
@@ -48,6 +48,8 @@ class Generate:
     table: Location
     mode: str = MODES[0]
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self) -> Manifests:
         """Run it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from anabranch.commands.alter import NOW, Alteration, Moment, run_alteration
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.keys import KEY_PREFIX, Key, check_keys, keys_of
@@ -27,6 +27,8 @@ class AddKey:
 
     table: Location
     key: Key
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it.
@@ -59,6 +61,8 @@ class DropKey:
     kind: str
     columns: tuple[str, ...] = ()
     if_exists: bool = False
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where there is none and this is ``if_exists``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AppendOnlyTable, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
@@ -97,6 +97,8 @@ class ClusterBy:
 
     table: Location
     columns: tuple[Path, ...]
+
+    __repr__ = without_options
 
     def run(
         self, *, at: Snapshot | None = None, patience: Patience | None = None, chance: Chance | None = None

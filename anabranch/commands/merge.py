@@ -22,7 +22,7 @@ from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.identity import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.insert import under
 from anabranch.commands.layout import check_changeable
-from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.commands.opening import Location, file_set, only, open_log, without_options
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.errors import ExecutionFailed
@@ -65,6 +65,8 @@ class Merge:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Struct | None = None
     reads_target: int | None = None
+
+    __repr__ = without_options
 
     def run(
         self,

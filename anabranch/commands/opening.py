@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import fields
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.layouts import is_by_id, layouts_of
+from anabranch.errors.secrets import without_secrets
 from anabranch.log.files import allowed_by
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -26,6 +28,9 @@ Newest = Literal["newest"]
 """Where a command starts that was not understood for a certain version before."""
 
 
+_SECRET = ("storage_options", "target_options")
+
+
 def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:
     """The log of the table at a path or URL; nothing is read yet.
 
@@ -33,6 +38,13 @@ def open_log(location: Location, storage_options: Mapping[str, str] | None = Non
         UnknownStore: the location names no store.
     """
     return Log(open_store(location, storage_options))
+
+
+def without_options(command: Any) -> str:
+    """A command, with no secret of a location and none of its storage options."""
+    values = ((each.name, getattr(command, each.name)) for each in fields(command) if each.repr)
+    told = ((name, "..." if name in _SECRET and value else value) for name, value in values)
+    return without_secrets(f"{type(command).__name__}({', '.join(f'{name}={value!r}' for name, value in told)})")
 
 
 def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metadata | None = None) -> FileSet:

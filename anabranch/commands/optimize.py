@@ -21,7 +21,7 @@ from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.moving import Batch, Move, Told
-from anabranch.commands.opening import Location, only, open_log
+from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -73,6 +73,8 @@ class Optimize:
     full: bool = False
     auto: bool = False
     workers: int = 1
+
+    __repr__ = without_options
 
     def run(
         self,

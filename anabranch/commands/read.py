@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.opening import Location, file_set, only, open_log
+from anabranch.commands.opening import Location, file_set, only, open_log, without_options
 from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.filesets import FileSet
@@ -29,6 +29,8 @@ class Read:
     version: int | None = None
     where: Predicate | None = None
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self) -> FileSet:
         """The files to scan, with their vectors, pinned to one version.

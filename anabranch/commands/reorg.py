@@ -19,7 +19,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.layout import check_changeable
 from anabranch.commands.layouts import layout_of, schema_of
 from anabranch.commands.moving import Batch, Move, Told
-from anabranch.commands.opening import Location, only, open_log
+from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.commands.optimize import Optimized, outcome_of, selected
 from anabranch.commands.rewriting import PURGE
 from anabranch.log.log import Log
@@ -45,6 +45,8 @@ class Purge:
     table: Location
     where: Condition = EVERY_ROW
     workers: int = 1
+
+    __repr__ = without_options
 
     def run(
         self,

@@ -13,7 +13,7 @@ from functools import partial
 from anabranch.commands.alter import NOW, Alteration, Moment, NewColumn, run_alteration
 from anabranch.commands.change_column import objection
 from anabranch.commands.columns import droppable, unlisted
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import upgraded
@@ -37,6 +37,8 @@ class ReplaceColumns:
 
     table: Location
     columns: Struct
+
+    __repr__ = without_options
 
     def run(self, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the table has these columns already.

@@ -21,7 +21,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands.change import with_counts
 from anabranch.commands.history_of_metadata import metadata_between
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.presence import absent
 from anabranch.commands.sources import whole_table
 from anabranch.commands.travel import AsOf
@@ -104,6 +104,8 @@ class Restore:
     ignore_missing: bool = False
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Restored:
         """Run it at the newest version.

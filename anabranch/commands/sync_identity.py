@@ -13,7 +13,7 @@ from functools import partial
 from anabranch.commands.alter import NOW, Alteration, Moment, NewColumn, run_alteration
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.opening import Location, file_set, open_log, without_options
 from anabranch.commands.write import EveryRow
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -33,6 +33,8 @@ class SyncIdentity:
 
     table: Location
     column: str
+
+    __repr__ = without_options
 
     def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
         """Run it; None where no row has a value behind the mark.

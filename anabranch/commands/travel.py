@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AmbiguousTimeTravel, InvalidOption
 from anabranch.log.timeline import version_at
 from anabranch.protocol.moments import AT_DIGITS, at_milliseconds, milliseconds
@@ -34,6 +34,8 @@ class AsOf:
     timestamp: Any = None
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
 
     def pinned(self) -> tuple[Location, int | None]:
         """The table's location and the version that is meant, None for the newest.

@@ -11,7 +11,7 @@ from anabranch.commands.change import Change, Outcome, run_change
 from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.identity import check_not_assigned
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -32,6 +32,8 @@ class Update:
     table: Location
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
+
+    __repr__ = without_options
 
     def run(
         self,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from anabranch.commands.alter import NOW, Moment
 from anabranch.commands.engine import Engine
 from anabranch.commands.iceberg import misfit
-from anabranch.commands.opening import Location, only, open_log
+from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -41,6 +41,8 @@ class UpgradeUniform:
 
     table: Location
     version: int = 2
+
+    __repr__ = without_options
 
     def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
         """Run it; None where the table is so already.

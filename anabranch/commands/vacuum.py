@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.vacuum_confirmed import hold_confirmed
 from anabranch.commands.vacuum_found import Found, in_folder, in_log, remember
 from anabranch.commands.vacuum_kept import CHANGE_DATA, Hidden, Keeping, folders_of, kept_names, retained_change_data
@@ -106,6 +106,8 @@ class Vacuum:
     storage_options: Mapping[str, str] | None = None
     dead_after_seconds: float = DEAD_AFTER_SECONDS
     threads: int = _THREADS
+
+    __repr__ = without_options
 
     def run(self, *, chance: Chance | None = None, progress: Progress = unwatched) -> Vacuumed:
         """Run it.

@@ -21,8 +21,16 @@ from anabranch.commands.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.identity import own_numbers, reserve, to_generate
-from anabranch.commands.insert import MODES, Insert, NewTable, Taking, completed, replaced_metadata, run_insert
-from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log
+from anabranch.commands.insert import (
+    MODES,
+    Insert,
+    NewTable,
+    Taking,
+    completed,
+    replaced_metadata,
+    run_insert,
+)
+from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log, without_options
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -95,6 +103,8 @@ class Write:
     creates: bool = True
     codec: str | None = None
     most_rows: int | None = None
+
+    __repr__ = without_options
 
     def run(
         self,

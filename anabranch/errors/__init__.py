@@ -38,9 +38,10 @@
     │   │   └── GeneratedTypeMismatch
     │   ├── InvalidSchema
     │   ├── UnsupportedType
-    │   ├── InvalidProperty
-    │   ├── InvalidOption
-    │   │   └── InvalidArgument         (also a TypeError and a ValueError)
+    │   ├── ValueRefused
+    │   │   ├── InvalidProperty
+    │   │   └── InvalidOption
+    │   │       └── InvalidArgument     (also a TypeError and a ValueError)
     │   ├── UnsupportedSetting
     │   ├── NonPartitionColumn
     │   ├── InvalidTimestamp
@@ -168,6 +169,7 @@ from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
+from anabranch.errors.inputs import ValueRefused as ValueRefused
 from anabranch.errors.names import NameTaken as NameTaken
 from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
 from anabranch.errors.names import RecursiveView as RecursiveView

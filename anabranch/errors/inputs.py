@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark
+from anabranch.errors.secrets import is_secret
 
 
 class InputError(AnabranchError, InputBase):
@@ -114,7 +115,22 @@ class UnsupportedType(InputError):
     template = "Column {column} has the type {type}, which a Delta table cannot hold. Cast it first."
 
 
-class InvalidProperty(InputError):
+_KNOWN = ("delta.", "anabranch.")
+
+
+class ValueRefused(InputError):
+    """A value that was given by a name is refused; one whose name is that of a secret is not shown."""
+
+    condition = "VALUE_REFUSED"
+    template = "{name} cannot be {value}: {reason}"
+
+    def __init__(self, **facts: Any) -> None:
+        name = str(facts.get("option") or facts.get("property") or "")
+        hidden = {"value": "***"} if facts.get("value") and is_secret(name) and not name.startswith(_KNOWN) else {}
+        super().__init__(**{**facts, **hidden})
+
+
+class InvalidProperty(ValueRefused):
     """A table property is unknown, or its value is not one that it takes."""
 
     condition = "DELTA_INVALID_PROPERTY"
@@ -122,7 +138,7 @@ class InvalidProperty(InputError):
     template = "The table property {property} cannot be {value}: {reason}"
 
 
-class InvalidOption(InputError, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
+class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
     """An option or argument of a command is unknown, or its value is not one that it takes."""
 
     condition = "INVALID_OPTION"

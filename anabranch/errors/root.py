@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from anabranch.errors.secrets import without_secrets
+
 __all__ = ["AnabranchError", "InputBase", "ParseBase", "of_pyspark", "twin"]
 
 try:
@@ -54,6 +56,8 @@ class _Facts(dict[str, Any]):
 class AnabranchError(_Base):
     """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
 
+    A fact that is a text shows each location without the secrets in it, by `anabranch.errors.secrets.without_secrets`.
+
     Where it comes from an SQL statement, the fact ``excerpt`` shows the line, and the word below which carets stand.
 
     Example:
@@ -69,9 +73,10 @@ class AnabranchError(_Base):
     template = "Anabranch failed."
 
     def __init__(self, **facts: Any) -> None:
-        self.facts: Mapping[str, Any] = dict(facts)
+        facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+        self.facts: Mapping[str, Any] = facts
         said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
-        self.message = f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said
+        self.message = without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said)
         super().__init__(self.message)
 
     def __getattr__(self, name: str) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.errors.secrets import without_secrets
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.paths import absolute, encode, store_name
 from anabranch.protocol.vectors import Descriptor
@@ -69,7 +70,7 @@ def named(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
     Raises:
         ValueError: the path leaves the table's folder.
     """
-    path, vector = absolute(root, row["path"]), row.get("deletionVector")
+    path, vector = without_secrets(absolute(root, row["path"])), row.get("deletionVector")
     inside = None if target is None else store_name(target, path)
     tags = {key: value for key, value in dict(row.get("tags") or {}).items() if key not in _TAGS}
     return {
@@ -86,7 +87,11 @@ def _absolute_vector(vector: Mapping[str, Any], root: str) -> dict[str, Any]:
     known = Descriptor.from_row(vector)
     if known.storage_type == "u":
         return {**known.to_row(), "storageType": "p", "pathOrInlineDv": absolute(root, encode(known.name))}
-    return known.to_row()
+    return (
+        {**known.to_row(), "pathOrInlineDv": without_secrets(known.path_or_inline)}
+        if known.storage_type == "p"
+        else known.to_row()
+    )
 
 
 def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> Shallow:

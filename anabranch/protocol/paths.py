@@ -11,6 +11,8 @@ import re
 import unicodedata
 from urllib.parse import quote, unquote
 
+from anabranch.errors.secrets import without_user
+
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/|^/")
 _LEGAL = "/_-.~!$&'()*+,;=:@"
 _JAVA_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
@@ -116,6 +118,7 @@ _SPELLINGS = (
 
 def plain(url: str) -> str:
     """One spelling of a location: for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
+    url = without_user(url) if "@" in url else url
     for pattern, spelling in _SPELLINGS:
         url = re.sub(pattern, spelling, url, flags=re.IGNORECASE)
     return (re.sub("/+", "/", url) if url.startswith("/") else url).rstrip("/")

@@ -34,6 +34,7 @@ from obstore.exceptions import (
 )
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
+from anabranch.errors.secrets import without_secrets
 from anabranch.storage.contract import Entry, checked, checked_folder
 
 if TYPE_CHECKING:
@@ -100,16 +101,16 @@ class ObjectStore:
         try:
             obstore.put(self.once, self._key(name), data, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
-            raise self._lost(name) from error
+            raise self._lost(name) from told(error)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from error
+            raise self._failed_put(name, error) from told(error)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
         try:
             obstore.put(self.bucket, self._key(name), data)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from error
+            raise self._failed_put(name, error) from told(error)
 
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``: an upload in several parts, of which one or few are under way."""
@@ -124,7 +125,7 @@ class ObjectStore:
         except _FAILURES as error:
             if watched.failed is not None:
                 raise watched.failed from None
-            raise self._failed_put(name, error) from error
+            raise self._failed_put(name, error) from told(error)
 
     def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
         """Let the service copy a name of a store of the same bucket; False where it cannot, and nothing happened.
@@ -234,9 +235,9 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFound(name=name, root=self.url) from error
+            raise NotFound(name=name, root=self.url) from told(error)
         except _FAILURES as error:
-            raise self._failed(name, error) from error
+            raise self._failed(name, error) from told(error)
 
     def _failed(self, name: str, error: Exception) -> StoreError:
         denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
@@ -289,6 +290,11 @@ def _is_refusal(error: Exception) -> bool:
     status = _STATUS.search(str(error))
     code = int(status[1]) if status else 0
     return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
+
+
+def told(error: Exception) -> Exception | None:
+    """The error as the cause of one of ours, unless what it says, and tracebacks would show, holds a secret."""
+    return error if without_secrets(str(error)) == str(error) else None
 
 
 def _reason(error: Exception) -> str:

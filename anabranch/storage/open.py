@@ -6,6 +6,7 @@ and ``open_store(store.url)`` is the same store again.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, from_url
 
 from anabranch.errors import UnknownStore
+from anabranch.errors.secrets import without_secrets, without_values
 from anabranch.storage.contract import Store
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
@@ -61,6 +63,11 @@ _CLIENT_KEYS = {
     "user_agent",
 }
 
+_INSTEAD = "give credentials in the environment, or as storage options."
+_logger = logging.getLogger(__name__)
+
+_queries: dict[str, str] = {}
+"""What stood behind the question mark of web locations that were opened, so that a store's URL opens it again."""
 _memories: dict[str, MemoryStore] = {}
 _mounts: dict[str, Store] = {}
 
@@ -70,7 +77,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
 
     A location is read as Spark and Hadoop read it: no percent-decoding, so ``s3a://bucket/a%20b`` is the folder
     ``a%20b``. ``s3://`` and ``s3a://`` are one store, and so are ``abfs://`` and ``abfss://``, and the forms of a local
-    path.
+    path. User, password and signature are no part of where something lies: they are in no store's ``url``. Only the
+    query of ``http[s]://`` is used, and goes with each request; of others a log record says that they are not.
 
     Args:
         location: a path (relative ones count from the working folder), ``file:///path``, ``memory://name/path`` (lives
@@ -101,17 +109,18 @@ def listed_stores(text: str) -> tuple[str, ...]:
 
 
 def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store:
-    text = os.fspath(location)
-    if (mounted_store := _mounts.get(text)) is not None:
+    given = os.fspath(location)
+    if (mounted_store := _mounts.get(given)) is not None:
         return mounted_store
-    match = _SCHEME.match(text) if isinstance(location, str) else None
+    match = _SCHEME.match(given) if isinstance(location, str) else None
     if match is None:
-        return _local(text, text)
+        return _local(given, given)
+    text = _clean(given)
     scheme, rest = match[1].lower(), text[match.end() :]
     if scheme == "file":
         return _local(text, _path_of_file_url(text, rest))
     if scheme in ("http", "https"):
-        return _web(text.rstrip("/"), scheme, options)
+        return _web(text.rstrip("/"), given, scheme, options)
     if scheme != "memory" and scheme not in _CANONICAL:
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
@@ -182,10 +191,29 @@ def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -
     return ObjectStore(_join(root, path), path, bucket, once, confused)
 
 
-def _web(url: str, scheme: str, options: Mapping[str, str]) -> ObjectStore:
+def _web(url: str, given: str, scheme: str, options: Mapping[str, str]) -> ObjectStore:
+    """``url`` is what is shown; a query, perhaps a signature, goes with each request and is kept in memory only."""
     plain = {"allow_http": "true"} if scheme == "http" else {}
-    bucket, once = _buckets(url, *_split("http", plain | dict(options)))
+    query = given.partition("#")[0].partition("?")[2]
+    if query:
+        _queries[url] = query
+    asked = f"{url}?{_queries[url]}" if url in _queries else url
+    bucket, once = _buckets(asked, *_split("http", plain | dict(options)))
     return ObjectStore(url, "", bucket, once)
+
+
+def _clean(location: str) -> str:
+    """A location without the secrets in it, which are no part of where something lies."""
+    found = without_secrets(location)
+    if found != location and not (found.startswith("http") and location.startswith(found)):
+        _warn(found)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _warn(location: str) -> None:
+    """Once for each location."""
+    _logger.warning("user, password or signature in the location of %s are not used: %s", location, _INSTEAD)
 
 
 def _buckets(root: str, config: _Options, client: _Options, environment: _Options) -> tuple[Bucket, Bucket]:
@@ -193,7 +221,8 @@ def _buckets(root: str, config: _Options, client: _Options, environment: _Option
     try:
         return _bucket(root, config, client, environment, None), _bucket(root, config, client, environment, 0)
     except (BaseError, ValueError, TypeError) as error:
-        raise UnknownStore(location=root, reason=str(error).partition("\n\nDebug source")[0]) from error
+        reason = without_values(str(error).partition("\n\nDebug source")[0], (*config, *client, *environment))
+        raise UnknownStore(location=root, reason=reason) from None  # the cause would quote the options
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.support.planted import SECRET
+
 
 class FakeS3(ThreadingHTTPServer):
     """Objects by path; ``requests`` counts by method; ``fault`` is asked before each PUT takes effect.
@@ -34,7 +36,7 @@ class FakeS3(ThreadingHTTPServer):
             "endpoint": f"http://127.0.0.1:{self.server_port}",
             "allow_http": "true",
             "access_key_id": "any",
-            "secret_access_key": "any",
+            "secret_access_key": SECRET,
             "region": "us-east-1",
             "timeout": "300ms",
         }

@@ -19,6 +19,8 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from tests.support.planted import SECRET
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -52,7 +54,7 @@ def serving(turn: AbstractContextManager[Any] | None = None) -> Iterator[dict[st
             "AWS_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
             "AWS_ALLOW_HTTP": "true",
             "AWS_ACCESS_KEY_ID": "any",
-            "AWS_SECRET_ACCESS_KEY": "any",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
         }
     finally:

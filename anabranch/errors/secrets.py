@@ -1,0 +1,102 @@
+"""Secrets: how a location is spelled wherever it is shown or stored.
+
+Knows URLs, and which parts of them are credentials: user names and passwords before a host, signatures and tokens
+behind a question mark or a number sign. Guarantee: `without_secrets` is the one spelling of locations in messages, log
+records, logs of tables, catalogs and representations; a location that holds no secret is spelled as it is.
+
+It stands in the lowest room, since every error is spelled by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_URL = re.compile(r"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>[^\s'\"`<>]*)")
+_WHOLE = re.compile(_URL.pattern.replace(r"[^\s'\"`<>]*", ".*"), re.DOTALL)
+_CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+"""Kinds of URLs with a container before the ``@``, which is no user."""
+_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:]*)(?::\d*)?")
+_NAMES = r"sig|signature|token|secret|pass|pwd|key|cred|auth|sas|session|jwt|bearer"
+_KEY = re.compile(rf"(?:{_NAMES}|code$)", re.IGNORECASE)
+_PARAMETER = re.compile(r"(?P<sign>[?#&;])(?P<key>[\w.-]+)=", re.ASCII)
+_ANSWERED = re.compile(
+    r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes)>.*?</\1>",
+    re.DOTALL,
+)
+"""What S3 repeats of a request that it refused."""
+
+
+def without_secrets(text: str) -> str:
+    """A text with every URL in it as it may be shown and stored: without user, password, signature and token.
+
+    A path without a scheme, or of ``file:``, holds none.
+
+    Example:
+        >>> without_secrets("s3://KEY:SECRET@lake/t is gone; see https://host/t?sig=abc")
+        's3://lake/t is gone; see https://host/t'
+    """
+    if ":/" not in text:
+        return text
+    whole = _WHOLE.fullmatch(text)
+    if whole is not None and not any(sign in text for sign in "\n'\"`"):
+        return _spelled(whole) if _URL.fullmatch(text) or _has_user(whole["rest"]) else _URL.sub(_spelled, text)
+    return _ANSWERED.sub(r"<\1/>", _URL.sub(_spelled, text))
+
+
+def without_user(url: str) -> str:
+    """A URL without what stands before its host as a user and a password; a container before one stays."""
+    match = _WHOLE.fullmatch(url)
+    if match is None or match["scheme"].lower() == "file":
+        return url
+    return f"{match['scheme']}:{match['slashes']}{_without_user(match['scheme'].lower(), match['rest'])}"
+
+
+def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
+    """A text without the values of those options that are secrets by their names."""
+    pairs = options.items() if isinstance(options, Mapping) else options
+    for key, value in pairs:
+        if value and is_secret(key):
+            text = text.replace(str(value), "***")
+    return text
+
+
+def is_secret(key: str) -> bool:
+    """Whether the name of an option or of a URL's parameter is that of a secret."""
+    return _KEY.search(key) is not None
+
+
+def _spelled(match: re.Match[str]) -> str:
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    if scheme == "file":
+        return match[0]
+    kept = _without_user(scheme, rest)
+    kept = re.split(r"[?#]", kept, maxsplit=1)[0] if scheme in ("http", "https") else _without_parameters(kept)
+    return f"{match['scheme']}:{match['slashes']}{kept}"
+
+
+def _has_user(rest: str) -> bool:
+    return "@" in rest
+
+
+def _without_user(scheme: str, rest: str) -> str:
+    """Without what stands before an ``@`` in front of the host; a secret may itself hold slashes and ``@``."""
+    authority, slash, path = rest.partition("/")
+    if "@" in authority:
+        user, _, host = authority.rpartition("@")
+        container = f"{user.partition(':')[0]}@" if scheme in _CONTAINERS else ""
+        return f"{container}{host}{slash}{path}"
+    if _PORT.fullmatch(authority) or ":" not in authority:
+        return rest
+    _, at, host = rest.partition("@")  # no port stands there, so it is a password with a slash, or one without a host
+    return host if at else authority.partition(":")[0] + slash + path
+
+
+def _without_parameters(text: str) -> str:
+    """Without everything from the first parameter on, where one of them is a secret."""
+    found = list(_PARAMETER.finditer(text))
+    starts = [each.start() for each in found if each["sign"] in "?#"]
+    secret = next((each for each in found if is_secret(each["key"])), None)
+    if secret is None or not starts:
+        return text
+    return text[: starts[0]]
