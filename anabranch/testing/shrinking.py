@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from anabranch.testing.manners import PLAIN
 from anabranch.testing.plans import Failure, Plan, Script
 from anabranch.testing.statements import (
     All,
@@ -16,6 +17,7 @@ from anabranch.testing.statements import (
     Append,
     Copy,
     Delete,
+    Foreign,
     Merge,
     Overwrite,
     Replace,
@@ -75,6 +77,10 @@ def _without_a_writer(plan: Plan) -> Iterator[Plan]:
 
 
 def _simpler(statement: Statement) -> Iterator[Statement]:
+    if isinstance(statement, Foreign):
+        if statement.manner != PLAIN:
+            yield replace(statement, manner=PLAIN)
+        yield from (replace(statement, inner=inner) for inner in _simpler(statement.inner))
     if isinstance(statement, Append | Overwrite | Replace) and len(statement.rows) > 1:
         yield from (replace(statement, rows=_cut(statement.rows, i)) for i in range(len(statement.rows)))
     if isinstance(statement, Append) and statement.bulk:

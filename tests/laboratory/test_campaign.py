@@ -15,6 +15,7 @@ VERBS = (
     "Copy",
     "Delete",
     "Dynamic",
+    "Foreign",
     "Merge",
     "Optimize",
     "Overwrite",

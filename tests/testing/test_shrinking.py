@@ -15,7 +15,7 @@ from anabranch.testing.stories import as_test, story
 from laboratory.mutants import MUTANTS
 
 SKIPS = next(mutant for mutant in MUTANTS if mutant.name == "every blind winner is skipped")
-SEED = 2270
+SEED = 130
 
 
 @pytest.fixture(autouse=True)
