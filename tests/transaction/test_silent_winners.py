@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.create import Create
 from anabranch.commands.identity import reserve
 from anabranch.commands.insert import NewTable
@@ -122,6 +123,21 @@ def test_mine_stands_behind_one_who_may_have_looked(world: World, reader: str) -
 def test_mine_stands_before_one_who_has_read_nothing_for_certain(world: World, winner: str) -> None:
     assert after(world, BLIND[winner]) == JUMPED
     assert world.info()["tags"]["anabranch.cut"] == "0"
+
+
+@pytest.mark.parametrize(("wrote", "action"), [(True, CDC), (True, NEW), (True, DOMAIN), (False, TXN), (False, None)])
+def test_a_change_of_metadata_passes_those_only_who_wrote_nothing(
+    world: World, wrote: bool, action: Action | None
+) -> None:
+    def alter() -> None:
+        SetProperties(world.path, {"a": "b"}).run()
+
+    with at_phase("staged", lambda: put(world, bare(), *([action] if action else []))):
+        if not wrote:
+            alter()
+            return
+        with pytest.raises(errors.MetadataChangedException):
+            alter()
 
 
 # -- identity values ---------------------------------------------------------------------------------------------------
