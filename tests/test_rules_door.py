@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.commands.alter import AddConstraint
+from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.opening import open_log
 from anabranch.conditions import understood
 from anabranch.log.log import forget

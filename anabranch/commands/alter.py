@@ -12,16 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anabranch.commands.change import rows_of, with_counts
-from anabranch.commands.delete import EVERY_ROW
-from anabranch.commands.engine import Engine
 from anabranch.commands.iceberg import check_files
-from anabranch.commands.opening import Location, file_set, open_log, without_options
+from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.row_tracking import backfilled
-from anabranch.commands.write import EveryRow
 from anabranch.errors import (
-    ConstraintNotMet,
-    InvalidCondition,
     InvalidOption,
     InvalidProperty,
     MetadataChangedException,
@@ -31,7 +25,6 @@ from anabranch.errors import (
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
-from anabranch.protocol.allowed_rules import check_name, read_check
 from anabranch.protocol.clustering import check_clustering, clustering_of
 from anabranch.protocol.evolution import inserted, sql_name
 from anabranch.protocol.features import (
@@ -42,14 +35,12 @@ from anabranch.protocol.features import (
     upgraded_to,
     writer_features,
 )
-from anabranch.protocol.filesets import count_of
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.identity import GIVEN
 from anabranch.protocol.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
 from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import (
     COMMENT,
     FEATURE_PREFIX,
@@ -62,7 +53,6 @@ from anabranch.protocol.properties import (
 from anabranch.protocol.refused_features import why_refused
 from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
-from anabranch.protocol.rules import Check, Rules
 from anabranch.protocol.said import current
 from anabranch.protocol.schema import Field, Struct, check_storable
 from anabranch.transaction.commit import Committed, commit
@@ -269,65 +259,6 @@ def _check_new(field: Field) -> None:
         raise InvalidOption(option="columns", value=field.name, reason=reason)
     if set(field.metadata) - {"comment"}:
         raise NotBuilt(what=f"adding the column {field.name} with more than a comment", instead="Leave it out.")
-
-
-@dataclass(frozen=True)
-class AddConstraint:
-    """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
-
-    It reads the whole table, so that any row which came meanwhile is a conflict.
-
-    Example:
-        >>> AddConstraint("/data/flights", "plausible", where).run(engine)
-    """
-
-    table: Location
-    name: str
-    where: Condition
-
-    __repr__ = without_options
-
-    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
-        """Run it, at the version for which ``where`` was understood.
-
-        Raises:
-            ConstraintNotMet: rows that are there do not satisfy it.
-            RuleRefused: it is made of more than a rule may be. ConstraintNotBoolean: it is no condition.
-            InvalidOption: there is one of this name. InvalidConstraintName: the name is reserved.
-            ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
-        """
-        if not isinstance(self.where.expression, str):
-            reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
-            raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        return run_alteration(self.table, self._on, moment, lambda base: self._checked(base, engine))
-
-    def _on(self, base: Snapshot) -> Alteration:
-        key = f"{_CONSTRAINT}{self.name.lower()}"
-        known = base.metadata.configuration
-        taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
-        if taken or not self.name.strip():
-            raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
-        check_name(self._check, base.table)
-        read_check(self._check, base.schema, base.table)
-        metadata = replace(base.metadata, configuration={**known, key: self.where.text})
-        parameters = {"name": self.name, "expr": self.where.text}
-        return Alteration("ADD CONSTRAINT", parameters, metadata, upgraded(base.protocol, metadata))
-
-    @property
-    def _check(self) -> Check:
-        return Check(self.name, self.where.text)
-
-    def _checked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
-        engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
-        files = with_counts(base, file_set(base))
-        rows = rows_of(files.files) - count_of(files.vectors)
-        where = replace(self.where, expression=read_check(self._check, base.schema, base.table).text)
-        missing = rows - count_of(engine.find(files, where)) if rows else 0
-        if missing:
-            raise ConstraintNotMet(
-                table=base.table, constraint=self.name, predicate=self.where.text, count=missing, rows=rows
-            )
-        return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from anabranch.errors import NotBuilt
+from anabranch.errors import InvalidArgument, NotBuilt
 from anabranch.parsing.context import Context
 from anabranch.parsing.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
@@ -83,8 +83,13 @@ def printed(expression: Any) -> str:
 
 
 def _printed(column: Any) -> tuple[str, bool]:
-    match = _PLAIN.match(str(column))
-    return (match[1], True) if match else (str(column), False)
+    try:
+        shown = str(column)
+    except Exception as error:  # Spark prints by functions that call themselves: a stack overflow, on some thread
+        reason = f"Spark cannot print it ({type(error).__name__}); is it nested too deep?"
+        raise InvalidArgument(option="condition", value="a Column", reason=reason) from None
+    match = _PLAIN.match(shown)
+    return (match[1], True) if match else (shown, False)
 
 
 def _has_query(text: str) -> bool:

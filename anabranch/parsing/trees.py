@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -27,6 +28,7 @@ from anabranch.protocol.rules import char_length
 from anabranch.protocol.schema import INTEGERS, Struct
 
 
+@lru_cache(maxsize=4)  # a condition is looked at from several sides, and a long one takes a second
 def parsed(text: str) -> exp.Expr | None:
     """The tree of a condition, read as what stands behind WHERE; None where sqlglot cannot read it so."""
     try:

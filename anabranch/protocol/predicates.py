@@ -11,7 +11,7 @@ known is `Unknown`, never a guess: a predicate is at most as exact as its condit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -141,6 +141,7 @@ def value_at(row: Mapping[str, Any], name: Name) -> Any:
 
 # -- forms -------------------------------------------------------------------------------------------------------------
 
+_MANY = 20
 _FLIPPED: Mapping[str, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -192,9 +193,9 @@ def truth_form(predicate: Predicate) -> Predicate:
 def _true_rows(predicate: Predicate) -> Predicate:
     match predicate:
         case And(parts):
-            return And(tuple(map(_true_rows, parts)))
+            return And(_gathered([_true_rows(part) for part in parts], "!="))
         case Or(parts):
-            return Or(tuple(map(_true_rows, parts)))
+            return Or(_gathered([_true_rows(part) for part in parts], "="))
         case Compare(column, "<=>", None):
             return IsNull(column)
         case Compare(_, _, None):
@@ -207,6 +208,23 @@ def _true_rows(predicate: Predicate) -> Predicate:
         case Not(In(_, values)) if None in values or not values:
             return Always(not values)  # NOT IN () is TRUE even for NULL
     return predicate
+
+
+def _gathered(parts: Sequence[Predicate], op: Operator) -> tuple[Predicate, ...]:
+    """The parts of a long OR with those that compare one column by ``=`` as one `In`, so that thousands take no longer
+    than one; of a long AND those by ``!=`` as the negation of one.
+    """
+    if len(parts) < _MANY:
+        return tuple(parts)
+    alike: dict[tuple[Name, type], list[Value]] = {}
+    others: list[Predicate] = []
+    for part in parts:
+        if isinstance(part, Compare) and part.op == op:
+            alike.setdefault((part.column, type(part.value)), []).append(part.value)
+        else:
+            others.append(part)
+    lists = [In(column, tuple(values)) for (column, _), values in alike.items()]
+    return (*others, *(each if op == "=" else Not(each) for each in lists))
 
 
 # -- meaning -----------------------------------------------------------------------------------------------------------

@@ -7,20 +7,17 @@ so that Spark can read nothing else in it; a text with anything else in it is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from anabranch.protocol.rule_cursor import MOST_NESTED, Cursor, too_deep
 from anabranch.protocol.rule_functions import (
     CLOCKS,
     CLOCKS_WITHOUT_ARGUMENTS,
     FUNCTIONS,
     READS_A_SCHEMA,
 )
-from anabranch.protocol.rule_words import END, NotUnderstood, Word, quoted, words_of
+from anabranch.protocol.rule_words import END, NotUnderstood, quoted, words_of
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
-
-MOST_NESTED = 100
-"""So deep may brackets, CASE and signs stand in each other."""
 
 _PREFIXES = ("+", "-", "~", "!")
 _SIGNS = frozenset("= == <=> <> != < <= > >= + - * / % & | ^ || << >> >>>".split())  # noqa: SIM905
@@ -34,11 +31,6 @@ _UNITS = frozenset(
     millisecond milliseconds microsecond microseconds nanosecond nanoseconds""".split()  # noqa: SIM905
 )
 _FIELDS = _UNITS | {"yearofweek", "dayofweek", "dow", "dayofweek_iso", "dow_iso", "doy", "quarters"}
-_TYPES = frozenset(
-    """boolean tinyint byte smallint short int integer bigint long float real double date timestamp timestamp_ntz
-    timestamp_ltz string binary variant decimal dec numeric char character varchar""".split()  # noqa: SIM905
-)
-_SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"})
 _QUERIES = frozenset({"select", "from", "table", "values", "with"})
 _KEYWORDS = frozenset({"not", "case", "cast", "try_cast", "interval", *_LITERALS})
 
@@ -66,82 +58,24 @@ def read(text: str, columns: Struct, *, clock: bool) -> Reading:
     """
     if not isinstance(text, str):
         raise NotUnderstood("a value that is no text", "a rule is SQL")
-    reader = _Reader(words_of(text), columns, clock)
+    reader = _Reader(words_of(text), columns=columns, clock=clock)
     try:
         reader.expression()
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     reader.expect_end()
     return Reading(" ".join(reader.out), frozenset(reader.functions), reader.subscripts)
 
 
-def _too_deep() -> NotUnderstood:
-    return NotUnderstood("an expression that is nested too deep", f"it may be nested {MOST_NESTED} deep")
-
-
 @dataclass
-class _Reader:
-    """Reads words from left to right and spells them anew; ``scopes`` are the arguments of the lambdas around."""
+class _Reader(Cursor):
+    """Reads an expression; ``scopes`` are the arguments of the lambdas around."""
 
-    words: list[Word]
-    columns: Struct
-    clock: bool
-    i: int = 0
-    depth: int = 0
-    out: list[str] = field(default_factory=list)
+    columns: Struct = field(default_factory=Struct)
+    clock: bool = False
     functions: set[str] = field(default_factory=set)
     scopes: list[frozenset[str]] = field(default_factory=list)
     subscripts: bool = False
-
-    # -- words ---------------------------------------------------------------------------------------------------------
-
-    def ahead(self, by: int = 0) -> Word:
-        return self.words[self.i + by] if self.i + by < len(self.words) else END
-
-    def at_sign(self, *signs: str, by: int = 0) -> bool:
-        word = self.ahead(by)
-        return word.kind == "sign" and word.text in signs
-
-    def at(self, *words: str, by: int = 0) -> bool:
-        return self.ahead(by).folded in words
-
-    def put(self, spelling: str) -> None:
-        self.out.append(spelling)
-        self.i += 1
-
-    def take_sign(self, *signs: str) -> bool:
-        if not self.at_sign(*signs):
-            return False
-        self.put(self.ahead().text)
-        return True
-
-    def take(self, *words: str) -> bool:
-        if not self.at(*words):
-            return False
-        self.put(self.ahead().folded.upper())
-        return True
-
-    def expect_sign(self, sign: str) -> None:
-        if not self.take_sign(sign):
-            self.fail(f"{sign} is expected there")
-
-    def expect(self, word: str) -> None:
-        if not self.take(word):
-            self.fail(f"{word.upper()} is expected there")
-
-    def expect_end(self) -> None:
-        if self.ahead() is not END:
-            self.fail("the expression ends before it")
-
-    def fail(self, reason: str) -> None:
-        raise NotUnderstood(str(self.ahead()), reason, ends=self.ahead() is END)
-
-    def nested(self, read: Callable[[], None]) -> None:
-        self.depth += 1
-        if self.depth > MOST_NESTED:
-            raise _too_deep()
-        read()
-        self.depth -= 1
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
@@ -159,7 +93,7 @@ class _Reader:
             self.put(self.ahead().text.upper())
             signs += 1
         if signs > MOST_NESTED:
-            raise _too_deep()
+            raise too_deep()
         self._primary()
         self._behind()
 
@@ -171,9 +105,9 @@ class _Reader:
                 self.nested(self.expression)
                 self.expect_sign("]")
             elif self.take_sign("::"):
-                self._type()
+                self.type_()
             elif self.take_sign("."):
-                self._own_name()
+                self.own_name()
             else:
                 return
 
@@ -308,11 +242,6 @@ class _Reader:
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
-    def _own_name(self) -> None:
-        if self.ahead().kind not in ("word", "name") or self.at_sign("(", by=1):
-            self.fail("the name of a member is expected there")
-        self.put(quoted(self.ahead().text))
-
     def _is_argument(self, name: str) -> bool:
         return any(name.lower() in scope for scope in self.scopes)
 
@@ -388,7 +317,7 @@ class _Reader:
             case "cast" | "try_cast":
                 self.expression()
                 self.expect("as")
-                self._type()
+                self.type_()
                 return
             case "extract":
                 if not self.take(*_FIELDS):
@@ -474,64 +403,3 @@ class _Reader:
                 commas += word.text == "," and depth == 0
             at += 1
         return commas == 2
-
-    # -- types ---------------------------------------------------------------------------------------------------------
-
-    def _type(self) -> None:
-        word = self.ahead().folded
-        if word == "array":
-            self.put("ARRAY")
-            self._within(1)
-        elif word == "map":
-            self.put("MAP")
-            self._within(2)
-        elif word == "struct":
-            self._struct()
-        elif word in _TYPES:
-            self.put(word.upper())
-            if word in _SIZED and self.take_sign("("):
-                self._digits()
-        else:
-            self.fail("it is no type")
-
-    def _digits(self) -> None:
-        for sign in (",", ")"):
-            if self.ahead().kind != "number" or not self.ahead().text.isdigit():
-                self.fail("a number is expected there")
-            self.put(self.ahead().text)
-            if not self.take_sign(sign):
-                break
-        if self.out[-1] != ")":
-            self.expect_sign(")")
-
-    def _within(self, count: int) -> None:
-        self.expect_sign("<")
-        for i in range(count):
-            if i:
-                self.expect_sign(",")
-            self.nested(self._type)
-        self._close()
-
-    def _struct(self) -> None:
-        self.put("STRUCT")
-        if self.take_sign("<>"):
-            return
-        self.expect_sign("<")
-        while True:
-            self._own_name()
-            self.take_sign(":")
-            self.nested(self._type)
-            if not self.take_sign(","):
-                break
-        self._close()
-
-    def _close(self) -> None:
-        """Take one ``>``, also of several that stand together."""
-        word = self.ahead()
-        if not self.at_sign(">", ">>", ">>>"):
-            self.fail("> is expected there")
-        if word.text != ">":
-            self.words[self.i] = Word("sign", word.text[1:], word.text[1:])
-            self.out.append(">")
-        else:
-            self.put(">")

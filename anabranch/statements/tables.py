@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch.commands import alter, columns, keys
+from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.convert import Convert, parquet_path
 from anabranch.commands.create import Create, Replace
@@ -164,7 +165,7 @@ def altered(statement: Any, run: Running) -> DataFrame:
         snapshot = run.snapshot(statement.table)
         text = statement.check.text
         where = Condition(text, Unknown(), row_local=True, expression=text)
-        command = alter.AddConstraint(statement.table.location, statement.name, where)
+        command = AddConstraint(statement.table.location, statement.name, where)
         command.run(run.engine, alter.Moment(at=snapshot))
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:
         _run(alteration(statement), run)

@@ -12,9 +12,9 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.alter import (
     AddColumns,
-    AddConstraint,
     AddFeatureSupport,
     DropConstraint,
     NewColumn,

@@ -13,7 +13,8 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.commands.alter import AddConstraint, SetProperties
+from anabranch.commands.add_constraint import AddConstraint
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import DROPPED, ChangeColumn, ChangeColumns
 from anabranch.commands.check import check

@@ -11,7 +11,8 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.commands.alter import AddConstraint, SetProperties
+from anabranch.commands.add_constraint import AddConstraint
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
 from anabranch.commands.check import check
 from anabranch.commands.clone import Clone

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.alter import (
-    AddConstraint,
     AddFeatureSupport,
     DropConstraint,
     SetProperties,

@@ -13,7 +13,8 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.commands.alter import AddColumns, AddConstraint, NewColumn, SetProperties
+from anabranch.commands.add_constraint import AddConstraint
+from anabranch.commands.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import DropColumns, RenameColumn
 from anabranch.commands.create import Create, Replace

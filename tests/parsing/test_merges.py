@@ -90,7 +90,7 @@ NO = Unknown()
         ("t.id = src.id", NO),
         ("t.id = src.id AND t.day = DATE '2026-01-01'", And((NO, DAY))),
         ("T.ID = SRC.id AND T.`Day` = DATE '2026-01-01'", And((NO, DAY))),
-        ("t.day = DATE '2026-01-01' AND t.id = src.id AND only_t > 5", And((And((DAY, NO)), ONLY_T))),
+        ("t.day = DATE '2026-01-01' AND t.id = src.id AND only_t > 5", And((DAY, NO, ONLY_T))),
         ("(t.id = src.id) AND (5 < t.only_t)", And((NO, ONLY_T))),
         ("t.id = src.id AND (t.only_t > 5 OR src.only_s = 1)", And((NO, Or((ONLY_T, NO))))),
         ("t.id = src.id AND t.name IN ('a', 'b')", And((NO, In("name", ("a", "b"))))),
