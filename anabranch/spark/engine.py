@@ -23,7 +23,7 @@ from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Struct
 from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
 from anabranch.spark.addresses import as_column
-from anabranch.spark.failures import reported
+from anabranch.spark.failures import computed, reported
 from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.rules import check_expressions
@@ -123,7 +123,10 @@ class SparkEngine:
 
     def version_read(self, source: Any, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; an Arrow table reads nothing."""
-        return origins.version_read(source, root, table_id) if isinstance(source, DataFrame) else None
+        if not isinstance(source, DataFrame):
+            return None
+        with computed("the rows to write", root):  # Spark computes what is constant while it plans
+            return origins.version_read(source, root, table_id)
 
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; the condition is asked of no row."""
