@@ -62,7 +62,8 @@ def test_what_a_table_says_of_itself_is_never_filled_in(installed: SparkSession,
     assert sql(f"DELETE FROM {table} WHERE `{EXACT}` = '{EXACT}'").first()[0] == 1
     DeltaTable.forPath(installed, f"{tmp_path}/t").delete(f"p = '{EXACT}'")
     metadata = Log(open_store(f"{tmp_path}/t")).snapshot().metadata
-    assert "hidden" not in f"{metadata}" and metadata.description == metadata.configuration["k"] == SECRET
+    assert "hidden" not in f"{metadata}"
+    assert metadata.description == metadata.configuration["k"] == SECRET
     assert "hidden" not in "".join(each.read_text() for each in tmp_path.glob("t/_delta_log/*.json"))
 
 
