@@ -113,6 +113,22 @@ def test_only_public_pyspark_is_used(module: Path) -> None:
     assert not found, "Spark Connect has none of these"
 
 
+TEXTS = frozenset({"anabranch/spark/texts.py", "anabranch/spark/session.py"})
+"""Where text becomes SQL that Spark reads."""
+
+
+@each_module
+def test_text_reaches_spark_in_one_place(module: Path) -> None:
+    called = re.findall(r"F\.expr\((?!f?\"shiftleft)|\bplain_sql\(|\.selectExpr\(|spark\.sql\(", _code(module))
+    is_place = module.relative_to(ROOT).as_posix() in TEXTS or {"testing", "demo"} & set(module.parts)
+    assert is_place or not called, "else nothing keeps Spark from filling variables in"
+
+
+def _code(module: Path) -> str:
+    """The module without its docstrings."""
+    return re.sub(r'""".*?"""', "", module.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
 @each_module
 def test_no_handler_catches_everything_unnamed(module: Path) -> None:
     handlers = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler))

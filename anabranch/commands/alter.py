@@ -55,6 +55,7 @@ from anabranch.protocol.requested import requested, without_requests
 from anabranch.protocol.row_tracking import PREFIX, check_columns, is_enabled, with_columns
 from anabranch.protocol.said import current
 from anabranch.protocol.schema import Field, Struct, check_storable
+from anabranch.protocol.spelling import check_spelling
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands, NoRows
 from anabranch.transaction.footprint import Reads, Transaction
@@ -394,6 +395,7 @@ def run_alteration(
         return None
     _check_allowed(change, base)
     check_columns(change.metadata or base.metadata)
+    check_spelling(change.metadata or base.metadata, base.metadata)
     reach("read")
     reads, hands = (None, NoRows()) if read is None else read(base)
     mine = _transaction(change, base, reads, chance)

@@ -47,6 +47,7 @@ from anabranch.protocol.row_tracking import check_columns as check_hidden
 from anabranch.protocol.row_tracking import with_columns
 from anabranch.protocol.said import current
 from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.spelling import check_spelling
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands
 from anabranch.transaction.footprint import Transaction
@@ -222,6 +223,7 @@ def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
     iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
+    check_spelling(metadata, base.metadata)
     check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
     return replace(mine, metadata=metadata, protocol=protocol)
@@ -299,6 +301,7 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, 
         created_time=chance.now_ms(),
     )
     metadata = metadata.with_schema(schema, chance.new_id, named=named) if is_mapped(vectors) else metadata
+    check_spelling(metadata)
     return with_columns(metadata, chance.new_id, old=before)
 
 

@@ -29,6 +29,7 @@ from anabranch.protocol import packing
 from anabranch.protocol.clustering import Path, check_zorder, respelled, shown
 from anabranch.protocol.cubes import PROVIDER, Cube, layout
 from anabranch.protocol.curves import Curve, Kind
+from anabranch.protocol.leaves import listed
 from anabranch.protocol.predicates import Condition
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
@@ -125,7 +126,7 @@ class Optimize:
         if not columns:
             return [Batch(group) for group in packing.plan(files, target)]
         kind: Kind = "hilbert" if base.clustering_columns else "zorder"
-        cube = Cube(tuple(".".join(column) for column in columns), kind)
+        cube = Cube(tuple(listed([column]) for column in columns), kind)
         groups = layout(files, cube, target, full=self.full)
         curve = Curve(cube.columns, kind)
         return [Batch(each.files, curve, each.outputs, cube.tags(chance.new_id())) for each in groups]

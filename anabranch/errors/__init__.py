@@ -37,6 +37,8 @@
     │   ├── SchemaMismatch
     │   │   └── GeneratedTypeMismatch
     │   ├── InvalidSchema
+    │   ├── InvalidCharactersInColumnNames
+    │   ├── LoneSurrogate
     │   ├── UnsupportedType
     │   ├── ValueRefused
     │   │   ├── InvalidProperty
@@ -140,6 +142,7 @@ from anabranch.errors.inputs import GeneratedTypeMismatch as GeneratedTypeMismat
 from anabranch.errors.inputs import IdentityColumnGiven as IdentityColumnGiven
 from anabranch.errors.inputs import InputError as InputError
 from anabranch.errors.inputs import InvalidArgument as InvalidArgument
+from anabranch.errors.inputs import InvalidCharactersInColumnNames as InvalidCharactersInColumnNames
 from anabranch.errors.inputs import InvalidCondition as InvalidCondition
 from anabranch.errors.inputs import InvalidConstraintName as InvalidConstraintName
 from anabranch.errors.inputs import InvalidOption as InvalidOption
@@ -148,6 +151,7 @@ from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LengthExceeded as LengthExceeded
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
+from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
 from anabranch.errors.inputs import NotBuilt as NotBuilt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark
+from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark, printable
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.errors.secrets import is_secret
 
@@ -106,6 +106,37 @@ class InvalidSchema(InputError):
 
     condition = "INVALID_SCHEMA"
     template = "The schema cannot be used: {reason}"
+
+
+class LoneSurrogate(InputError):
+    """A text holds half of a character, a lone surrogate, which neither files nor tables can hold."""
+
+    condition = "LONE_SURROGATE"
+    sql_state = "22021"
+    template = "{what} cannot be written: {sign}, at {at}, is a lone surrogate, half of a character. Mend the text."
+
+
+def check_text(what: str, text: str) -> None:
+    """Hold that a text can be written.
+
+    Raises:
+        LoneSurrogate: it cannot.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LoneSurrogate(what=what, sign=printable(text[error.start]), at=error.start) from None
+
+
+class InvalidCharactersInColumnNames(InputError):
+    """A column's name holds a sign that only a table with column mapping takes."""
+
+    condition = "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+    sql_state = "42K05"
+    template = (
+        "The names of columns {columns} hold one of the signs ' ,;{{}}()\\n\\t=', a blank and line feed among them."
+        " Take other names, or set the table property delta.columnMapping.mode = name."
+    )
 
 
 class UnsupportedType(InputError):

@@ -49,6 +49,11 @@ _PATHS = ("file", "name", "reason")
 _Error = TypeVar("_Error", bound="AnabranchError")
 
 
+def printable(text: str) -> str:
+    """A text that can be written anywhere: halves of characters, which cannot, are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class _Facts(dict[str, Any]):
     """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
 
@@ -80,7 +85,7 @@ class AnabranchError(_Base):
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
         said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
-        self.message = without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said)
+        self.message = printable(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
         super().__init__(self.message)
 
     def __getattr__(self, name: str) -> Any:

@@ -17,8 +17,11 @@ from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Pred
 from anabranch.protocol.schema import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
-_QUERY = re.compile(r"\bselect\b|subquery|\(\s*\[|\(\s*(?:from|table|values)\b", re.IGNORECASE)
-"""A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``."""
+_QUERY = re.compile(
+    r"(?<![`.])\bselect\b(?!\s*(?:[,)`]|$))|subquery|\(\s*\[|\(\s*(?:from|table|values)\b(?!\s*[,)])", re.IGNORECASE
+)
+"""A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``; a column that is called
+``select`` has a comma, a parenthesis or nothing behind it, with which no query begins."""
 _HIDDEN_CALL = re.compile(r"`\s*\(|--|/\*")
 _ODD_QUOTES = re.compile(r"[\"\\]|--|/\*")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)

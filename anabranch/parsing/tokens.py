@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import InvalidCondition, NotBuilt, UnreadableExpression
+from anabranch.errors.inputs import check_text
 from anabranch.parsing.context import Context
 from anabranch.protocol.schema import Struct
 
@@ -72,6 +73,7 @@ def tokens_of(text: str, context: Context) -> list[Token]:
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.
     """
+    check_text("An expression", text)
     try:
         tokens = list(sqlglot.tokenize(text, read=DIALECT))
     except SqlglotError as error:

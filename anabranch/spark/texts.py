@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import InvalidOption
+from anabranch.errors.inputs import check_text
 from anabranch.spark.session import plain_sql
 
 Part: TypeAlias = str | DataFrame
@@ -32,7 +33,12 @@ _REFERENCE = re.compile(r"\$\{(?:\w+?:)?\S+?\}", re.ASCII)
 
 
 def verbatim(text: str, spark: SparkSession) -> str:
-    """The text that Spark makes this one of, without filling anything in."""
+    """The text that Spark makes this one of, without filling anything in.
+
+    Raises:
+        LoneSurrogate: no text can hold it.
+    """
+    check_text("SQL", text)
     return text.replace(_OPENS, _NOTHING) if _OPENS in text and _substitutes(spark) else text
 
 
@@ -40,12 +46,14 @@ def substituted(text: str, spark: SparkSession) -> str:
     """What a user wrote, with each ``${…}`` filled in as Spark fills it in.
 
     Raises:
-        InvalidOption: what it stands for holds quotes, so that it cannot be asked for.
+        LoneSurrogate: no text can hold it.
+        InvalidOption: what a reference stands for holds quotes, so that Spark cannot be asked for it.
 
     Example:
         >>> substituted("DELETE FROM t WHERE day = '${day}'", spark)
         "DELETE FROM t WHERE day = '2013-01-01'"
     """
+    check_text("SQL", text)
     if _OPENS not in text or not _substitutes(spark):
         return text
     values = {each: _value_of(each, spark) for each in dict.fromkeys(_REFERENCE.findall(text))}

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import InvalidOption, SqlSyntaxError
+from anabranch.errors.inputs import check_text
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
 from anabranch.parsing.statements.parts import Query, View
@@ -51,6 +52,7 @@ def sql(
         rows.
 
     Raises:
+        LoneSurrogate: it, or the value of a parameter, is no text.
         SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement is none that can be run; the message shows where.
         TransactionStatement: it begins or ends a transaction of several statements.
         AnabranchError: as the methods of ``DeltaTable``.
@@ -60,6 +62,7 @@ def sql(
     """
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
+    _check_texts(args)
     resolver, run, written = names or Names(spark), Running(spark, frames), text
     text = _filled(written, spark, resolver)
     views.renew(run, text)
@@ -95,6 +98,21 @@ def _plain(run: Running, written: str, args: Any, text: str) -> DataFrame:
     found = joined_sql(run.spark, cut(written, run.frames), args)
     views.note(run.spark, text)
     return found
+
+
+def _check_texts(value: Any) -> None:
+    """Hold that the texts among the values of parameters, inside of others too, can be written.
+
+    Raises:
+        LoneSurrogate: one cannot.
+    """
+    if isinstance(value, str):
+        check_text("The value of a parameter", value)
+    elif isinstance(value, Mapping):
+        _check_texts([*value, *value.values()])
+    elif isinstance(value, list | tuple | set):
+        for each in value:
+            _check_texts(each)
 
 
 def _filled(text: str, spark: SparkSession, resolver: Resolver) -> str:

@@ -19,6 +19,7 @@ from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, from_url
 
 from anabranch.errors import UnknownStore
+from anabranch.errors.inputs import check_text
 from anabranch.errors.secrets import without_secrets, without_values
 from anabranch.storage.contract import Store
 from anabranch.storage.local import LocalStore
@@ -91,6 +92,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             ours.
 
     Raises:
+        LoneSurrogate: it is no text.
         UnknownStore: no such kind of location, a malformed one, or an option that the service does not have.
 
     Example:
@@ -110,6 +112,7 @@ def listed_stores(text: str) -> tuple[str, ...]:
 
 def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store:
     given = os.fspath(location)
+    check_text("The place of a table", given)
     if (mounted_store := _mounts.get(given)) is not None:
         return mounted_store
     match = _SCHEME.match(given) if isinstance(location, str) else None

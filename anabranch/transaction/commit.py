@@ -25,6 +25,7 @@ from anabranch.errors import (
     PutOutcomeUnknown,
     StoreError,
 )
+from anabranch.errors.inputs import check_text
 from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
@@ -176,7 +177,9 @@ class Attempt:
         mine, moment = stamped(self.placed, version=version, previous_ms=max(before, default=None), now_ms=now)
         ids, user = row_ids(mine, self._winners, version), self.chance.user()
         lines = commit_lines(mine, self.vectors, ids, now_ms=now, user=user, in_commit_ms=moment)
-        return "\n".join([*lines, ""]).encode()
+        text = "\n".join([*lines, ""])
+        check_text("What is committed", text)
+        return text.encode()
 
     def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
         """A conflict of mine as the exception that says it."""
