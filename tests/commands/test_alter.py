@@ -15,13 +15,12 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.alter import (
     AddColumns,
     AddConstraint,
-    AddFeatureSupport,
     DropConstraint,
     NewColumn,
     SetProperties,
     UnsetProperties,
-    UpgradeProtocol,
 )
+from anabranch.commands.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.create import Replace
 from anabranch.commands.insert import NewTable
 from anabranch.protocol.actions import Protocol

@@ -12,13 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.commands.alter import (
-    AddConstraint,
-    AddFeatureSupport,
-    DropConstraint,
-    SetProperties,
-    UnsetProperties,
-)
+from anabranch.commands.alter import AddConstraint, DropConstraint, SetProperties, UnsetProperties
+from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import RenameColumn

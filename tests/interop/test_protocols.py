@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch import DeltaTable
-from anabranch.commands.alter import AddConstraint, AddFeatureSupport, SetProperties
+from anabranch.commands.alter import AddConstraint, SetProperties
+from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import RenameColumn

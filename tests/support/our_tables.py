@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 import anabranch
-from anabranch.commands.alter import AddColumns, AddConstraint, AddFeatureSupport, NewColumn, SetProperties
+from anabranch.commands.alter import AddColumns, AddConstraint, NewColumn, SetProperties
+from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import RenameColumn
 from anabranch.commands.create import Create
