@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.builders import DeltaTableBuilder, IdentityGenerator
 from anabranch.catalog import entry_of, located, naming, path_in, place, refresh_named
-from anabranch.commands.alter import AddFeatureSupport, UpgradeProtocol
+from anabranch.commands.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.check import Report, check_table
 from anabranch.commands.clone import Clone
 from anabranch.commands.convert import Convert, parquet_path

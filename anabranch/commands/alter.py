@@ -32,7 +32,6 @@ from anabranch.protocol.features import (
     check_writable,
     required_by_types,
     upgraded,
-    upgraded_to,
     writer_features,
 )
 from anabranch.protocol.iceberg import flags
@@ -43,7 +42,6 @@ from anabranch.protocol.leaves import check_stats_columns
 from anabranch.protocol.mapping import check_change, is_mapped
 from anabranch.protocol.properties import (
     COMMENT,
-    FEATURE_PREFIX,
     PROTECTED_BEFORE,
     check_retention,
     described,
@@ -293,58 +291,6 @@ class DropConstraint:
         left = {each: value for each, value in known.items() if each != found}
         parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
         return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
-
-
-@dataclass(frozen=True)
-class UpgradeProtocol:
-    """Raise the versions of the protocol that a table demands; they never go down.
-
-    Example:
-        >>> UpgradeProtocol("/data/flights", 3, 7).run()
-    """
-
-    table: Location
-    reader_version: int
-    writer_version: int
-
-    __repr__ = without_options
-
-    def run(self, moment: Moment = NOW) -> Committed | None:
-        """Run it; None where the table has these versions.
-
-        Raises:
-            InvalidOption: a version is lower than the table's, or there is none such.
-            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
-        """
-        return run_alteration(self.table, self._on, moment)
-
-    def _on(self, base: Snapshot) -> Alteration:
-        protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
-        parameters = {"newProtocol": json.dumps(protocol.to_json())}
-        return Alteration("UPGRADE PROTOCOL", parameters, protocol=protocol)
-
-
-@dataclass(frozen=True)
-class AddFeatureSupport:
-    """List a feature in the protocol of a table; Delta's history shows it as the property that stands for it.
-
-    Example:
-        >>> AddFeatureSupport("/data/flights", "deletionVectors").run()
-    """
-
-    table: Location
-    feature: str
-
-    __repr__ = without_options
-
-    def run(self, moment: Moment = NOW) -> Committed | None:
-        """Run it; None where the table has it.
-
-        Raises:
-            UnsupportedFeature: this version does not know it, or does not hold what it asks.
-            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
-        """
-        return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(moment)
 
 
 def _tracks_rows_then(change: Alteration, base: Snapshot) -> bool:

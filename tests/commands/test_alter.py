@@ -15,13 +15,13 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.alter import (
     AddColumns,
-    AddFeatureSupport,
+    AddConstraint,
     DropConstraint,
     NewColumn,
     SetProperties,
     UnsetProperties,
-    UpgradeProtocol,
 )
+from anabranch.commands.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.create import Replace
 from anabranch.commands.insert import NewTable
 from anabranch.protocol.actions import Protocol

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch import errors
-from anabranch.commands.alter import AddColumns, AddFeatureSupport, NewColumn, SetProperties, UnsetProperties
+from anabranch.commands.alter import AddColumns, NewColumn, SetProperties, UnsetProperties
+from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.check import check
 from anabranch.commands.create import Replace
 from anabranch.commands.insert import NewTable

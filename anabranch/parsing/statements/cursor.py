@@ -124,14 +124,18 @@ class Cursor:
         """Whether a text in quotes comes next."""
         return self.token is not None and self.token.token_type in _TEXTS
 
-    def string(self, what: str = "a text in quotes") -> str:
-        """Take a text; one with a doubled quote in it comes as two that touch each other."""
+    def string(self, what: str = "a text in quotes", *, alone: bool = False) -> str:
+        """Take a text, with those that follow it unless it is ``alone``. One with a doubled quote in it
+        comes as two that touch each other.
+        """
         if not self.is_text():
             self.fail(f"{what} is expected here.")
         found = self.tokens[self.i].text
         self.i += 1
         while self.is_text():
             touches = self.tokens[self.i].start == self.tokens[self.i - 1].end + 1
+            if alone and not touches:
+                break
             found += (self.text[self.tokens[self.i].start] if touches else "") + self.tokens[self.i].text
             self.i += 1
         return found

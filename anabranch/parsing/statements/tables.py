@@ -211,7 +211,7 @@ def properties(r: Reader) -> dict[str, str]:
 
 def property_key(r: Reader) -> str:
     """Take the name of a property, in quotes or as words with dots."""
-    return r.string() if r.is_text() else ".".join(r.path("the name of a property"))
+    return r.string(alone=True) if r.is_text() else ".".join(r.path("the name of a property"))
 
 
 def _property(r: Reader) -> tuple[str, str]:
