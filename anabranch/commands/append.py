@@ -33,11 +33,12 @@ from anabranch.protocol.partitions import hive_segment, write_value
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules import Rules, rules_of
-from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
+from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, check_depth, from_arrow
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
 _TIMES_STAGED = 10
+_NESTED = (list, tuple, dict)
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _CAST = "Cast it first."
 
@@ -190,7 +191,7 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
     """Rows of any of the kinds that `Append` takes as one Arrow table; ``shows`` says whether an error may quote them.
 
     Raises:
-        InvalidOption: they are of no such kind.
+        InvalidOption: they are of no such kind. InvalidSchema: they are nested too deep.
     """
     if isinstance(rows, pa.Table):
         return rows
@@ -203,9 +204,11 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
     if isinstance(rows, Mapping):
+        _check_nesting(rows.values())
         return _built(lambda: pa.table(dict(rows)), shows)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         listed = list(rows)
+        _check_nesting(listed)
         if listed and all(isinstance(row, Mapping) for row in listed):
             names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
             return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
@@ -215,10 +218,24 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
     )
 
 
+def _check_nesting(values: Iterable[Any]) -> None:
+    """Arrow looks for the types of values by recursion, which ends the process where they are nested without end.
+
+    Raises:
+        InvalidSchema: they are nested deeper than types may be.
+    """
+    left = [(each, 0) for each in values if isinstance(each, _NESTED)]
+    while left:
+        value, level = left.pop()
+        check_depth(level)
+        inside = value.values() if isinstance(value, dict) else value
+        left.extend((each, level + 1) for each in inside if isinstance(each, _NESTED))
+
+
 def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
     try:
         return build()
-    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
         why = error if shows() else NOT_SHOWN
         raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
 

@@ -97,7 +97,7 @@ def last_version(store: Store) -> int | None:
     """The version up to which the last VACUUM has worked off the log; None where nothing says so."""
     try:
         said = json.loads(store.get(LAST)).get(_VERSION)
-    except (NotFound, ValueError, AttributeError):
+    except (NotFound, ValueError, AttributeError, RecursionError):
         return None
     return said if isinstance(said, int) else None
 

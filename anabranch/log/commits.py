@@ -327,7 +327,7 @@ def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:
 def _is_json(text: bytes) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

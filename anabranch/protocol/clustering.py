@@ -41,7 +41,7 @@ def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Str
         # PROTOCOL.md's example has plain names; known writers, and delta-spark, write the path of each column.
         paths = [[column] if isinstance(column, str) else list(map(str, column)) for column in columns]
         return tuple(_logical(schema, path) for path in paths)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"the domain {DOMAIN} does not say by which columns the table is clustered ({error!r})."
         raise CorruptLog(table=table, file="_delta_log", reason=reason) from None
 
@@ -74,7 +74,15 @@ def same_clustering(one: DomainMetadata, other: DomainMetadata | None) -> bool:
     """Whether both say the same; no domain says that there is no clustering."""
     if other is None or other.removed:
         return one.removed
-    return not one.removed and json.loads(one.configuration) == json.loads(other.configuration)
+    return not one.removed and _said(one) == _said(other)
+
+
+def _said(domain: DomainMetadata) -> object:
+    """What a domain says, or its very text where that is damaged."""
+    try:
+        return json.loads(domain.configuration)
+    except (ValueError, RecursionError):
+        return domain.configuration
 
 
 def paths_of(names: Sequence[str]) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any
 
-from anabranch.errors import InvalidOption, UnsupportedFeature
+from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
 from anabranch.protocol import iceberg, rules
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.known_features import (
@@ -28,7 +28,16 @@ from anabranch.protocol.known_features import (
 )
 from anabranch.protocol.mapping import fields_of
 from anabranch.protocol.refused_features import why_refused
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, parse_schema
+from anabranch.protocol.schema import (
+    LEVELS_IN_FILES,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    levels_in_files,
+    parse_schema,
+)
 from anabranch.protocol.widening import unreadable_change
 
 READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
@@ -107,6 +116,14 @@ def _unreadable_change(schema_string: str) -> str | None:
     return unreadable_change(parse_schema(schema_string))
 
 
+@lru_cache(maxsize=256)
+def _check_levels(schema_string: str) -> None:
+    for field in parse_schema(schema_string):
+        if (levels := levels_in_files(field.type)) > LEVELS_IN_FILES:
+            reason = f"the column {field.name} takes {levels} levels in a file, of which {LEVELS_IN_FILES} can be read."
+            raise InvalidSchema(reason=reason)
+
+
 def required_by_types(schema: Struct) -> frozenset[str]:
     """The features that the types of these columns ask for."""
     return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
@@ -131,9 +148,10 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     marks some as deleted.
 
     Raises:
-        UnsupportedFeature: with the feature's name.
+        UnsupportedFeature: with the feature's name. InvalidSchema: a column is nested deeper than files may be.
     """
     check_readable(table, protocol, metadata)
+    _check_levels(metadata.schema_string)
     if protocol.min_writer > 7:
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)

@@ -165,7 +165,7 @@ def _said_by_spark(footer: pq.FileMetaData) -> Mapping[str, Any]:
     try:
         fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]
         noted = {each["name"]: each for each in fields}
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         return {}
     for name, each in noted.items():
         for type_ in _types_in(each.get("type")):

@@ -206,7 +206,7 @@ def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:
 def _invariant(written: str) -> str:
     try:
         return str(json.loads(written)["expression"]["expression"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise InvalidSchema(reason=f"the invariant {written} is not one.") from None
 
 

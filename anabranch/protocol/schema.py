@@ -19,6 +19,12 @@ import pyarrow.types as pt
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+DEEPEST = 100
+"""Types may lie so deep inside one another; Spark's own reader of schemas ends at some 330 structs."""
+
+LEVELS_IN_FILES = 99
+"""So many levels of a Parquet schema Arrow reads below its root: a struct is one, a list or map two, a value one."""
+
 INTEGERS = ("byte", "short", "integer", "long")
 """The integer types, from the narrowest."""
 
@@ -120,7 +126,7 @@ def parse_schema(text: str) -> Struct:
     """The schema that a ``schemaString`` holds (PROTOCOL.md "Schema Serialization Format").
 
     Names of primitive types are taken as they are: refusing those that cannot be read is the work of the table
-    features. Raises `InvalidSchema` where the text is not such a schema.
+    features. Raises `InvalidSchema` where the text is not such a schema, or is nested deeper than `DEEPEST`.
 
     Example:
         >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
@@ -128,7 +134,7 @@ def parse_schema(text: str) -> Struct:
         ('id',)
     """
     try:
-        parsed = _data_type(json.loads(text))
+        parsed = _data_type(json.loads(text), 0)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidSchema(reason=f"the JSON of the schema is damaged ({type(error).__name__}: {error}).") from error
     if not isinstance(parsed, Struct):
@@ -137,57 +143,84 @@ def parse_schema(text: str) -> Struct:
 
 
 def schema_json(struct: Struct) -> str:
-    """The text that stands in ``schemaString``, compact, keys in the order in which Spark writes them."""
-    return json.dumps(_type_json(struct), ensure_ascii=False, separators=(",", ":"))
+    """The text that stands in ``schemaString``, compact, keys in the order in which Spark writes them.
+
+    Raises `InvalidSchema` where types are nested deeper than `DEEPEST`.
+    """
+    try:
+        return json.dumps(_type_json(struct, 0), ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:  # of what other engines keep in the metadata of a field
+        raise InvalidSchema(reason="the metadata of a field is nested too deep.") from None
 
 
-def _data_type(parsed: Any) -> DataType:
+def check_depth(level: int) -> None:
+    """Hold that a type at this level inside others may stand there; a column's own type stands at level 1.
+
+    Raises:
+        InvalidSchema: it may not.
+    """
+    if level > DEEPEST:
+        raise InvalidSchema(reason=f"types are nested more than {DEEPEST} levels deep in it.")
+
+
+def levels_in_files(data_type: DataType) -> int:
+    """How many levels a column of this type takes in a Parquet file's schema."""
+    if isinstance(data_type, Struct):
+        return 1 + max((levels_in_files(each.type) for each in data_type), default=0)
+    if isinstance(data_type, Array):
+        return 2 + levels_in_files(data_type.element)
+    if isinstance(data_type, Map):
+        return 2 + max(levels_in_files(data_type.key), levels_in_files(data_type.value))
+    return 1
+
+
+def _data_type(parsed: Any, level: int) -> DataType:
+    check_depth(level)
     if isinstance(parsed, str):
         return parsed
     kind = parsed["type"]
     if kind == "struct":
-        return Struct(tuple(_field(each) for each in parsed["fields"]))
+        return Struct(tuple(_field(each, level + 1) for each in parsed["fields"]))
     if kind == "array":
-        return Array(_data_type(parsed["elementType"]), bool(parsed.get("containsNull", True)))
+        return Array(_data_type(parsed["elementType"], level + 1), bool(parsed.get("containsNull", True)))
     if kind == "map":
-        return Map(
-            _data_type(parsed["keyType"]), _data_type(parsed["valueType"]), bool(parsed.get("valueContainsNull", True))
-        )
+        key, value = (_data_type(parsed[each], level + 1) for each in ("keyType", "valueType"))
+        return Map(key, value, bool(parsed.get("valueContainsNull", True)))
     raise ValueError(f"there is no nested type {kind!r}")
 
 
-def _field(parsed: Any) -> Field:
+def _field(parsed: Any, level: int) -> Field:
     name = parsed["name"]
     if not isinstance(name, str):
         raise TypeError("a field's name is not a string")
-    return Field(
-        name, _data_type(parsed["type"]), bool(parsed.get("nullable", True)), dict(parsed.get("metadata") or {})
-    )
+    metadata = dict(parsed.get("metadata") or {})
+    return Field(name, _data_type(parsed["type"], level), bool(parsed.get("nullable", True)), metadata)
 
 
-def _type_json(data_type: DataType) -> Any:
+def _type_json(data_type: DataType, level: int) -> Any:
+    check_depth(level)
     if isinstance(data_type, Struct):
-        return {"type": "struct", "fields": [_field_json(each) for each in data_type]}
+        return {"type": "struct", "fields": [_field_json(each, level + 1) for each in data_type]}
     if isinstance(data_type, Array):
         return {
             "type": "array",
-            "elementType": _type_json(data_type.element),
+            "elementType": _type_json(data_type.element, level + 1),
             "containsNull": data_type.contains_null,
         }
     if isinstance(data_type, Map):
         return {
             "type": "map",
-            "keyType": _type_json(data_type.key),
-            "valueType": _type_json(data_type.value),
+            "keyType": _type_json(data_type.key, level + 1),
+            "valueType": _type_json(data_type.value, level + 1),
             "valueContainsNull": data_type.value_contains_null,
         }
     return data_type
 
 
-def _field_json(each: Field) -> dict[str, Any]:
+def _field_json(each: Field, level: int) -> dict[str, Any]:
     return {
         "name": each.name,
-        "type": _type_json(each.type),
+        "type": _type_json(each.type, level),
         "nullable": each.nullable,
         "metadata": dict(each.metadata),
     }
@@ -282,13 +315,16 @@ def from_arrow(schema: pa.Schema) -> Struct:
     Any kind of string, binary, list or dictionary becomes Delta's one; timestamps of any unit and zone become
     ``timestamp``, those without a zone ``timestamp_ntz`` (a finer unit than microseconds is cut by the writer); uint8,
     uint16 and uint32 become the next wider signed type. Raises `UnsupportedType`, naming column and type, for what
-    Delta cannot hold (uint64, durations, times, nulls, …), and `InvalidSchema` where two names differ at most in case.
+    Delta cannot hold (uint64, durations, times, nulls, …), and `InvalidSchema` where two names differ at most in case,
+    or types are nested deeper than `DEEPEST`.
     """
-    return _struct_of(schema, "")
+    return _struct_of(schema, "", 1)
 
 
-def _struct_of(arrow_fields: Any, prefix: str) -> Struct:
-    fields = tuple(Field(each.name, _type_of(each.type, prefix + each.name), each.nullable) for each in arrow_fields)
+def _struct_of(arrow_fields: Any, prefix: str, level: int) -> Struct:
+    fields = tuple(
+        Field(each.name, _type_of(each.type, prefix + each.name, level), each.nullable) for each in arrow_fields
+    )
     seen: set[str] = set()
     for each in fields:
         if each.name.lower() in seen:
@@ -297,15 +333,16 @@ def _struct_of(arrow_fields: Any, prefix: str) -> Struct:
     return Struct(fields)
 
 
-def _type_of(arrow: pa.DataType, column: str) -> DataType:
-    arrow = _plain(arrow)
+def _type_of(arrow: pa.DataType, column: str, level: int) -> DataType:
+    check_depth(level)
+    arrow, inside = _plain(arrow), level + 1
     if pt.is_struct(arrow):
-        return _struct_of([arrow.field(i) for i in range(arrow.num_fields)], f"{column}.")
+        return _struct_of([arrow.field(i) for i in range(arrow.num_fields)], f"{column}.", inside)
     if pt.is_map(arrow):
-        value = _type_of(arrow.item_type, f"{column}.value")
-        return Map(_type_of(arrow.key_type, f"{column}.key"), value, arrow.item_field.nullable)
+        value = _type_of(arrow.item_type, f"{column}.value", inside)
+        return Map(_type_of(arrow.key_type, f"{column}.key", inside), value, arrow.item_field.nullable)
     if _is_list(arrow):
-        return Array(_type_of(arrow.value_type, f"{column}.element"), arrow.value_field.nullable)
+        return Array(_type_of(arrow.value_type, f"{column}.element", inside), arrow.value_field.nullable)
     if pt.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= 38:
         return f"decimal({arrow.precision},{arrow.scale})"
     for fits, name in _FROM_ARROW:

@@ -19,7 +19,18 @@ from pyspark.sql import types as T
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
 from anabranch.protocol.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, decimal_of, from_arrow, to_arrow
+from anabranch.protocol.schema import (
+    DEEPEST,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    check_depth,
+    decimal_of,
+    from_arrow,
+    to_arrow,
+)
 
 _SPARK_TYPES: dict[str, T.DataType] = {
     "string": T.StringType(),
@@ -102,6 +113,7 @@ def parse_type(ddl: str) -> T.DataType:
     Raises:
         InvalidOption: there is no such type.
     """
+    _check_brackets(ddl)
     try:
         return T.DataType.fromDDL(ddl)
     except PySparkException as error:
@@ -115,6 +127,7 @@ def parse_columns(ddl: str) -> T.StructType:
     Raises:
         InvalidOption: it is no list of columns.
     """
+    _check_brackets(ddl)
     try:
         found = T.DataType.fromDDL(ddl)
     except PySparkException as error:
@@ -123,6 +136,19 @@ def parse_columns(ddl: str) -> T.StructType:
     if not isinstance(found, T.StructType):
         raise InvalidOption(option="columns", value=ddl, reason="it is a type, and no list of columns and types.")
     return found
+
+
+def _check_brackets(ddl: str) -> None:
+    """Spark's parser ends in an error of the JVM where types are nested some thousand levels deep.
+
+    Raises:
+        InvalidSchema: they are.
+    """
+    level = 0
+    for sign in ddl:
+        level += {"<": 1, ">": -1}.get(sign, 0)
+        if level > 2 * DEEPEST:  # names in backticks may hold some
+            check_depth(level)
 
 
 def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -158,7 +184,7 @@ def describe(rows: DataFrame) -> Struct:
 
 def schema_of(columns: T.StructType) -> Struct:
     """As `describe`, for a Spark schema, such as the columns that a builder was given."""
-    return _struct(columns, "")
+    return _struct(columns, "", 1)
 
 
 def declared(columns: T.StructType) -> Struct:
@@ -191,14 +217,21 @@ def _has_lengths(data_type: T.DataType) -> bool:
     return False
 
 
-def delta_type(spark: T.DataType, path: str) -> DataType:
-    """Delta's type for one of Spark's; ``path`` is the name that an error gives."""
+def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
+    """Delta's type for one of Spark's; ``path`` is the name that an error gives, ``level`` how deep it lies.
+
+    Raises:
+        UnsupportedType: there is none. InvalidSchema: it is nested too deep.
+    """
+    check_depth(level)
+    inside = level + 1
     if isinstance(spark, T.StructType):
-        return _struct(spark, f"{path}.")
+        return _struct(spark, f"{path}.", inside)
     if isinstance(spark, T.ArrayType):
-        return Array(delta_type(spark.elementType, f"{path}.element"), spark.containsNull)
+        return Array(delta_type(spark.elementType, f"{path}.element", inside), spark.containsNull)
     if isinstance(spark, T.MapType):
-        key, value = delta_type(spark.keyType, f"{path}.key"), delta_type(spark.valueType, f"{path}.value")
+        key = delta_type(spark.keyType, f"{path}.key", inside)
+        value = delta_type(spark.valueType, f"{path}.value", inside)
         return Map(key, value, spark.valueContainsNull)
     if isinstance(spark, T.DecimalType):
         return f"decimal({spark.precision},{spark.scale})"
@@ -235,8 +268,8 @@ def _filled_field(found: T.StructField, wanted: Field | None) -> T.StructField:
     return T.StructField(found.name, type_, found.nullable)
 
 
-def _struct(schema: T.StructType, prefix: str) -> Struct:
-    fields = tuple(_delta_field(each, prefix) for each in schema)
+def _struct(schema: T.StructType, prefix: str, level: int) -> Struct:
+    fields = tuple(_delta_field(each, prefix, level) for each in schema)
     seen: set[str] = set()
     for each in fields:
         if each.name.lower() in seen:
@@ -245,8 +278,8 @@ def _struct(schema: T.StructType, prefix: str) -> Struct:
     return Struct(fields)
 
 
-def _delta_field(field: T.StructField, prefix: str) -> Field:
+def _delta_field(field: T.StructField, prefix: str, level: int) -> Field:
     """Of the metadata a table remembers the comment; the rest is Spark's own bookkeeping."""
     metadata: dict[str, Any] = field.metadata or {}
     comment = {"comment": metadata["comment"]} if "comment" in metadata else {}
-    return Field(field.name, delta_type(field.dataType, prefix + field.name), field.nullable, comment)
+    return Field(field.name, delta_type(field.dataType, prefix + field.name, level), field.nullable, comment)

@@ -15,7 +15,6 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.add_constraint import AddConstraint
 from anabranch.commands.alter import (
     AddColumns,
-    AddConstraint,
     DropConstraint,
     NewColumn,
     SetProperties,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.commands.add_constraint import AddConstraint
-from anabranch.commands.alter import AddConstraint, AddFeatureSupport, DropConstraint, SetProperties, UnsetProperties
+from anabranch.commands.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn

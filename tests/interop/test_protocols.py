@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from anabranch import DeltaTable
 from anabranch.commands.add_constraint import AddConstraint
-from anabranch.commands.alter import AddConstraint, AddFeatureSupport, SetProperties
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import anabranch
 from anabranch.commands.add_constraint import AddConstraint
-from anabranch.commands.alter import AddColumns, AddConstraint, AddFeatureSupport, NewColumn, SetProperties
+from anabranch.commands.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.alter_protocol import AddFeatureSupport
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.columns import RenameColumn
