@@ -372,9 +372,17 @@ def _bounds_of_rows(rows: pa.Table) -> Bounds:
     found: dict[str, tuple[Any, Any, int | None]] = {}
     for name in rows.column_names:
         column = rows.column(name)
-        bounds = pc.min_max(column).as_py()
-        found[name] = (bounds["min"], bounds["max"], column.null_count)
+        bounds = pc.min_max(column)
+        found[name] = (_python(bounds["min"]), _python(bounds["max"]), column.null_count)
     return found
+
+
+def _python(value: pa.Scalar) -> Any:
+    """A bound as a value of Python's; None, as where it is not known, for a date or moment after the year 9999."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str, str]) -> Iterator[Finding]:
@@ -398,7 +406,7 @@ def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str,
 def _column(
     file: FileRow, name: str, stated: Any, true: tuple[Any, Any, int | None], schema: Struct
 ) -> Iterator[Finding]:
-    low, high, nulls = stated.minimum[0].as_py(), stated.maximum[0].as_py(), stated.null_count[0].as_py()
+    low, high, nulls = _python(stated.minimum[0]), _python(stated.maximum[0]), stated.null_count[0].as_py()
     rule = "statistics agree with the file"
     if _is_above(low, true[0]):
         yield Finding(rule, file["path"], f"the least {name} is {true[0]!r}, below the stated {low!r}")

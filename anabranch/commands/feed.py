@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from anabranch.commands.layouts import is_by_id, layouts_of
 from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.sizes import hold_sizes
 from anabranch.errors import (
     ChangeFilesMissing,
     InvalidChangeRange,
@@ -65,6 +68,7 @@ class ReadChanges:
             NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
             ChangeDataNotRecorded, ChangeSchemaChanged, ChangeSchemaDiffers, ChangeFilesMissing, CorruptLog,
             CorruptVector: as `anabranch.log.changes.changes`.
+            MissingDataFile: a file has another size than the log says.
         """
         log = open_log(self.table, self.storage_options)
         newest = at or log.snapshot()
@@ -74,7 +78,9 @@ class ReadChanges:
         if start > newest.version:
             raise VersionNotFound(table=newest.table, version=start, earliest=0, latest=newest.version)
         if end is None or end >= start:
-            return _with_layouts(log, changes(log, newest, start, newest.version if end is None else end))
+            found = changes(log, newest, start, newest.version if end is None else end)
+            _hold_sizes(log, found)
+            return _with_layouts(log, found)
         if self._lies_between_two_versions():
             return feed_of(newest, newest.metadata)
         raise InvalidChangeRange(table=newest.table, start=start, end=end)
@@ -112,6 +118,13 @@ def _number(option: str, value: int | str) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
         raise InvalidOption(option=option, value=value, reason="it takes a whole number from 0.")
     return int(value)
+
+
+def _hold_sizes(log: Log, feed: Feed) -> None:
+    tables = [table for each in feed.versions for table in (each.whole, each.partly, each.written)]
+    named = [table.select(["path", "size"]) for table in tables if len(table)]
+    if named:
+        hold_sizes(log.store, pa.concat_tables(named), feed.read_at)
 
 
 def _with_layouts(log: Log, feed: Feed) -> Feed:

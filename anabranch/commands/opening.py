@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.layouts import is_by_id, layouts_of
+from anabranch.commands.sizes import hold_sizes
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.files import allowed_by
 from anabranch.log.log import Log
@@ -52,9 +53,11 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
     of metadata to come, of which files lack some.
 
     Raises:
-        CorruptVector: a vector is damaged. CorruptLog: a file of a table of mode ``id`` has no ids.
+        CorruptVector: a vector is damaged. CorruptLog: a file of a table of mode ``id`` has no ids. MissingDataFile: a
+        file has another size than the log says.
     """
     files = snapshot.files if files is None else files
+    hold_sizes(snapshot.store, files, snapshot.version)
     metadata = metadata or snapshot.metadata
     return FileSet(
         snapshot.table,

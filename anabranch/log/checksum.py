@@ -8,7 +8,7 @@ replaces none. What is read of a table is never taken from one, but held against
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +116,13 @@ class Checksum:
         present = {name: value for name, value in fields.items() if value is not None}
         return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def followed_by(self, commit: Commit) -> Checksum | None:
-        """That of the next version, or None where the commit does not say what it did to the numbers."""
-        change = _change(commit.lines.joined())
+    def followed_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
+        """That of the next version, or None where the commit does not say what it did to the numbers.
+
+        Args:
+            restated: paths of which the commit has an ``add`` though they were live before; they change no number.
+        """
+        change = _change(commit.lines.joined(), frozenset(restated))
         if commit.version != self.version + 1 or change is None:
             return None
         head = commit.head
@@ -212,15 +216,16 @@ class _Change:
     deleted: int
 
 
-def _change(lines: bytes) -> _Change | None:
+def _change(lines: bytes, restated: frozenset[str]) -> _Change | None:
     """From the lines of a commit's file actions; None where they do not say it.
 
     Read one by one, which for a small commit costs least. Without any remove, an add that changes no data may state a
-    live file anew.
+    live file anew, also where nobody said so.
     """
     actions = [json.loads(text) for text in lines.split(b"\n") if text.strip()]
-    adds = [each["add"] for each in actions if "add" in each]
     removes = [each["remove"] for each in actions if "remove" in each]
+    again = restated - {each["path"] for each in removes}
+    adds = [each["add"] for each in actions if "add" in each and each["add"]["path"] not in again]
     signed = [(1, add) for add in adds] + [(-1, remove) for remove in removes]
     if any(each.get("size") is None for _, each in signed):
         return None

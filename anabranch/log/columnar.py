@@ -28,6 +28,8 @@ _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
 _BLOCK_BYTES = 4 << 20
+_MOST_KEYS = 64
+"""Up to so many names of tags are columns for a moment; what fields cost Arrow grows with their square."""
 _MOST_BYTES = (1 << 31) - 1
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
@@ -51,8 +53,30 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
     if len(lines) <= _FEW_BYTES and (few := few_file_actions(lines, partition_keys)) is not None:
         return few
     keys = {"partitionValues": sorted(partition_keys), "tags": _tag_keys(lines)}
-    table = _read(lines, keys)
-    return _actions(table, "add"), _actions(table, "remove")
+    if len(keys["tags"]) <= _MOST_KEYS:
+        table = _read(lines, keys)
+        return _actions(table, "add"), _actions(table, "remove")
+    table = _read(lines, {**keys, "tags": []})
+    return _tagged(_actions(table, "add"), "add", lines), _tagged(_actions(table, "remove"), "remove", lines)
+
+
+def _tagged(actions: pa.Table, kind: str, lines: bytes) -> pa.Table:
+    """The actions with their tags read line by line, for tags of so many names that columns of them do not serve."""
+    texts = [text for text in lines.split(b"\n") if text.strip()]
+    numbers = actions["line"].to_pylist()
+    if numbers and numbers[-1] >= len(texts):
+        raise ValueError("a line holds several actions")
+    tags = pa.array([_tags(texts[number], kind) for number in numbers], _SCHEMAS[kind].field("tags").type)
+    return actions.set_column(actions.column_names.index("tags"), actions.schema.field("tags"), tags)
+
+
+def _tags(text: bytes, kind: str) -> list[tuple[str, str]] | None:
+    found = json.loads(text)[kind].get("tags") if b'"tags"' in text else None
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(each, str | None) for each in found.values()):
+        raise ValueError("tags are no texts by name")
+    return [(name, found[name]) for name in sorted(found) if found[name] is not None]
 
 
 def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:

@@ -187,6 +187,9 @@ def _file_actions(
 ) -> tuple[pa.Table, pa.Table]:
     try:
         parsed = [_placed(file_actions(piece, columns), start) for start, piece in _pieces(files)]
+    except MemoryError as error:
+        reason = "its file actions need more memory than there is."
+        raise CorruptLog(table=table, file=max(raws, key=lambda raw: len(raw.data)).file, reason=reason) from error
     except (ValueError, pa.ArrowException) as error:
         raise _culprit(table, raws, columns, str(error)) from error
     if len(parsed) == 1:

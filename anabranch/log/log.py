@@ -151,13 +151,14 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
-    def write_checksum(self, version: int, data: bytes, table_id: str | None) -> None:
+    def write_checksum(self, version: int, data: bytes, table_id: str | None, restated: Collection[str] = ()) -> None:
         """Write the checksum file of a version that was just committed, if what it says is known without reading the
         table: at version 0, and wherever the version before has one.
 
         Args:
             data: the commit file.
             table_id: the id in the metadata that the commit builds on, None for version 0.
+            restated: the paths of live files that the commit names again as they are.
 
         Raises:
             StoreError: it could not be written; nothing depends on it.
@@ -166,7 +167,7 @@ class Log:
             return
         commit = parse_commit(self.table, Raw(version, data), ())
         previous = self._checksum(version - 1, table_id) if table_id is not None else None
-        found = first_of(commit) if version == 0 else previous and previous.followed_by(commit)
+        found = first_of(commit) if version == 0 else previous and previous.followed_by(commit, restated)
         if found is not None:
             put_checksum(self.store, found)
             with _guard:

@@ -289,6 +289,9 @@ def read_commit(store: Store, entry: Entry) -> Raw:
         data = store.get(entry.name)
     except NotFound:
         raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
+    except MemoryError as error:
+        reason = f"it has {entry.size} bytes, for which there is not enough memory."
+        raise CorruptLog(table=store.url, file=entry.name, reason=reason) from error
     return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
 
 

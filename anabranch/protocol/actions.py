@@ -77,6 +77,9 @@ FileRow = Mapping[str, Any]
 """One row of a `FILES` table as a mapping, for the few files that a change touches."""
 
 
+_FEATURES_FOR_READERS, _FEATURES_FOR_WRITERS = 3, 7
+
+
 @dataclass(frozen=True)
 class Protocol:
     """What a reader and a writer must know (PROTOCOL.md "Protocol Evolution").
@@ -91,13 +94,20 @@ class Protocol:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Protocol:
-        """The value of a ``protocol`` action."""
-        readers, writers = _list_in(action, "readerFeatures"), _list_in(action, "writerFeatures")
+        """The value of a ``protocol`` action.
+
+        Raises:
+            ValueError: it is malformed: a list of features stands there with exactly those versions that know features,
+                3 for readers and 7 for writers (PROTOCOL.md, "Table Features").
+        """
+        reader, writer = int(action["minReaderVersion"]), int(action["minWriterVersion"])
+        if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
+            raise ValueError(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
         return cls(
-            min_reader=int(action["minReaderVersion"]),
-            min_writer=int(action["minWriterVersion"]),
-            reader_features=None if readers is None else frozenset(readers),
-            writer_features=None if writers is None else frozenset(writers),
+            min_reader=reader,
+            min_writer=writer,
+            reader_features=_features(action, "readerFeatures", reader, _FEATURES_FOR_READERS),
+            writer_features=_features(action, "writerFeatures", writer, _FEATURES_FOR_WRITERS),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -276,6 +286,16 @@ def _text_in(action: Mapping[str, Any], name: str) -> str:
     if isinstance(found, str):
         return found
     raise TypeError(f"{name} is no text")
+
+
+def _features(action: Mapping[str, Any], name: str, version: int, listing: int) -> frozenset[str] | None:
+    """The features of a list; one that names none counts as absent where none may be."""
+    listed = _list_in(action, name)
+    if version == listing and listed is None:
+        raise ValueError(f"version {version} comes with {name}")
+    if version < listing and listed:
+        raise ValueError(f"{name} come with version {listing}, not {version}")
+    return None if listed is None or version < listing else frozenset(listed)
 
 
 def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:

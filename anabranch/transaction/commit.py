@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.errors import (
     AnabranchError,
@@ -384,9 +385,17 @@ def _is_mine(mine: Transaction, log: Log, version: int) -> bool:
 def _checksum(mine: Transaction, log: Log, version: int, data: bytes) -> None:
     """Write the version's checksum file where that is cheap; a commit that stands never fails because of it."""
     try:
-        log.write_checksum(version, data, mine.base.metadata.id if mine.base else None)
+        log.write_checksum(version, data, mine.base.metadata.id if mine.base else None, _restated(mine))
     except Exception as error:  # whatever it is, the commit stands
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)
+
+
+def _restated(mine: Transaction) -> frozenset[str]:
+    """The paths of live files that mine names again without taking them away."""
+    if mine.base is None or mine.data_change or not mine.base.files_are_loaded:
+        return mine.recommits
+    is_live = pc.is_in(mine.adds["path"], value_set=mine.base.files["path"].combine_chunks())
+    return mine.recommits | (frozenset(mine.adds["path"].filter(is_live).to_pylist()) - mine.removes)
 
 
 def _checkpoint(mine: Transaction, log: Log, version: int, chance: Chance) -> None:

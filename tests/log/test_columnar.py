@@ -173,3 +173,14 @@ def test_a_line_that_is_not_as_the_protocol_says_is_refused(text: str) -> None:
 def test_bytes_that_are_not_utf_8_are_refused() -> None:
     with pytest.raises(ValueError, match="utf-8"):
         file_actions(b'{"add":{"path":"\xff","size":1}}', ())
+
+
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_tags_of_very_many_names_are_read_and_others_stay_what_they_are(kind: str) -> None:
+    many = {f"k{i}": f"v{i}" for i in range(20_000)}
+    bodies = [{"path": "a", "size": 1, "tags": many}, {"path": "b", "size": 1}, {"path": "c", "size": 1, "tags": {}}]
+    lines = "\n\n".join(json.dumps({kind: body}) for body in bodies).encode()
+    adds, removes = file_actions(lines, ())
+    found = (adds if kind == "add" else removes)["tags"].to_pylist()
+    assert dict(found[0]) == many
+    assert found[1:] == [None, []]

@@ -30,8 +30,12 @@ SCHEMA = schema_json(Struct((Field("id", "long"), Field("day", "string"))))
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 longs = st.integers(-(2**63), 2**63 - 1)
 text_maps = st.dictionaries(texts, texts, max_size=3)
-features = st.none() | st.frozensets(texts, max_size=3)
-protocols = st.builds(Protocol, st.integers(1, 3), st.integers(1, 7), features, features)
+features = st.frozensets(texts, max_size=3)
+protocols = st.one_of(
+    st.builds(Protocol, st.integers(1, 2), st.integers(1, 6)),
+    st.builds(Protocol, st.integers(1, 2), st.just(7), st.none(), features),
+    st.builds(Protocol, st.just(3), st.just(7), features, features),
+)
 metadatas = st.builds(
     Metadata,
     id=texts,
@@ -189,7 +193,9 @@ def test_partition_columns_that_are_no_list_are_refused(columns: Any) -> None:
 @pytest.mark.parametrize("field", ["readerFeatures", "writerFeatures"])
 def test_features_that_are_no_list_are_refused(field: str) -> None:
     with pytest.raises(TypeError, match=field):
-        Protocol.from_json({"minReaderVersion": 3, "minWriterVersion": 7, field: "deletionVectors"})
+        Protocol.from_json(
+            {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], field: "deletionVectors"}
+        )
 
 
 def test_versions_written_as_text_are_read() -> None:

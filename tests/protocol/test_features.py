@@ -341,3 +341,24 @@ def test_a_new_table_with_rules_lists_what_they_need(
     with_vectors = protocol_for(metadata, vectors=True)
     assert with_vectors.writer_features == BASE | {"deletionVectors"} | ({feature} if feature else set())
     check_writable("t", with_vectors, metadata, changes_rows=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": []},
+        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": []},
+        {"minReaderVersion": 1, "minWriterVersion": 7},
+        {"minReaderVersion": 3, "minWriterVersion": 6, "readerFeatures": []},
+        {"minReaderVersion": 1, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"], "writerFeatures": []},
+        {"minReaderVersion": 1, "minWriterVersion": 2, "writerFeatures": ["appendOnly"]},
+    ],
+)
+def test_a_list_of_features_stands_with_the_versions_that_know_features_and_no_others(body: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="version"):
+        Protocol.from_json(body)
+
+
+def test_an_empty_list_where_none_may_be_is_none() -> None:
+    body = {"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": [], "writerFeatures": []}
+    assert Protocol.from_json(body) == Protocol(1, 2)
