@@ -263,7 +263,12 @@ def test_a_view_is_no_table(views: Catalog) -> None:
     for text in written:
         with pytest.raises(errors.ViewIsNoTable, match=r"(?s)\.`v` is a view.*\^"):
             views(text)
-    for text in ("ALTER TABLE {s}.v ADD COLUMN x INT", "OPTIMIZE {s}.v", "DESCRIBE DETAIL {s}.v"):
+    for change in ("ADD COLUMN x INT", "SET TBLPROPERTIES ('a' = 'b')", "RENAME TO {s}.w"):
+        with pytest.raises(errors.ViewIsNoTable):
+            views(f"ALTER TABLE {{s}}.v {change}")
+    with pytest.raises(AnalysisException, match="WRONG_COMMAND_FOR_OBJECT_TYPE"):
+        views("DROP TABLE {s}.v")
+    for text in ("OPTIMIZE {s}.v", "DESCRIBE DETAIL {s}.v"):
         with pytest.raises(AnalysisException):
             views(text)
     with pytest.raises(errors.SqlSyntaxError, match="a view has no versions"):

@@ -130,7 +130,7 @@ def statement(
     if found is not None:
         return found
     r.i = 0
-    if not r.reads_delta():
+    if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
         return None
     return _handed_on(r)
 

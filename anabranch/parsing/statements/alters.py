@@ -45,7 +45,7 @@ def alter(r: Reader) -> Statement | None:
         return alter_view(r)
     if not r.take("TABLE"):
         return None
-    table = r.table()
+    table = r.table(writes=True)
     if table is None:
         return None
     for words, change in _CHANGES:

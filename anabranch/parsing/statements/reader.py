@@ -70,7 +70,7 @@ class Reader(Cursor):
         nothing is taken.
 
         Raises:
-            ViewIsNoTable: the statement would write to a view.
+            ViewIsNoTable: the statement would write to a view, or alter it as a table.
         """
         at, start = self.i, self.start
         if not self.is_name():
