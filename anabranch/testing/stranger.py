@@ -87,7 +87,7 @@ class Stranger(OtherEngine):
         again = {**add, "dataChange": manner.churn, "stats": json.dumps({"numRecords": len(rows)})}
         if manner.churns == "touched" and dead:  # another vector of the same rows: else it would be the same file
             into.append(_remove(add, manner, change=manner.churn))
-            again["deletionVector"] = self._vector(dead, self._dice.choice(("inline", "relative", "prefixed")))
+            again["deletionVector"] = self._vector(dead, self._dice.choice(("relative", "prefixed")))
         into.append({"add": again})
 
     def _files(self, rows: Rows, manner: Manner, *, change: bool | None = None, name: str = "new") -> list[_Body]:
