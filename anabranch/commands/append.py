@@ -8,7 +8,7 @@ Small files are written and fsynced by one put each, so they need no job folder 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.clustering import Path
@@ -77,13 +78,18 @@ class Append:
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        chance, table = chance or Chance(), as_arrow(rows)
+        chance, table = chance or Chance(), as_arrow(rows, self._shows)
         for _ in range(_TIMES_STAGED - 1):
             try:
                 return self._once(table, texts, patience, chance)
             except StagedFilesVacuumed:  # the rows are still at hand
                 continue
         return self._once(table, texts, patience, chance)
+
+    def _shows(self) -> bool:
+        """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""
+        log = open_log(self.table, self.storage_options)
+        return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
 
     def _once(self, table: pa.Table, texts: Texts, patience: Patience | None, chance: Chance) -> Committed:
         log = open_log(self.table, self.storage_options)
@@ -180,8 +186,8 @@ def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
     return relabelled(rows, file_schema(Struct(tuple(map(metadata.schema.field, rows.column_names)))))
 
 
-def as_arrow(rows: Any) -> pa.Table:
-    """Rows of any of the kinds that `Append` takes as one Arrow table.
+def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
+    """Rows of any of the kinds that `Append` takes as one Arrow table; ``shows`` says whether an error may quote them.
 
     Raises:
         InvalidOption: they are of no such kind.
@@ -191,29 +197,30 @@ def as_arrow(rows: Any) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if type(rows).__module__.startswith("pandas."):
-        return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False))
+        return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False), shows)
     if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
         raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
     if isinstance(rows, Mapping):
-        return _built(lambda: pa.table(dict(rows)))
+        return _built(lambda: pa.table(dict(rows)), shows)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         listed = list(rows)
         if listed and all(isinstance(row, Mapping) for row in listed):
             names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
-            return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}))
+            return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
     kinds = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
     raise InvalidOption(
         option="rows", value=type(rows).__name__, reason=f"it takes {kinds}, with at least one row for dicts."
     )
 
 
-def _built(build: Any) -> pa.Table:
+def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
     try:
         return build()
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
-        raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({error}).") from None
+        why = error if shows() else NOT_SHOWN
+        raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
 
 
 def _obedient(table: str, rows: pa.Table, metadata: Metadata, texts: Texts) -> pa.Table:
@@ -273,8 +280,9 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
     try:
         return _spelled(column, found, target.type).cast(wanted)
     except pa.ArrowException as error:
+        reason = str(error) if may_show_rows(table) else f"a value does not fit; {NOT_SHOWN}"
         raise SchemaMismatch(
-            table=table, column=target.name, reason=str(error), expected=sql_name(target.type), found=sql_name(found)
+            table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(found)
         ) from None
 
 
@@ -310,7 +318,10 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
     if not columns:
         yield {}, rows
         return
-    keys = {str(i): _partition_text(rows.column(name), metadata.schema.field(name)) for i, name in enumerate(columns)}
+    keys = {
+        str(i): _partition_text(rows.column(name), metadata.schema.field(name), shows(metadata.configuration))
+        for i, name in enumerate(columns)
+    }
     numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
     # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
     groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
@@ -323,16 +334,15 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
         yield values, data.take(pa.array(group["row_list"], pa.int64()))
 
 
-def _partition_text(column: pa.ChunkedArray, target: Field) -> pa.Array:
+def _partition_text(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.Array:
     distinct = column.combine_chunks().dictionary_encode()
     try:
         words = pa.array(
             [write_value(value, str(target.type)) for value in distinct.dictionary.to_pylist()], pa.string()
         )
     except (AnabranchError, ValueError) as error:
-        raise InvalidOption(
-            option="rows", value=target.name, reason=f"a partition value cannot be written ({error})."
-        ) from error
+        reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
+        raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)
     return words.take(distinct.indices)
 
 

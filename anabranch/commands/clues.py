@@ -4,13 +4,12 @@ Knows a few rows of one data file, by reading just those column chunks that a sm
 conditions are written in SQL. Decides nothing. Guarantee: where the table or the environment keeps rows out of
 messages, no value of a row or partition is given; what is given is short.
 
-`ROWS_IN_ERRORS` in the environment counts for a whole process, ``anabranch.rowsInErrors`` for a table.
+`anabranch.errors.rows` says where they are kept out.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from anabranch.commands.layouts import layout_of
+from anabranch.errors.rows import may_show_rows
 from anabranch.log.files import located_file
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
@@ -30,9 +30,6 @@ from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.schema import INTEGERS, DataType, Field, decimal_of
 from anabranch.storage.native import file_with, native_file
 from anabranch.transaction.footprint import Transaction
-
-ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
-"""The environment variable that keeps rows out of the messages of a process, when it is ``false``."""
 
 BYTES = 16 << 20
 """So much of a file is read at most to show some of its rows."""
@@ -47,8 +44,7 @@ _NAMED = 3
 
 def may_show(snapshot: Snapshot) -> bool:
     """Whether messages may show what rows of this table hold."""
-    said = os.environ.get(ROWS_IN_ERRORS, "true").strip().lower()
-    return said not in ("false", "0", "no", "off") and snapshot.properties.rows_in_errors
+    return may_show_rows(snapshot.table) and snapshot.properties.rows_in_errors
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

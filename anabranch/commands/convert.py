@@ -35,6 +35,7 @@ from anabranch.errors import (
     UnexpectedPartition,
     UnreadableFooter,
 )
+from anabranch.errors.rows import note
 from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
@@ -92,6 +93,7 @@ class Convert:
         if log.exists():
             return None
         _check_partitions(self.partitions)
+        note(log.table, -1, self.properties)
         entries = _data_files(log.store)
         values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
         footers = _footers(log.store, entries)
@@ -295,7 +297,8 @@ def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, st
             read_value(values[column.name], str(column.type))
         except ValueError:
             value = values[column.name]
-            raise InvalidPartitionValue(file=name, column=column.name, type=column.type, value=value) from None
+            facts = {"file": name, "column": column.name, "type": column.type, "value": value}
+            raise InvalidPartitionValue(table=table, **facts) from None
     return values
 
 

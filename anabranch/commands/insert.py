@@ -19,6 +19,7 @@ from anabranch.commands.layout import check_changeable, clustered, clusters_of
 from anabranch.commands.opening import Newest, live_rows
 from anabranch.commands.sources import whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
+from anabranch.errors.rows import note
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -230,6 +231,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     new = completed(insert.new)
     metadata = new_metadata(new, chance)
+    note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
     properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)

@@ -109,7 +109,7 @@ class Staging:
         full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         files = files_table(rows)
-        partition_arrays(files, metadata.schema, metadata.partition_columns)
+        partition_arrays(files, metadata.schema, metadata.partition_columns, self.store.url)
         self.store.sync([entry.name for entry, _ in full])
         return files
 

@@ -428,7 +428,7 @@ class WrittenPartitions(EveryRow):
         snapshot = self._snapshot
         for name in snapshot.partition_columns:
             self._refuse_unzoned(files, name)
-        values = partition_arrays(files, self._schema, snapshot.partition_columns)
+        values = partition_arrays(files, self._schema, snapshot.partition_columns, snapshot.table)
         columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
         return zip(*columns, strict=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.errors.secrets import is_secret
 
 
@@ -191,7 +192,9 @@ class RowViolation(InputError):
     template = "A row to write to the table at {table} breaks one of its rules: {row}. Nothing was committed."
 
     def __init__(self, **facts: Any) -> None:
-        values = facts.get("values") or {}
+        hidden = not may_show_rows(facts.get("table"))
+        values = {} if hidden else facts.get("values") or {}
+        facts = {**facts, "values": values, "row": NOT_SHOWN} if hidden else facts
         shown = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in values.items())
         super().__init__(**{"values": values, "row": shown or "unknown", **facts})
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from anabranch.errors.rows import may_show_rows, without_partitions
 from anabranch.errors.secrets import without_secrets
 
 __all__ = ["AnabranchError", "InputBase", "ParseBase", "of_pyspark", "twin"]
@@ -43,6 +44,8 @@ def of_pyspark(name: str) -> type:
     return getattr(_pyspark, name, None) or type("_NoBase", (), {})
 
 
+_PATHS = ("file", "name", "reason")
+"""Facts in which paths stand, with partitions in the names of folders."""
 _Error = TypeVar("_Error", bound="AnabranchError")
 
 
@@ -73,6 +76,7 @@ class AnabranchError(_Base):
     template = "Anabranch failed."
 
     def __init__(self, **facts: Any) -> None:
+        facts = facts if may_show_rows(facts.get("table") or facts.get("root")) else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
         said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
@@ -103,6 +107,11 @@ class AnabranchError(_Base):
     def getSqlState(self) -> str:
         """The SQLSTATE of this condition."""
         return self.sql_state
+
+    def without_rows(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts without values of rows, where those are not to be shown; a kind that has more of them says so."""
+        paths = {name: without_partitions(str(facts[name])) for name in _PATHS if facts.get(name)}
+        return {**facts, **paths}
 
     def pointing(self: _Error, excerpt: str) -> _Error:
         """The same error with the place of a statement at which it arose; one that has a place keeps it."""

@@ -5,6 +5,9 @@ A table, version or moment that is not there is an ``AnalysisException`` of PySp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from anabranch.errors.root import AnabranchError, InputBase
 
 
@@ -111,6 +114,10 @@ class InvalidPartitionValue(TableError):
 
     condition = "DELTA_INVALID_PARTITION_VALUE"
     template = "The partition value {value} of column {column} is not a {type} (file {file}). Nothing was written."
+
+    def without_rows(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Without the value."""
+        return {**super().without_rows(facts), "value": "*"}
 
 
 class MissingDataFile(TableError):

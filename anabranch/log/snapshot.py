@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from anabranch.errors import CorruptLog, NotFound
+from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
 from anabranch.log.lazy import lazy
@@ -98,6 +99,7 @@ class Snapshot:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
         self._ancestor = ancestor
+        note(self.table, self.version, state.metadata.configuration)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.table!r}, version={self.version})"

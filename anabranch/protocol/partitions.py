@@ -211,29 +211,31 @@ def map_column(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def partition_arrays(files: pa.Table, schema: Struct, columns: Iterable[str]) -> dict[str, pa.Array]:
+def partition_arrays(
+    files: pa.Table, schema: Struct, columns: Iterable[str], table: str | None = None
+) -> dict[str, pa.Array]:
     """The typed partition values of files, one array per column and one value per file.
 
     Args:
         files: a table with the columns ``path`` and ``partitionValues`` of `anabranch.protocol.actions.FILES`.
         schema: the table's schema; gives types, and physical names where columns are mapped.
         columns: partition columns in the schema's spelling.
+        table: for messages.
 
     Raises:
         InvalidPartitionValue: naming the first file with a text that is not a value of its column's type.
     """
-    return {name: _typed_column(files, schema, name) for name in columns}
+    return {name: _typed_column(files, schema, name, table) for name in columns}
 
 
-def _typed_column(files: pa.Table, schema: Struct, name: str) -> pa.Array:
+def _typed_column(files: pa.Table, schema: Struct, name: str, table: str | None) -> pa.Array:
     field = schema.field(name)
     texts = map_column(files["partitionValues"], field.physical_name)
     values, valid = typed_values(texts, str(field.type))
     if valid.false_count:
         row = pc.index(valid, False).as_py()
-        raise InvalidPartitionValue(
-            file=files["path"][row].as_py(), column=name, type=field.type, value=texts[row].as_py()
-        )
+        facts = {"file": files["path"][row].as_py(), "column": name, "type": field.type, "value": texts[row].as_py()}
+        raise InvalidPartitionValue(table=table, **facts)
     return values
 
 

@@ -20,6 +20,7 @@ from anabranch.errors import (
     Nondeterministic,
     UnreadableExpression,
 )
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.spark.vanished import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
@@ -29,6 +30,8 @@ _OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
 _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
 _BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
+_NAMED = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)
+_UNFIT = re.compile(r"a value does not fit the column [^:\n]+? of type [a-z_]+(?:\([\d, ]+\))?")
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
@@ -59,7 +62,27 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
             raise violation from None
         if (file := file_in(error)) is not None and is_within(table, file):
             raise missing(table, file, version) from None
-        raise ExecutionFailed(what=expression, reason=reason_of(error)) from None
+        reason = reason_of(error) if may_show_rows(table) else without_values(error)
+        raise ExecutionFailed(what=expression, table=table, reason=reason) from None
+
+
+def unfit(column: str, data_type: str) -> str:
+    """What a query of ours raises for a value that no cast makes one of a column's type."""
+    return f"a value does not fit the column {column} of type {data_type}"
+
+
+def without_values(error: Exception) -> str:
+    """What went wrong by the name that Spark has for it, without Spark's own sentence, which may hold values of rows.
+
+    Example:
+        >>> without_values(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
+        '[DIVIDE_BY_ZERO] it cannot be evaluated on some row; values of rows are not shown (anabranch.rowsInErrors).'
+    """
+    text = str(error)
+    own, named = _UNFIT.search(text), _NAMED.search(text)
+    kind = f"[{named[1]}] " if named is not None else ""
+    what = f"{own[0]}; " if own is not None else "it cannot be evaluated on some row; "
+    return f"{kind}{what}{NOT_SHOWN}."
 
 
 def reason_of(error: Exception) -> str:

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
+from anabranch.errors.rows import without_partitions
 from anabranch.protocol.actions import FILES
 from anabranch.protocol.feed import CHANGE_TYPE, COLUMNS, COMMIT_TIMESTAMP, COMMIT_VERSION, Feed, VersionChanges
 from anabranch.protocol.filesets import FileSet
@@ -144,7 +145,8 @@ def _opened(
 
 def _missing(feed: Feed, paths: Iterable[str], error: MissingDataFile) -> MissingDataFile:
     said = _plain(str(error.facts["file"]))
-    path = next((each for each in paths if said.endswith(_plain(unquote(each)))), None)
+    spelled = ((each, _plain(unquote(each))) for each in paths)
+    path = next((each for each, plain in spelled if said.endswith((plain, without_partitions(plain)))), None)
     if path is None or "version" not in error.facts:  # the latter is of a file that is there, and that Spark overlooks
         return error
     return ChangeFilesMissing(table=feed.root, file=path, version=feed.version_of(path), reason="is gone")

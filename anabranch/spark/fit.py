@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
+from anabranch.errors.rows import may_show_rows
 from anabranch.protocol.evolution import DIFFER, Misfit, misfit
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal_of
-from anabranch.spark.failures import reported
+from anabranch.spark.failures import reported, unfit
 from anabranch.spark.lengths import limited
 from anabranch.spark.rule_columns import default_column
 from anabranch.spark.shapes import shaped
@@ -74,7 +75,7 @@ def assigned(field: Field, value: Column, found: T.DataType, table: str, *, part
     Raises:
         SchemaMismatch: no value of that type could fit.
     """
-    return limited(field, _cast(field, value, found, table, partial=partial))
+    return limited(field, _cast(field, value, found, table, partial=partial), table)
 
 
 def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool) -> Column:
@@ -92,8 +93,9 @@ def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial
     if not _assignable(source, field.type):
         raise _mismatch(field, table, found, "no value of that type can be stored there.")
     # try_cast is the same in every session; what it cannot do is an error here, not a null.
-    sentence = F.lit(f"a value does not fit the column {field.name} of type {field.type}: ")
-    failed = F.raise_error(F.concat(sentence, value.cast("string"))).cast(target)
+    sentence = F.lit(unfit(field.name, str(field.type)))
+    said = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
+    failed = F.raise_error(said).cast(target)
     return F.coalesce(value.try_cast(target), F.when(value.isNotNull(), failed))
 
 
@@ -119,7 +121,7 @@ def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
     why = misfit(source, field.type, field.name)
     if why is not None:
         raise why.error(table, _ADD if why.reason != DIFFER else _CAST)
-    return limited(field, shaped(column(given.name), source, field.type)).alias(field.name)
+    return limited(field, shaped(column(given.name), source, field.type), table).alias(field.name)
 
 
 def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:

@@ -16,41 +16,43 @@ from anabranch.spark.types import spark_type
 from anabranch.spark.violations import raised, stated
 
 
-def limited(field: Field, value: Column) -> Column:
-    """The value of a column, which already has its type, as the column's lengths want it."""
+def limited(field: Field, value: Column, table: str) -> Column:
+    """The value of a column, which already has its type, as the column's lengths want it; ``table`` is for messages."""
     limits = limits_of(field)
-    return value if limits is None else _limited(value, field.type, limits, field.name)
+    return value if limits is None else _limited(value, field.type, limits, field.name, table)
 
 
-def _limited(value: Column, data_type: DataType, limits: Limits, name: str) -> Column:
+def _limited(value: Column, data_type: DataType, limits: Limits, name: str, table: str) -> Column:
     if isinstance(limits, Length):
-        return _text(value, limits, name)
+        return _text(value, limits, name, table)
     if isinstance(data_type, Struct):
         members = [
-            _limited(value.getField(each.name), each.type, inner, f"{name}.{each.name}").alias(each.name)
+            _limited(value.getField(each.name), each.type, inner, f"{name}.{each.name}", table).alias(each.name)
             if (inner := limits.get(each.name)) is not None
             else value.getField(each.name).alias(each.name)
             for each in data_type
         ]
         return F.when(value.isNotNull(), F.struct(*members)).cast(spark_type(data_type))
     if isinstance(data_type, Array):
-        return _each(value, data_type.element, limits.get(Inside.ELEMENTS), f"{name}.element")
+        return _each(value, data_type.element, limits.get(Inside.ELEMENTS), f"{name}.element", table)
     if isinstance(data_type, Map):
-        keys = _each(F.map_keys(value), data_type.key, limits.get(Inside.KEYS), f"{name}.key")
-        values = _each(F.map_values(value), data_type.value, limits.get(Inside.VALUES), f"{name}.value")
+        keys = _each(F.map_keys(value), data_type.key, limits.get(Inside.KEYS), f"{name}.key", table)
+        values = _each(F.map_values(value), data_type.value, limits.get(Inside.VALUES), f"{name}.value", table)
         return F.map_from_arrays(keys, values)
     return value
 
 
-def _each(values: Column, data_type: DataType, limits: Limits | None, name: str) -> Column:
-    return values if limits is None else F.transform(values, lambda each: _limited(each, data_type, limits, name))
+def _each(values: Column, data_type: DataType, limits: Limits | None, name: str, table: str) -> Column:
+    return (
+        values if limits is None else F.transform(values, lambda each: _limited(each, data_type, limits, name, table))
+    )
 
 
-def _text(value: Column, limit: Length, name: str) -> Column:
+def _text(value: Column, limit: Length, name: str, table: str) -> Column:
     length = F.char_length(value)
     cut = F.substring(value, 1, limit.length)
     blank_rest = F.char_length(F.rtrim(F.substring(value, limit.length + 1, 1 << 30))) == 0
-    failed = raised(LengthExceeded, stated(column=name, limit=str(limit)), {name: value}).cast("string")
+    failed = raised(LengthExceeded, stated(column=name, limit=str(limit)), {name: value}, table).cast("string")
     # CASE WHEN NULL goes to ELSE, which is then NULL
     kept = F.rpad(value, limit.length, " ") if limit.padded else value
     return F.when((length > limit.length) & blank_rest, cut).when(length > limit.length, failed).otherwise(kept)

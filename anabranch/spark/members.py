@@ -33,7 +33,9 @@ def rebuilt(
         SchemaMismatch: no value of an assigned type could fit.
     """
     value = _rebuilt(field, (field.name,), old, new, types, table, partial)
-    return value if (field.name,) in new else limited(field, value)  # the column alone says how long its texts may be
+    return (
+        value if (field.name,) in new else limited(field, value, table)
+    )  # the column alone says how long its texts may be
 
 
 def is_set(field: Field, new: Mapping[Path, str]) -> bool:

@@ -172,7 +172,7 @@ def _in_files(files: FileSet, schema: Struct) -> Struct:
 
 
 def _partition_values(files: FileSet) -> dict[str, pa.Array]:
-    values = partition_arrays(files.files, files.schema, files.partition_columns)
+    values = partition_arrays(files.files, files.schema, files.partition_columns, files.root)
     return {name: _as_spark_reads(files, name, array) for name, array in values.items()}
 
 

@@ -101,12 +101,14 @@ def _checked(
     rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
 ) -> DataFrame:
     written = _any([each.where for each in writings])
-    found = [*_null_checks(schema, rules.not_null), *_checks(rows.sparkSession, schema, rules.checks, table)]
+    found = [*_null_checks(schema, rules.not_null, table), *_checks(rows.sparkSession, schema, rules.checks, table)]
     found = [(F.when(written, broken), failure) for broken, failure in found]
     for each in rules.generated:
         given = [w.where for w in writings if each.column in w.given]
         if given:
-            found.append((F.when(_any(given), _differs(rows, schema, each, table)), _violation(schema, each.check)))
+            found.append(
+                (F.when(_any(given), _differs(rows, schema, each, table)), _violation(schema, each.check, table))
+            )
     if not found:
         return rows
     with reported("the table's rules", table):
@@ -119,7 +121,7 @@ def _checked(
         return rows.select(*[judged if name == carrier else column(name) for name in schema.names], *others)
 
 
-def _null_checks(schema: Struct, rules: Sequence[NotNull]) -> Iterator[tuple[Column, Column]]:
+def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterator[tuple[Column, Column]]:
     """One check for all of them, since each shows the same row."""
     if rules:
         which = F.when(F.lit(False), F.lit(""))
@@ -127,7 +129,7 @@ def _null_checks(schema: Struct, rules: Sequence[NotNull]) -> Iterator[tuple[Col
             top, *inner = rule.path
             which = which.when(_is_broken(column(str(top)), inner), stated(column=rule.column))
         values = {each.name: _text(each) for each in schema.fields[:_SHOWN_COLUMNS]}
-        yield which.isNotNull(), raised(NotNullViolated, which, values)
+        yield which.isNotNull(), raised(NotNullViolated, which, values, table)
 
 
 def _is_broken(value: Column, path: Sequence[Step]) -> Column:
@@ -151,7 +153,7 @@ def _checks(
     spark: SparkSession, schema: Struct, checks: Iterable[Check], table: str
 ) -> Iterator[tuple[Column, Column]]:
     for check in checks:
-        yield ~F.coalesce(check_column(spark, check, schema, table), F.lit(False)), _violation(schema, check)
+        yield ~F.coalesce(check_column(spark, check, schema, table), F.lit(False)), _violation(schema, check, table)
 
 
 def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
@@ -162,9 +164,9 @@ def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Co
         return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table, partial=True))
 
 
-def _violation(schema: Struct, check: Check) -> Column:
+def _violation(schema: Struct, check: Check, table: str) -> Column:
     values = {each.name: _text(each) for each in schema if each.name in check.columns}
-    return raised(CheckConstraintViolated, stated(constraint=check.name, expression=check.expression), values)
+    return raised(CheckConstraintViolated, stated(constraint=check.name, expression=check.expression), values, table)
 
 
 def _text(field: Field) -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from anabranch.errors import AnabranchError, CheckConstraintViolated, LengthExceeded, NotNullViolated
+from anabranch.errors.rows import may_show_rows
 
 _MARK = "anabranch-violation "
 _CLASSES: Mapping[str, type[AnabranchError]] = {
@@ -23,13 +24,15 @@ _SHOWN_CHARACTERS = 200
 """So much of a value is shown."""
 
 
-def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column]) -> Column:
+def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
     """An expression that stops the query with this error.
 
     Args:
         facts: those of the error, as `stated` gives them.
-        values: texts of the row at hand, by column.
+        values: texts of the row at hand, by column; they stay out where the table's rows are not to be shown.
+        table: for messages.
     """
+    values = values if may_show_rows(table) else {}
     cut = [F.substring(each, 1, _SHOWN_CHARACTERS).alias(f"v{i}") for i, each in enumerate(values.values())]
     text = F.to_json(F.struct(*cut), {"ignoreNullFields": "false"}) if cut else F.lit("{}")
     head = F.lit(f'{_MARK}{{"error": "{error.__name__}", "names": {_json(list(values))}, "facts": ')

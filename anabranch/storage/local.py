@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
+from anabranch.errors.rows import may_show_rows
 from anabranch.storage import disk
 from anabranch.storage.contract import Entry, checked, checked_folder
 
@@ -216,14 +217,15 @@ class LocalStore:
         try:
             yield
         except OSError as error:
-            raise NotFound(name=name, root=self.url) if _is_absence(error) else self._failed(name, error) from error
+            failed = NotFound(name=name, root=self.url) if _is_absence(error) else self._failed(name, error)
+            raise failed from (error if may_show_rows(self.url) else None)  # which quotes the path
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._failed(name, error) from error
+            raise self._failed(name, error) from (error if may_show_rows(self.url) else None)
 
     def _failed(self, name: str, error: OSError) -> StoreError:
         """What a disk's refusal is called here; nothing has happened."""

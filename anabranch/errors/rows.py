@@ -1,0 +1,59 @@
+"""Rows: whether messages may show what rows hold.
+
+Knows the environment, and what each table's properties said when they were last read in this process. Guarantee: where
+either says no, no error of ours holds a value of a row, in its text or among its facts; in doubt the answer is no.
+
+It stands in the lowest room, since errors themselves ask.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
+"""The environment variable that keeps rows out of the messages of a process, when it is ``false``."""
+
+PROPERTY = "anabranch.rowsInErrors"
+"""The table property that keeps rows out of messages about one table, when it is ``false``."""
+
+NOT_SHOWN = "values of rows are not shown (anabranch.rowsInErrors)"
+
+_NO = ("false", "0", "no", "off")
+_FOLDER = re.compile(r"(?P<name>[^\s/='\"`]+)=(?P<value>[^/'\"`\n]*)(?=/)")
+_hidden: dict[str, int] = {}
+"""The tables whose rows are not shown, by their URLs, with the newest version that said so."""
+
+
+def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
+    """Remember what a version of a table says; an older version that shows rows does not count."""
+    if not shows(configuration):
+        _hidden[table] = max(version, _hidden.get(table, version))
+    elif _hidden and version > _hidden.get(table, version):
+        _hidden.pop(table, None)
+
+
+def shows(configuration: Mapping[str, str]) -> bool:
+    """Whether the environment and a table's properties let messages show its rows."""
+    return _environment_shows() and configuration.get(PROPERTY, "true").strip().lower() not in _NO
+
+
+def may_show_rows(table: Any = None) -> bool:
+    """Whether messages about a table, by its URL, may show its rows; without one, by the environment alone."""
+    return _environment_shows() and str(table) not in _hidden
+
+
+def without_partitions(path: str) -> str:
+    """A path without the values of partitions in the names of its folders.
+
+    Example:
+        >>> without_partitions("day=2020-01-31/part-0.parquet")
+        'day=*/part-0.parquet'
+    """
+    return _FOLDER.sub(r"\g<name>=*", path)
+
+
+def _environment_shows() -> bool:
+    return os.environ.get(ROWS_IN_ERRORS, "true").strip().lower() not in _NO
