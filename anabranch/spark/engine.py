@@ -25,7 +25,7 @@ from anabranch.spark import addresses, merge, numbers, origins, relocating, type
 from anabranch.spark.addresses import as_column
 from anabranch.spark.checking import check_change
 from anabranch.spark.declared_rules import check_expressions
-from anabranch.spark.failures import reported
+from anabranch.spark.failures import computed, reported
 from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.scan import scan
@@ -133,7 +133,10 @@ class SparkEngine:
 
     def version_read(self, source: Any, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; an Arrow table reads nothing."""
-        return origins.version_read(source, root, table_id) if isinstance(source, DataFrame) else None
+        if not isinstance(source, DataFrame):
+            return None
+        with computed("the rows to write", root):  # Spark computes what is constant while it plans
+            return origins.version_read(source, root, table_id)
 
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.origins.version_read`; the condition is asked of no row."""

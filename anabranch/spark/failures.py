@@ -66,6 +66,18 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         raise ExecutionFailed(what=expression, table=table, reason=reason) from None
 
 
+@contextmanager
+def computed(what: str, table: str) -> Iterator[None]:
+    """As `reported`, of what Spark computes; what it says of the words of a query stays as it is."""
+    try:
+        yield
+    except (AnabranchError, ParseException, AnalysisException):
+        raise
+    except (PySparkException, Py4JJavaError) as error:
+        with reported(what, table):
+            raise error from None
+
+
 def unfit(column: str, data_type: str) -> str:
     """What a query of ours raises for a value that no cast makes one of a column's type."""
     return f"a value does not fit the column {column} of type {data_type}"
