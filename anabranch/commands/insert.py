@@ -233,6 +233,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     """The first version of a table."""
     new = completed(insert.new)
     metadata = new_metadata(new, chance)
+    note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
     note(insert.log.table, -1, metadata.configuration)
     properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
