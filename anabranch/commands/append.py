@@ -37,8 +37,8 @@ from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Str
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
-_TIMES_STAGED = 10
 _NESTED = (list, tuple, dict)
+_TIMES_STAGED = 10
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _CAST = "Cast it first."
 
