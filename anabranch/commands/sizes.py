@@ -13,7 +13,7 @@ from collections import defaultdict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.errors import CorruptLog, MissingDataFile
+from anabranch.errors import MissingDataFile
 from anabranch.log.files import located_file
 from anabranch.storage.contract import Store
 from anabranch.storage.sizes import sizes
@@ -24,7 +24,7 @@ def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> Non
 
     Raises:
         MissingDataFile: one has not. CorruptLog: the log names what is no file of any table. StoreError: the store did
-        not say. UnknownStore: a path names no store.
+        not say. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
     """
     stated = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
     paths, logged = stated["path"].to_pylist(), stated["size"].to_pylist()
@@ -39,7 +39,7 @@ def _found(store: Store, paths: list[str]) -> list[int | None]:
     if all(_is_plain(path) for path in paths):
         own = sizes(store, paths)
         return [own[path] for path in paths]
-    places = [_place(store, path) for path in paths]
+    places = [located_file(store, path) for path in paths]
     by_store, stores = defaultdict[str, list[str]](list), dict[str, Store]()
     for where, name in places:
         by_store[where.url].append(name)
@@ -51,10 +51,3 @@ def _found(store: Store, paths: list[str]) -> list[int | None]:
 def _is_plain(path: str) -> bool:
     """Whether a path means nothing but itself, as almost all do."""
     return not ("%" in path or ":" in path or path.startswith("/") or ".." in path)
-
-
-def _place(store: Store, path: str) -> tuple[Store, str]:
-    try:
-        return located_file(store, path)
-    except ValueError as error:
-        raise CorruptLog(table=store.url, file=path, reason=f"{error}.") from None

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
 import os
 import random
+import time
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -18,13 +20,14 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.commands.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog
 from anabranch.log import checkpointing
 from anabranch.log.checksum import Checksum
 from anabranch.log.history import history
 from anabranch.log.log import Log, forget
 from anabranch.log.names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
-from anabranch.testing import DictStore
+from anabranch.testing import DictStore, mounted
 from tests.support.mutations import Files, mutate, undecidable
 from tests.support.raw_logs import Action, add, info, metadata, remove, text_of
 
@@ -198,3 +201,36 @@ def test_a_damaged_log_gives_the_truth_or_a_typed_error(kind: str) -> None:
         except Exception as error:
             raise AssertionError(f"{case}: {error!r}") from error
         assert found == truth or undecidable(files, mutation), case
+
+
+def summed(kind: str) -> dict[str, bytes]:
+    """The files of a log of this kind, with the checksum files of its newest versions, as each commit of ours has."""
+    files, store = dict(log_files(kind)), DictStore("memory://fuzz/summed")
+    for name, data in files.items():
+        store.put(name, data)
+    forget()
+    log = Log(store)
+    return files | {checksum_name(v): Checksum.of(log.snapshot(v)).to_json() for v in range(4, NEWEST + 1)}
+
+
+def left_by_vacuum(files: Files, paths: set[str]) -> set[str]:
+    """Which of these data files a VACUUM leaves that retains nothing, whatever it says."""
+    store = DictStore("memory://fuzz/vacuumed", now_ms=lambda: time.time_ns() // 1_000_000 - 60_000)
+    for name, data in {**files, **dict.fromkeys(paths, b"data")}.items():
+        store.put(name, data)
+    forget()
+    with mounted(store) as location, contextlib.suppress(AnabranchError):
+        Vacuum(location, 0, check_retention=False, threads=1).run()
+    return paths & set(store.kept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vacuum_of_a_damaged_log_removes_no_live_file(kind: str) -> None:
+    files = summed(kind)
+    live = {json.loads(body)["path"] for body in read(files)[2]}
+    stray = {"part-0.parquet", "part-1.parquet", "part-2.parquet"}
+    assert left_by_vacuum(files, live | stray) == live, "a whole log is vacuumed"
+    for number in range(SEED, SEED + MUTATIONS):
+        mutation = mutate(files, random.Random(f"vacuum {kind} {number}"))
+        lost = live - left_by_vacuum(mutation.files, live | stray)
+        assert not lost, f"{kind}, mutation {number}: {mutation}: {lost}"
