@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_a_table_with_columns_of_any_name_is_laid_out_altered_copied_and_named(
     sql(f"CREATE TABLE delta.`{tmp_path}/clone` SHALLOW CLONE {table}")
     sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
     shown = sql(f"SHOW CREATE TABLE {table}").first()[0].replace(made, f"{tmp_path}/again")
-    sql(shown.replace("${", "$${no.such.setting}{"))
+    sql(re.sub(r"'delta.columnMapping.maxColumnId' = '\d+',", "", shown).replace("${", "$${no.such.setting}{"))
     sql(f"CREATE TABLE odd_columns USING delta LOCATION '{made}'")
     try:
         sql("CREATE VIEW odd_view AS SELECT * FROM odd_columns")

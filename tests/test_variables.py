@@ -19,6 +19,7 @@ pytestmark = pytest.mark.spark
 SECRET = "${test.secret}"
 EXACT = "$${no.such.setting}{test.secret}"
 """As a user says the sign itself."""
+MAPPED = "'delta.columnMapping.mode' = 'name'"
 
 
 @pytest.fixture
@@ -37,13 +38,14 @@ def test_what_a_table_says_of_itself_is_never_filled_in(installed: SparkSession,
     sql(
         f"CREATE TABLE {table} (`{EXACT}` STRING COMMENT '{EXACT}', d STRING DEFAULT '{EXACT}',"
         f" g STRING GENERATED ALWAYS AS (concat(`{EXACT}`, '{EXACT}')), p STRING) USING delta PARTITIONED BY (p)"
-        f" COMMENT '{EXACT}' TBLPROPERTIES ('k' = '{EXACT}', 'delta.feature.allowColumnDefaults' = 'supported')"
+        f" COMMENT '{EXACT}'"
+        f" TBLPROPERTIES ('k' = '{EXACT}', {MAPPED}, 'delta.feature.allowColumnDefaults' = 'supported')"
     )
     sql(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (p = '{EXACT}' AND `{EXACT}` <> 'hidden')")
     sql(f"INSERT INTO {table} (`{EXACT}`, p) VALUES (:x, '{EXACT}')", {"x": SECRET})
     sql(f"INSERT INTO {table} (`{EXACT}`, p, d) VALUES ('a', ?, DEFAULT)", [SECRET])
     sql(f"UPDATE {table} SET d = DEFAULT, `{EXACT}` = 'b' WHERE `{EXACT}` = 'a' AND p = '{EXACT}'")
-    rows = installed.read.format("delta").load(f"{tmp_path}/t").orderBy(f"`{EXACT}`").collect()
+    rows = installed.read.format("delta").load(f"{tmp_path}/t").orderBy(f"`{SECRET}`").collect()
     assert [tuple(row) for row in rows] == [
         (SECRET, SECRET, SECRET + SECRET, SECRET),
         ("b", SECRET, "b" + SECRET, SECRET),
@@ -91,7 +93,7 @@ def test_what_a_user_writes_is_filled_in_once_in_every_door(installed: SparkSess
 def test_nothing_is_filled_in_where_the_session_says_so(installed: SparkSession, tmp_path: Path) -> None:
     installed.conf.set("spark.sql.variable.substitute", "false")
     sql, table = installed.sql, f"delta.`{tmp_path}/t`"
-    sql(f"CREATE TABLE {table} (`{SECRET}` STRING) USING delta")
+    sql(f"CREATE TABLE {table} (`{SECRET}` STRING) USING delta TBLPROPERTIES ({MAPPED})")
     sql(f"INSERT INTO {table} VALUES ('{SECRET}')")
     assert sql(f"SELECT * FROM {table} WHERE `{SECRET}` = '{SECRET}'").count() == 1
     assert sql(f"DELETE FROM {table} WHERE `{SECRET}` = '{SECRET}'").first()[0] == 1

@@ -18,7 +18,8 @@ from anabranch.protocol.schema import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _QUERY = re.compile(
-    r"(?<![`.])\bselect\b(?!\s*(?:[,)`]|$))|subquery|\(\s*\[|\(\s*(?:from|table|values)\b(?!\s*[,)])", re.IGNORECASE
+    r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery|\(\s*\[(?:\]|[^\]]*: )|\(\s*(?:from|table|values)\b(?!\s*[,)])",
+    re.IGNORECASE,
 )
 """A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``; a column that is called
 ``select`` has a comma, a parenthesis or nothing behind it, with which no query begins."""

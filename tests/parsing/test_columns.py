@@ -217,6 +217,13 @@ def test_a_subquery_is_refused(text: str) -> None:
         said_of(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["+(select, 1)", "=(table, 1)", "=(values, select)", "=([0], 1)", "select", "=(t.select, 1)"]
+)
+def test_a_column_with_a_word_of_a_query_for_a_name_is_none(text: str) -> None:
+    assert not said_of(text).asks
+
+
 @pytest.mark.parametrize("text", ["=(id, ([max(id): bigint]))", "sum(x) OVER (PARTITION BY id)"])
 def test_a_value_to_be_assigned_may_not_depend_on_other_rows(text: str) -> None:
     with pytest.raises(errors.NotBuilt):
