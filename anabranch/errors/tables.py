@@ -79,9 +79,7 @@ class CorruptLog(TableError):
 
 
 class LiveFilesNotConfirmed(TableError):
-    """What the log says of the live files is denied by something else, or said by one witness alone, so that nothing
-    may be deleted by it.
-    """
+    """Only one witness says which files are live, or something denies it, so that nothing may be deleted by it."""
 
     condition = "DELTA_LIVE_FILES_NOT_CONFIRMED"
     template = (
