@@ -9,12 +9,12 @@ import pytest
 from anabranch.testing import DictStore, History, Plan, run, violations
 from anabranch.testing.generating import plan_for
 from anabranch.testing.places import InMemory
-from anabranch.testing.statements import Configure, Copy, Restore, Select, Statement, Upgrade, Vacuum
+from anabranch.testing.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
 from tests.support.row_ids import wrong_ids
 
 PARTS, PER_PART = 10, 150
 TRACKED = InMemory({"delta.enableRowTracking": "true"})
-OTHER_ENGINES = (Copy, Restore, Configure, Upgrade)
+OTHER_ENGINES = (Copy, Foreign, Restore, Configure, Upgrade)
 """Statements that the laboratory plays as another engine, which knows nothing of row ids."""
 
 
