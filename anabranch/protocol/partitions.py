@@ -235,7 +235,7 @@ def _typed_column(files: pa.Table, schema: Struct, name: str, table: str | None)
     if valid.false_count:
         row = pc.index(valid, False).as_py()
         facts = {"file": files["path"][row].as_py(), "column": name, "type": field.type, "value": texts[row].as_py()}
-        raise InvalidPartitionValue(table=table, **facts)
+        raise InvalidPartitionValue(**facts, **({} if table is None else {"table": table}))
     return values
 
 
