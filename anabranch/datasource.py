@@ -22,6 +22,7 @@ from anabranch.commands.travel import AsOf
 from anabranch.commands.write import SchemaChange, Write
 from anabranch.conditions import as_spark_reads, context_for
 from anabranch.errors import InvalidOption, NameTaken
+from anabranch.errors.inputs import check_text
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.options import Options
@@ -202,6 +203,8 @@ class Writer:
     def partitionBy(self, *cols: Any) -> Writer:
         """The partition columns."""
         flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        for name in flat:
+            check_text("The name of a column", str(name))
         self._partition_by = flat
         self._plain = self._plain.partitionBy(*flat)
         return self

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.datasource import Reader, Writer, formats
 from anabranch.errors import AnabranchError
+from anabranch.errors.inputs import check_text
 from anabranch.parsing.statements import may_matter
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
@@ -145,6 +146,8 @@ def _forgetting(plain: Any) -> Any:
 def _write_to(plain: Any) -> Any:
     @wraps(plain)
     def writer(self: DataFrame, table: str) -> Any:
+        if self.sparkSession in formats:
+            check_text("The name of a table", str(table))
         found = plain(self, table)
         return WriterV2(self, table, found) if self.sparkSession in formats else found
 

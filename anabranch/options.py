@@ -12,6 +12,7 @@ from typing import Any
 
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
+from anabranch.errors.inputs import check_text
 from anabranch.protocol import options
 from anabranch.protocol.rules import codec_named
 from anabranch.protocol.settings import Fate
@@ -38,8 +39,14 @@ class Options:
         return dict(self._values.values())
 
     def put(self, name: str, value: Any) -> None:
-        """Set one, or leave it out with None."""
+        """Set one, or leave it out with None.
+
+        Raises:
+            LoneSurrogate: its name or its value is no text.
+        """
+        check_text("The name of an option", name)
         if value is not None:
+            check_text(f"The option {name}", str(value))
             text = str(value).lower() if isinstance(value, bool) else str(value)
             self._values[name.lower()] = (name, text)
 

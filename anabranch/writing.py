@@ -16,6 +16,7 @@ from anabranch.commands.write import Write
 from anabranch.conditions import understood
 from anabranch.datasource import formats, table_of
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.errors.inputs import check_text
 from anabranch.options import Options
 from anabranch.protocol.clustering import paths_of
 from anabranch.protocol.options import WRITE
@@ -57,6 +58,7 @@ class WriterV2:
 
     def tableProperty(self, property: str, value: str) -> WriterV2:
         """Set a property of a table to be made."""
+        check_text("A table property", f"{property}{value}")
         self._properties[property] = value
         self._plain = self._plain.tableProperty(property, value)
         return self

@@ -23,6 +23,8 @@ NAMES = (
 )
 """Fewer than the first columns that have statistics by default are left out."""
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.dataSkippingNumIndexedCols' = '-1')"
+PLAIN = tuple(name for name in NAMES if "${" not in name)
+"""Those that a rule of a table may name."""
 REFUSED = set(" ,;{}()\n\t=")
 
 
@@ -63,11 +65,11 @@ def test_columns_of_any_name_are_read_and_skipped_by(installed: SparkSession, ma
     assert installed.sql(f"SELECT * FROM delta.`{made}` AS t WHERE {each('t.{c} < {i}', ' OR ')}").count() == 0
     plain = each("{c} = {i}", " AND ").replace("$${no.such.setting}{", "${")
     assert len(anabranch.files(made, plain)) == 1
-    assert len(anabranch.files(made, plain + " AND `id.num``s` > 0")) == 0
+    assert len(anabranch.files(made, "`id.num``s` > 0")) == 0
 
 
 def test_rows_of_columns_of_any_name_are_changed(installed: SparkSession, made: str) -> None:
-    table, rows = DeltaTable.forPath(installed, made), DeltaTable.forPath(installed, made).toDF()
+    table = DeltaTable.forPath(installed, made)
     installed.sql(f"UPDATE delta.`{made}` SET {each('{c} = {c} + 100, nested.{c} = nested.{c} + 100')}")
     where = F.col("`${spark.app.name}`") >= 0
     table.update(where, {f"`{name.replace('`', '``')}`": F.col(f"`{name.replace('`', '``')}`") + 1 for name in NAMES})
@@ -81,7 +83,7 @@ def test_rows_of_columns_of_any_name_are_changed(installed: SparkSession, made: 
     first = table.toDF().first()
     assert list(first)[:-1] == [103, *range(103, 102 + len(NAMES))]
     assert list(first.nested) == list(range(101, 101 + len(NAMES)))
-    rows.write.format("delta").mode("append").save(made)
+    table.toDF().write.format("delta").mode("append").save(made)
     anabranch.append(installed, made, table.toDF().limit(1).toArrow())
     assert installed.sql(f"DELETE FROM delta.`{made}` WHERE {each('{c} >= {i}', ' AND ')}").first()[0] == 3
 
@@ -91,9 +93,10 @@ def test_a_table_with_columns_of_any_name_is_laid_out_altered_copied_and_named(
 ) -> None:
     sql, table = installed.sql, f"delta.`{made}`"
     sql(f"OPTIMIZE {table} ZORDER BY ({each('{c}')})")
-    sql(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK ({each('{c} < 1000 OR nested.{c} < 1000', ' OR ')})")
+    sql(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK ({each('{c} < 1000 OR nested.{c} < 1000', ' OR ', PLAIN)})")
     with pytest.raises(CheckConstraintViolated):
         sql(f"UPDATE {table} SET {each('{c} = 1000, nested.{c} = 1000')}")
+    sql(f"ALTER TABLE {table} DROP CONSTRAINT c")
     sql(f"ALTER TABLE {table} CLUSTER BY (`id.num``s`, nested.`a.b`, {spelled('${spark.app.name}')})")
     sql(f"OPTIMIZE {table}")
     sql(f"ALTER TABLE {table} ADD COLUMNS (`more``of.it` INT COMMENT '${{' AFTER `a.b`, nested.`more``` INT FIRST)")

@@ -16,39 +16,39 @@ from anabranch.storage.open import open_store
 
 pytestmark = pytest.mark.spark
 
-SECRET = "${test.secret}"
-EXACT = "$${no.such.setting}{test.secret}"
+SECRET = "${test.value}"
+EXACT = "$${no.such.setting}{test.value}"
 """As a user says the sign itself."""
 MAPPED = "'delta.columnMapping.mode' = 'name'"
 
 
 @pytest.fixture
 def installed(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set("test.secret", "hidden")
-    spark.conf.set("test.name", "it's ${test.secret}")
+    spark.conf.set("test.value", "hidden")
+    spark.conf.set("test.name", "it's ${test.value}")
     spark.conf.set("test.both", "'`")
     yield anabranch.install(spark)
     anabranch.uninstall(spark)
-    for name in ("test.secret", "test.name", "test.both", "spark.sql.variable.substitute"):
+    for name in ("test.value", "test.name", "test.both", "spark.sql.variable.substitute"):
         spark.conf.unset(name)
 
 
 def test_what_a_table_says_of_itself_is_never_filled_in(installed: SparkSession, tmp_path: Path) -> None:
     sql, table = installed.sql, f"delta.`{tmp_path}/t`"
     sql(
-        f"CREATE TABLE {table} (`{EXACT}` STRING COMMENT '{EXACT}', d STRING DEFAULT '{EXACT}',"
-        f" g STRING GENERATED ALWAYS AS (concat(`{EXACT}`, '{EXACT}')), p STRING) USING delta PARTITIONED BY (p)"
+        f"CREATE TABLE {table} (`{EXACT}` STRING COMMENT '{EXACT}', d STRING DEFAULT '\\u0024{{test.value}}',"
+        f" g STRING GENERATED ALWAYS AS (concat(d, '\\u0024{{test.value}}')), p STRING) USING delta PARTITIONED BY (p)"
         f" COMMENT '{EXACT}'"
         f" TBLPROPERTIES ('k' = '{EXACT}', {MAPPED}, 'delta.feature.allowColumnDefaults' = 'supported')"
     )
-    sql(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (p = '{EXACT}' AND `{EXACT}` <> 'hidden')")
+    sql(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (p = '\\u0024{{test.value}}')")
     sql(f"INSERT INTO {table} (`{EXACT}`, p) VALUES (:x, '{EXACT}')", {"x": SECRET})
     sql(f"INSERT INTO {table} (`{EXACT}`, p, d) VALUES ('a', ?, DEFAULT)", [SECRET])
     sql(f"UPDATE {table} SET d = DEFAULT, `{EXACT}` = 'b' WHERE `{EXACT}` = 'a' AND p = '{EXACT}'")
     rows = installed.read.format("delta").load(f"{tmp_path}/t").orderBy(f"`{SECRET}`").collect()
     assert [tuple(row) for row in rows] == [
         (SECRET, SECRET, SECRET + SECRET, SECRET),
-        ("b", SECRET, "b" + SECRET, SECRET),
+        ("b", SECRET, SECRET + SECRET, SECRET),
     ]
     assert sql(f"SELECT * FROM {table} WHERE p = '{EXACT}' AND `{EXACT}` >= ''").count() == 2
     sql(f"CREATE TABLE filled_in USING delta LOCATION '{tmp_path}/t'")

@@ -222,8 +222,9 @@ def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) ->
 def alias_of(rows: DataFrame) -> str | None:
     """The name that a DataFrame was given by ``alias``, or that of the view or table that it is; None without one."""
     with reported("the source of the MERGE", "the MERGE"):
-        analysed = printed_plan(rows).partition("== Analyzed Logical Plan ==\n")[2]
-    for line in analysed.splitlines()[1:]:  # the first one holds the columns
+        nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
+        analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
+    for line in analysed.splitlines()[2:]:
         node = line.lstrip(" +-")
         if match := _ALIAS.fullmatch(node):
             name = (match[1] or match[2]).replace("``", "`")

@@ -22,7 +22,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Table
 
-from anabranch.errors import InvalidOption
+from anabranch.errors import AnabranchError, InvalidOption
 from anabranch.protocol.schema import Array, DataType, Map, Struct
 from anabranch.spark.texts import exact_sql, verbatim
 from anabranch.spark.types import quoted, spark_type
@@ -164,7 +164,7 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
             _remember(spark, name, found.catalog)
             return None
         said = properties_of(spark, name)
-    except InvalidOption:  # which is an AnalysisException, too
+    except AnabranchError:  # some are AnalysisExceptions, too
         raise
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
