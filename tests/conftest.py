@@ -26,13 +26,22 @@ watch.begin()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Let each test fail that shows a planted secret in an error, a log record or a commit."""
+    """Let each test fail that shows a planted secret in an error or a log record."""
     try:
         result = yield
     except BaseException as error:
         watch.look_at_error(error)
         raise
+    if said := watch.told():
+        pytest.fail(said, pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Let each test fail that leaves a planted secret in a commit; what it has patched is whole again by then."""
     folder = getattr(item, "funcargs", {}).get("tmp_path")
+    result = yield
     if isinstance(folder, Path):
         watch.look_at_files(folder)
     if said := watch.told():

@@ -226,7 +226,7 @@ def test_mapped_columns_are_found_by_their_physical_names() -> None:
 def test_a_value_that_cannot_be_read_names_file_and_column() -> None:
     with pytest.raises(InvalidPartitionValue) as error:
         partition_arrays(files(["5", "x", None]), Struct((Field("p", "integer"),)), ["p"])
-    assert error.value.facts == {"table": None, "file": "1.parquet", "column": "p", "type": "integer", "value": "x"}
+    assert error.value.facts == {"file": "1.parquet", "column": "p", "type": "integer", "value": "x"}
 
 
 def test_a_file_without_a_value_for_the_column_has_null() -> None:

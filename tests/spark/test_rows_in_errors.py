@@ -44,15 +44,17 @@ def doors(spark: SparkSession, path: str, quiet: dict[str, str]) -> dict[str, Ca
         return lambda: frame(**columns).write.format("anabranch").mode("append").save(path)
 
     number = F.col("id") + NUMBER
-    source = f"(SELECT 7 AS id, '{PLANTED}' AS s)"
+    # In a view, for the words of a statement are the user's own, and shown.
+    spark.sql(f"SELECT 7 AS id, '{PLANTED}' AS s, {NUMBER}000L AS n").createOrReplaceTempView("planted")
+    source = "planted"
     return {
         "constraint": write(),
         "not null": write(id=F.lit(None).cast("int"), s=F.lit(PLANTED)),
         "length": write(s=F.lit("x"), short=F.col("s")),
-        "sql: cast of a text": insert(f"SELECT 1, 'x', 'b', s, NULL FROM VALUES ('{PLANTED}') AS v(s)"),
-        "sql: spark's cast": insert(f"SELECT 1, 'x', 'b', CAST(s AS INT), NULL FROM VALUES ('{PLANTED}') AS v(s)"),
-        "sql: overflow": insert(f"SELECT 1, 'x', 'b', CAST(n AS INT), NULL FROM VALUES ({NUMBER}000L) AS v(n)"),
-        "sql: a number too large": insert(f"SELECT 1, 'x', 'b', n, NULL FROM VALUES ({NUMBER}000L) AS v(n)"),
+        "sql: cast of a text": insert("SELECT 1, 'x', 'b', s, NULL FROM planted"),
+        "sql: spark's cast": insert("SELECT 1, 'x', 'b', CAST(s AS INT), NULL FROM planted"),
+        "sql: overflow": insert("SELECT 1, 'x', 'b', CAST(n AS INT), NULL FROM planted"),
+        "sql: a number too large": insert("SELECT 1, 'x', 'b', n, NULL FROM planted"),
         "keys twice": write(s=F.lit("x"), m=F.expr(f"map_from_arrays(array('{PLANTED}', s), array(1, 2))")),
         "raise_error": write(s=F.raise_error(F.concat(F.lit("about "), F.col("s"))).cast("string")),
         "division": write(s=F.lit("x"), n=(number / (number - number)).cast("int")),
