@@ -12,6 +12,7 @@ from pyspark.sql import Column
 
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
+from anabranch.errors.inputs import check_text
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
 from anabranch.parsing.blocks import unqualified
@@ -162,5 +163,6 @@ def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, 
         RuleRefused: an expression is made of more than a rule may be. InvalidCondition: it does not fit the columns.
         ConstraintNotBoolean, GeneratedTypeMismatch, DefaultDoesNotFit: it is of another type.
     """
+    check_text("What a table says of itself", schema_json(schema))
     rules = rules_of(Metadata("", schema_json(schema), configuration=properties))
     engine.check_rules(schema, rules, str(table))
