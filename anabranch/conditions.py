@@ -128,7 +128,7 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
 
 def is_exact(engine: SparkEngine) -> bool:
     """Whether to the session a name in another case is another name."""
-    return engine.settings()["spark.sql.caseSensitive"].lower() == "true"
+    return engine.settings().get("spark.sql.caseSensitive", "false").lower() == "true"
 
 
 def as_named(schema: Struct, engine: SparkEngine) -> Struct:

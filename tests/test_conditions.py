@@ -20,6 +20,8 @@ from anabranch.protocol.predicates import Compare
 class Engine:
     """An engine as far as texts are understood by it."""
 
+    spark = None  # asked only for texts with ${…}
+
     def settings(self) -> dict[str, str]:
         return {"spark.sql.session.timeZone": "UTC"}
 

@@ -357,7 +357,7 @@ def _partition_text(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.A
         words = pa.array(
             [write_value(value, str(target.type)) for value in distinct.dictionary.to_pylist()], pa.string()
         )
-    except (AnabranchError, ValueError) as error:
+    except (AnabranchError, ValueError, OverflowError) as error:
         reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
         raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)
     return words.take(distinct.indices)

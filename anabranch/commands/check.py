@@ -22,6 +22,7 @@ from anabranch.commands.check_identity import values_behind_marks
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
+from anabranch.errors.secrets import without_secrets
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
 from anabranch.log.footers import read_footer
@@ -53,6 +54,11 @@ class Finding:
     rule: str
     file: str
     problem: str
+
+    def __post_init__(self) -> None:
+        """A path of a log may be a URL with secrets in it."""
+        for name in ("file", "problem"):
+            object.__setattr__(self, name, without_secrets(getattr(self, name)))
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.file}: {self.problem}"
@@ -358,12 +364,12 @@ def _bounds_of_footer(footer: Any) -> Bounds:
             continue
         bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
         values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
-        low = min((chunk.min for chunk in values), default=None)
-        found[name] = (
-            low,
-            max((chunk.max for chunk in values), default=None),
-            sum(chunk.null_count for chunk in chunks),
-        )
+        try:
+            low = min((chunk.min for chunk in values), default=None)
+            high = max((chunk.max for chunk in values), default=None)
+        except (OverflowError, ValueError):  # dates and times that Python does not have: the rows are asked
+            continue
+        found[name] = (low, high, sum(chunk.null_count for chunk in chunks))
     return found
 
 

@@ -50,4 +50,4 @@ def _found(store: Store, paths: list[str]) -> list[int | None]:
 
 def _is_plain(path: str) -> bool:
     """Whether a path means nothing but itself, as almost all do."""
-    return not ("%" in path or ":" in path or path.startswith("/") or ".." in path)
+    return bool(path) and not (path.startswith("/") or any(sign in path for sign in ("%", ":", "..", "//")))

@@ -50,6 +50,7 @@ def confirm(snapshot: Snapshot) -> None:
     check_end(snapshot)
     _check_unique(snapshot)
     stated = _stated(snapshot, snapshot.version)
+    _confirm_by_commits(snapshot)
     if stated is None:
         _confirm_anew(snapshot)
         return
@@ -101,6 +102,18 @@ def _confirm_anew(snapshot: Snapshot) -> None:
             _check_same(snapshot, other)
     since = max(first.checkpoint.version if first.checkpoint else -1, _last_stated(snapshot, first))
     _check_lines(snapshot, (e for e in first.commits if (commit_version(e.name) or 0) > since))
+
+
+def _confirm_by_commits(snapshot: Snapshot) -> None:
+    """By the commits alone, or behind the oldest checkpoint there is: they say paths, where a checksum file only sums,
+    and no later checkpoint and no compaction of them speaks for itself.
+    """
+    known = [found.name for found in checkpoints_in(snapshot.store.list_from(first_name(0)))]
+    for but in (set(known), set(known[1:])):
+        way = _other(snapshot, but)
+        if way is not None:
+            _check_same(snapshot, way.without_compacted())
+            return
 
 
 def _check_same(snapshot: Snapshot, way: Segment) -> None:

@@ -76,4 +76,7 @@ def _read(rule: str, text: str, columns: Struct, table: str, *, clock: bool) -> 
         if error.ends:
             reason = f"the {rule} ends where {error.reason.removesuffix(' there')}."
             raise UnreadableExpression(expression=text, table=table, reason=reason) from None
+        if error.unknown is not None:  # a name that is misspelled, more likely than an attack
+            facts = {"column": error.unknown, "delta_condition": "UNRESOLVED_COLUMN.WITH_SUGGESTION"}
+            raise RuleRefused(**facts, **refused(rule, text, table, error.found, error.reason).facts) from None
         raise refused(rule, text, table, error.found, error.reason) from None

@@ -29,8 +29,7 @@ TEXTS = _words(
     octet_length overlay parse_url position printf regexp_count regexp_extract regexp_extract_all regexp_instr
     regexp_like regexp_replace regexp_substr repeat replace right rpad rtrim sentences soundex space split split_part
     startswith str_to_map substr substring substring_index to_binary to_char to_varchar translate trim try_parse_url
-    try_to_binary try_url_decode try_validate_utf8 ucase unbase64 upper url_decode url_encode validate_utf8 xpath
-    xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string"""
+    try_to_binary try_url_decode try_validate_utf8 ucase unbase64 upper url_decode url_encode validate_utf8"""
 )
 TIMES = _words(
     """add_months convert_timezone date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc

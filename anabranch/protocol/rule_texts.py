@@ -255,7 +255,7 @@ class _Reader(Cursor):
         if found is None and self.ahead().folded in _QUERIES:
             raise NotUnderstood("a subquery", "a rule is decided by the values of one row")
         if found is None:
-            raise NotUnderstood(f"the name {name}", "it is none of the columns that it may use")
+            raise NotUnderstood(f"the name {name}", "it is none of the columns that it may use", unknown=name)
         path, self.i = quoted(found.name), self.i + 1
         kind: DataType = found.type
         while self.at_sign("."):
@@ -279,7 +279,7 @@ class _Reader(Cursor):
             member: Field | None = kind.find(word.text) if isinstance(kind, Struct) else None
             if member is not None:
                 return member.name, member.type
-        raise NotUnderstood(f"the name {word}", "there is no such member")
+        raise NotUnderstood(f"the name {word}", "there is no such member", unknown=word.text)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

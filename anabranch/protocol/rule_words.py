@@ -19,11 +19,12 @@ class NotUnderstood(Exception):
 
     Attributes:
         found: what it is, for a message. reason: why it is refused. ends: the text ends before it is whole.
+        unknown: the name, where it is that of no column or member.
     """
 
-    def __init__(self, found: str, reason: str, *, ends: bool = False) -> None:
+    def __init__(self, found: str, reason: str, *, ends: bool = False, unknown: str | None = None) -> None:
         super().__init__(found, reason)
-        self.found, self.reason, self.ends = found, reason, ends
+        self.found, self.reason, self.ends, self.unknown = found, reason, ends, unknown
 
 
 @dataclass(frozen=True)

@@ -296,7 +296,7 @@ def test_partition_values_of_every_type_come_back(world: World, kind: str) -> No
     assert column(world, "p") == TYPED[kind].to_pylist()
 
 
-@pytest.mark.parametrize("name", ["row", "row_list", "path", "p/q", "a b", "ä", "line", "__index__"])
+@pytest.mark.parametrize("name", ["row", "row_list", "path", "p/q", "a-b", "ä", "line", "__index__"])
 def test_a_partition_column_may_have_any_name(world: World, name: str) -> None:
     rows = [{"id": i, name: f"v{i % 2}"} for i in range(4)]
     Append(world.path, (name,)).run(rows)

