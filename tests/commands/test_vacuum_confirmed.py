@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,8 @@ def test_a_wrong_log_compaction_file_deletes_no_live_file(world: World, has_chec
     name = log / f"{6:020d}.{7:020d}.compacted.json"
     name.write_text("\n".join([*wrong, *compacted[1:]]) + "\n")
     forget()
-    try:
+    with suppress(LiveFilesNotConfirmed):  # where no checksum file tells readers to take another way
         anabranch.vacuum(world.path, 0, check_retention=False)
-    except LiveFilesNotConfirmed as error:
-        assert error.facts["file"]
     assert [each for each in live if not Path(world.path, each).exists()] == []
     name.unlink()
     forget()
