@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import AmbiguousMerge, Nondeterministic
+from anabranch.errors import AmbiguousMerge, ExecutionFailed, Nondeterministic
 from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.rules import LENGTH
@@ -221,9 +221,12 @@ def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) ->
 
 def alias_of(rows: DataFrame) -> str | None:
     """The name that a DataFrame was given by ``alias``, or that of the view or table that it is; None without one."""
-    with reported("the source of the MERGE", "the MERGE"):
-        nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
-        analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
+    nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
+    try:
+        with reported("the source of the MERGE", "the MERGE"):
+            analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
+    except ExecutionFailed:
+        return None  # Spark computes what is constant while it plans; `hold` says what failed, and for which table
     for line in analysed.splitlines()[2:]:
         node = line.lstrip(" +-")
         if match := _ALIAS.fullmatch(node):
