@@ -30,7 +30,7 @@ def installed(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_every_text_comes_back_from_every_statement_as_it_was_written(installed: SparkSession, tmp_path: Path) -> None:
-    assert lost(installed, tmp_path, random_texts(random.randrange(2**32), 60), 0) == {}
+    assert lost(installed, tmp_path, random_texts(random.randrange(2**32), 24), 0) == {}
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))
@@ -42,7 +42,7 @@ def test_every_text_comes_back_on_spark_connect(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
     seed = str(random.randrange(2**32))
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.support.literals", str(tmp_path), seed, "60", "1"],
+        [sys.executable, "-m", "tests.support.literals", str(tmp_path), seed, "24", "1"],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
