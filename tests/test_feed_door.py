@@ -195,7 +195,7 @@ def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: 
     pq.write_table(pa.table({**images, "id": pa.array([1, 10], pa.int64())}), file)
     commit = Path(path, commit_name(1))
     name = str(file.relative_to(path)).replace("=", "%3D")
-    cdc = {"cdc": {"path": name, "partitionValues": {"g": "1"}, "size": 1, "dataChange": False}}
+    cdc = {"cdc": {"path": name, "partitionValues": {"g": "1"}, "size": file.stat().st_size, "dataChange": False}}
     commit.write_text(commit.read_text() + json.dumps(cdc, separators=(",", ":")) + "\n")
     forget()
     found = anabranch.changes(session, path, 1)

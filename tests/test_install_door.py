@@ -109,7 +109,7 @@ def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> No
 
 def in_entry(session: SparkSession, name: str) -> list[str]:
     """The columns of a table as a session sees them that does not know Anabranch."""
-    return [row["col_name"] for row in names.plain_sql(session, f"DESCRIBE {name}").collect()]
+    return [row["col_name"] for row in names.exact_sql(session, f"DESCRIBE {name}").collect()]
 
 
 def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(session: SparkSession) -> None:

@@ -220,21 +220,21 @@ def test_without_evolution_a_struct_must_be_whole_and_no_more(spark: Any, table:
 def test_members_are_set_on_spark(spark: Any, tmp_path: Path, vectors: str) -> None:
     session, path = anabranch.install(spark), str(tmp_path / "t")
     rows = session.sql(
-        "SELECT 1 AS id, named_struct('a', 1, 't', named_struct('b', 2, 'c d', 3)) AS s UNION ALL SELECT 2, NULL"
+        "SELECT 1 AS id, named_struct('a', 1, 't', named_struct('b', 2, 'c-d', 3)) AS s UNION ALL SELECT 2, NULL"
     )
     rows.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", vectors).save(path)
     table = DeltaTable.forPath(session, path)
-    table.alias("t").update("id > 0", {"t.s.t.`c d`": "s.a + 5", "S.A": "'7'"})
+    table.alias("t").update("id > 0", {"t.s.t.`c-d`": "s.a + 5", "S.A": "'7'"})
     assert [row["s"] for row in found(table)] == [
-        {"a": 7, "t": {"b": 2, "c d": 6}},
-        {"a": 7, "t": {"b": None, "c d": None}},
+        {"a": 7, "t": {"b": 2, "c-d": 6}},
+        {"a": 7, "t": {"b": None, "c-d": None}},
     ]
     source = session.sql("SELECT 2 AS id, 9L AS v").alias("u")
     merge = table.alias("t").merge(source, "t.id = u.id").whenMatchedUpdate(set={"t.s.t.b": "u.v"})
     merge.whenNotMatchedBySourceUpdate(set={"s.a": "s.a * 2"}).execute()
     assert [row["s"] for row in found(table)] == [
-        {"a": 14, "t": {"b": 2, "c d": 6}},
-        {"a": 7, "t": {"b": 9, "c d": None}},
+        {"a": 14, "t": {"b": 2, "c-d": 6}},
+        {"a": 7, "t": {"b": 9, "c-d": None}},
     ]
     for values, error in (
         ({"s.nope": "1"}, errors.UnknownColumn),

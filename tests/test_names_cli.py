@@ -59,7 +59,7 @@ def test_every_command_takes_a_name(spark: SparkSession, schema: str, tmp_path: 
     assert said("clone", name, str(tmp_path / "copy"))["version"] == 0
     assert said("sql", f"SELECT count(*) AS n FROM {name}") == [{"n": 2}]
     assert said("restore", name, "--version", "2")["version"] == 5
-    assert [row["col_name"] for row in names.plain_sql(spark, f"DESCRIBE {name}").collect()] == ["id"]
+    assert [row["col_name"] for row in names.exact_sql(spark, f"DESCRIBE {name}").collect()] == ["id"]
     unknown = refused("history", f"{schema}.none")
     assert isinstance(unknown, errors.UnknownPathOrName)
     assert "spark.sql.catalogImplementation" in unknown.message

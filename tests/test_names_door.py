@@ -34,7 +34,7 @@ def name(spark: SparkSession) -> Iterator[str]:
 
 def made(spark: SparkSession, name: str, *columns: tuple[str, str]) -> DeltaTable:
     builder = DeltaTable.create(spark).tableName(name).comment("it's a \\ table")
-    for column, type_ in columns or (("id", "BIGINT"), ("s", "STRUCT<`a b`: INT, m: MAP<STRING, ARRAY<DATE>>>")):
+    for column, type_ in columns or (("id", "BIGINT"), ("s", "STRUCT<`a-b`: INT, m: MAP<STRING, ARRAY<DATE>>>")):
         builder = builder.addColumn(column, type_, comment=f"of {column}")
     return builder.execute()
 
@@ -91,7 +91,7 @@ def test_spark_shows_its_columns_and_comments(spark: SparkSession, name: str) ->
     shown = {row["col_name"]: (row["data_type"], row["comment"]) for row in spark.sql(f"DESCRIBE {name}").collect()}
     assert shown == {
         "id": ("bigint", "of id"),
-        "s": ("struct<a b:int,m:map<string,array<date>>>", "of s"),
+        "s": ("struct<a-b:int,m:map<string,array<date>>>", "of s"),
     }
     assert spark.catalog.getTable(name).description == "it's a \\ table"
 

@@ -217,7 +217,7 @@ def test_of_two_that_make_one_managed_table_one_is_told_that_the_name_is_taken(r
     assert not (run.path("t").parent / "t").exists()
 
     other = f"CREATE TABLE {run.schema}.u (id INT) USING parquet LOCATION '{run.path('t')}_elsewhere'"
-    with at_phase("committed", lambda: names.plain_sql(spark, other)), pytest.raises(errors.NameTaken):
+    with at_phase("committed", lambda: names.exact_sql(spark, other)), pytest.raises(errors.NameTaken):
         run("CREATE TABLE {s}.u USING delta AS SELECT 1 AS id")
     assert not (run.path("t").parent / "u").exists()
     assert run.entry("u") is None
@@ -295,10 +295,10 @@ def test_a_rename_into_another_schema_may_end_at_any_step(
                 with pytest.raises(errors.RenameUnfinished) as error:
                     run(statement)
                 assert (error.value.name, error.value.other) == (whole(old), whole(new))
-        names.plain_sql(run.spark, f"ALTER VIEW {new} RENAME TO {other}.v")  # by Spark alone
+        names.exact_sql(run.spark, f"ALTER VIEW {new} RENAME TO {other}.v")  # by Spark alone
         with pytest.raises(errors.RenameUnfinished):
             run(f"DROP TABLE {old}")
-        names.plain_sql(run.spark, f"ALTER VIEW {other}.v RENAME TO {new}")
+        names.exact_sql(run.spark, f"ALTER VIEW {other}.v RENAME TO {new}")
         run(f"ALTER TABLE {old} RENAME TO {new}")
         left = [new]
         assert run.entry("t") is None

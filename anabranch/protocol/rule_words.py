@@ -1,7 +1,8 @@
 """The words of a rule's text, as Spark cuts it, each spelled so that every session reads it in the same way.
 
 Knows how Spark's lexer cuts words. Pure. Guarantee: a text is cut as Spark cuts it, or refused: comments, hints,
-parameters and every sign that is not listed here are refused. No spelling holds ``${``, which Spark would fill in.
+parameters and every sign that is not listed here are refused. No text that is spelled holds ``${``, which Spark would
+fill in; a name may.
 """
 
 from __future__ import annotations
@@ -78,13 +79,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def quoted(name: str) -> str:
-    """A name in backticks.
-
-    Raises:
-        NotUnderstood: Spark would fill in a part of it.
-    """
-    if _FILLED in name:
-        raise NotUnderstood(f"the name {name}", "Spark would fill in ${…} from the session")
+    """A name in backticks; who hands it to Spark sees to it that ``${…}`` in it is not filled in."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -132,7 +132,6 @@ HOSTILE = [
     "?",
     ":a",
     "${env:HOME}",
-    "`${user}` = 'x'",
     "s = '\\${env:HOME}'",
     "s:x",
     "s COLLATE UNICODE",
