@@ -43,11 +43,17 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
 def _check_condition(rows: DataFrame, schema: Struct, check: Check, table: str) -> None:
     check_name(check, table)
     with reported(check.expression, table):
-        condition = check_column(rows.sparkSession, check, schema, table)
+        condition = check_column(rows.sparkSession, check, _as_named(rows.sparkSession, schema), table)
         found = rows.select(condition.alias("value")).schema[0].dataType
     if not isinstance(found, T.BooleanType):
         facts = {"constraint": check.name, "expression": check.expression, "found": found.simpleString()}
         raise ConstraintNotBoolean(table=table, **facts)
+
+
+def _as_named(spark: SparkSession, schema: Struct) -> Struct:
+    """The columns as the session finds them by name: whoever declares a rule speaks by the session's rules."""
+    is_exact = (spark.conf.get("spark.sql.caseSensitive", None) or "false").lower() == "true"
+    return schema.exactly() if is_exact else schema
 
 
 def _check_generated(rows: DataFrame, schema: Struct, rule: Generated, rules: Rules, table: str) -> None:
