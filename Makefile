@@ -58,7 +58,7 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	$(BIN)/python -m laboratory.kills --kills 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
 	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \
-		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/parsing/test_terms.py
+		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/expressions/test_terms.py
 
 bench: setup ## Run the benchmarks; ARGS are handed to them
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)

@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
+from anabranch.api.functions import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
 
 if TYPE_CHECKING:
-    from anabranch.installing import install, uninstall
-    from anabranch.sessions import changes, read, session
-    from anabranch.statements import sql
+    from anabranch.api.install import install, uninstall
+    from anabranch.api.session import changes, read, session
+    from anabranch.statements.executor import sql
     from anabranch.tables import DeltaTable
 
 __version__ = "0.1.0"
@@ -43,12 +43,12 @@ __all__ = [
 
 _LAZY = {
     "DeltaTable": "anabranch.tables",
-    "changes": "anabranch.sessions",
-    "install": "anabranch.installing",
-    "read": "anabranch.sessions",
-    "session": "anabranch.sessions",
-    "sql": "anabranch.statements",
-    "uninstall": "anabranch.installing",
+    "changes": "anabranch.api.session",
+    "install": "anabranch.api.install",
+    "read": "anabranch.api.session",
+    "session": "anabranch.api.session",
+    "sql": "anabranch.statements.executor",
+    "uninstall": "anabranch.api.install",
 }
 
 

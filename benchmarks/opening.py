@@ -20,8 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 import anabranch
 from anabranch.commands.opening import open_log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Compare
-from anabranch.protocol.skipping import FileFacts
+from anabranch.protocol.stats.predicates import Compare
+from anabranch.protocol.stats.skipping import FileFacts
 from benchmarks import large, synthetic
 from benchmarks.cold import ROW, Cold, measured
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread

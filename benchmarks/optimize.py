@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.commands.alter import SetProperties
+from anabranch.commands.ddl.alter import SetProperties
 from benchmarks import large
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
 from tests.support.delta_spark import DeltaSpark

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from anabranch.testing.generating import plan_for
+from anabranch.testing.plan_generator import plan_for
 from anabranch.testing.plans import Plan
 from anabranch.testing.runs import run
 from anabranch.testing.shrinking import shrunk

@@ -17,7 +17,7 @@ from multiprocessing import get_context
 
 import pyarrow as pa
 
-from anabranch.testing.generating import plan_for
+from anabranch.testing.plan_generator import plan_for
 from anabranch.testing.runs import run
 from anabranch.testing.verdicts import refusals, violations
 

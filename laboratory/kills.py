@@ -25,14 +25,14 @@ from typing import Annotated
 
 import typer
 
-from anabranch.commands.append import Append as AppendCommand
-from anabranch.commands.check import check_table
+from anabranch.commands.dml.append import Append as AppendCommand
+from anabranch.commands.maintenance.check import check_table
 from anabranch.commands.opening import file_set, open_log
+from anabranch.log.file_names import checkpoint_version
 from anabranch.log.log import forget
-from anabranch.log.names import checkpoint_version
 from anabranch.storage import disk
-from anabranch.testing.engine import ArrowEngine
-from anabranch.testing.reading import Reader, Version
+from anabranch.testing.arrow_engine import ArrowEngine
+from anabranch.testing.log_reader import Reader, Version
 from anabranch.testing.statements import COLUMNS, Rows, bag
 from anabranch.testing.verbs import table_of
 from laboratory.journals import IDLE, STAGES, Tale, tale, verb

@@ -15,16 +15,17 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands import insert, layout, write
-from anabranch.commands.merge import MergeHands
-from anabranch.commands.write import SelectedRows, WrittenPartitions
+from anabranch.commands.ddl import cluster_by
+from anabranch.commands.dml import insert, write
+from anabranch.commands.dml.merge import MergeHands
+from anabranch.commands.dml.write import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol import moves
-from anabranch.protocol.skipping import FileFacts
-from anabranch.transaction import commit, conflicts, net, place, rebase
+from anabranch.protocol.layout import moves
+from anabranch.protocol.stats.skipping import FileFacts
+from anabranch.transaction import commit, commit_actions, conflicts, net_effect, rebase
 from anabranch.transaction import relocation as relocating
 from anabranch.transaction.footprint import RESERVED_FOR, Transaction, tags_of
 
@@ -83,7 +84,7 @@ def _skipping_every_blind_winner(mine: Transaction, window: Sequence[Commit], ha
     """ "Blind appends cannot conflict": all of them are skipped, wherever they stand."""
     if mine.serializable or not window:
         return _judge(mine, window, hands)
-    seeing = [winner for winner in window if not net.is_blind_append(winner)]
+    seeing = [winner for winner in window if not net_effect.is_blind_append(winner)]
     verdict = _judge(mine, seeing, hands)
     return replace(verdict, behind=window) if verdict.behind else verdict
 
@@ -239,14 +240,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
     Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),
     Mutant("files that are gone count as known", ((rebase, "_reading", _still_reading),)),
-    Mutant("winner's vector not joined", ((place, "_joined", _vectors_not_joined),)),
+    Mutant("winner's vector not joined", ((commit_actions, "_joined", _vectors_not_joined),)),
     Mutant("only the newest winner is judged", ((commit.Attempt, "look", _only_the_newest(commit.Attempt.look)),)),
     Mutant("the oldest winner is skipped", ((commit.Attempt, "look", _all_but_the_first(commit.Attempt.look)),)),
     Mutant("own commit not known again", ((commit, "Attempt", _AnotherName), (commit, "_is_mine", lambda *a: False))),
     Mutant("lost reply reported as failure", ((commit, "_decided", _lost_is_failed),)),
     Mutant("moved rows are looked for as if none were dead", ((moves, "_one_after_the_other", _as_if_none_were_dead),)),
     Mutant("marks of moved rows are dropped", ((commit, "followed", _where_they_were),)),
-    Mutant("what was deleted meanwhile is moved alive", ((place, "_buried", _all_alive),)),
+    Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "_buried", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
     Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
@@ -255,7 +256,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "feature list ignored",
         (
             *_without("_HEAD_RULES", "_protocol_changed"),
-            (layout, "check_writable", _nothing),
+            (cluster_by, "check_writable", _nothing),
             (insert, "check_writable", _nothing),
         ),
     ),

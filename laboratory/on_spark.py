@@ -22,15 +22,15 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.progress import track
 
 from anabranch.commands.opening import open_log
-from anabranch.commands.read import Read
+from anabranch.commands.queries.read import Read
 from anabranch.log.log import forget
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as Kind
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
 from anabranch.storage import open_store
-from anabranch.testing.generating import plan_for
 from anabranch.testing.places import Base, InMemory, make
+from anabranch.testing.plan_generator import plan_for
 from anabranch.testing.plans import Plan, Setup
 from anabranch.testing.runs import run
 from anabranch.testing.statements import COLUMNS, Assignment, Merge, Optimize, Plus, Select, Take, Vacuum, When, Where

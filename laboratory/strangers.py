@@ -18,9 +18,9 @@ from typing import Annotated
 
 import typer
 
-from anabranch.commands.check import check
+from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
-from anabranch.testing.generating import Maker
+from anabranch.testing.plan_generator import Maker
 from anabranch.testing.plans import START, Moments, Plan
 from anabranch.testing.runs import History, reopened, run
 from anabranch.testing.statements import Foreign, Statement

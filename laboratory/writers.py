@@ -36,13 +36,13 @@ from anabranch.errors import AlreadyExists, DeltaConcurrentModificationException
 from anabranch.storage import disk, open_store
 from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
-from anabranch.testing.engine import ArrowEngine
+from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.testing.places import InMemory
 from anabranch.testing.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
 from anabranch.testing.stores import Call, Watched
 from anabranch.testing.verbs import Session, play
-from anabranch.transaction.patience import Chance, Patience
 from anabranch.transaction.phases import listen
+from anabranch.transaction.retry import Chance, Patience
 
 _PATIENCE = Patience(attempts=1_000, seconds=120.0)
 _GROUPS = 5

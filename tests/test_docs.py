@@ -20,12 +20,14 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch import errors, parsing
+from anabranch import errors, expressions
 from anabranch.cli import app
-from anabranch.commands import check, describe
-from anabranch.protocol import features, options, properties, settings
-from anabranch.protocol.refused_features import REFUSED
-from anabranch.transaction import conflicts, patience, phases
+from anabranch.commands.maintenance import check
+from anabranch.commands.queries import describe
+from anabranch.protocol import options, properties, settings
+from anabranch.protocol.features import table_features
+from anabranch.protocol.features.refused import REFUSED
+from anabranch.transaction import conflicts, phases, retry
 from tests.test_tidy import repository_paths, stands_here
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -233,14 +235,18 @@ def test_every_public_name_is_documented() -> None:
 
 
 def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
-    from anabranch import merges, optimizing, tables  # here, so that the other tests of this file need no PySpark
+    from anabranch import tables
+    from anabranch.api import (
+        merge_builder,
+        optimize_builder,  # here, so that the other tests of this file need no PySpark
+    )
 
     documented, limits = on_pages("verbs"), on_pages("limits.md")
     for owner in (
         tables.DeltaTable,
         tables.DeltaTableBuilder,
-        merges.DeltaMergeBuilder,
-        optimizing.DeltaOptimizeBuilder,
+        merge_builder.DeltaMergeBuilder,
+        optimize_builder.DeltaOptimizeBuilder,
     ):
         missing = public_methods(owner) - documented - limits
         assert not missing, owner
@@ -248,7 +254,7 @@ def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
 
 
 def test_every_option_that_is_refused_until_later_is_listed_as_a_limit() -> None:
-    from anabranch.options import NOT_BUILT
+    from anabranch.commands.options import NOT_BUILT
 
     found = {word.lower() for word in on_pages("limits.md")}
     assert found >= set(NOT_BUILT)
@@ -317,26 +323,26 @@ def test_the_settings_say_what_becomes_of_each_option() -> None:
 def test_the_settings_name_the_bounds_of_a_commit() -> None:
     stated = {cells[0]: cells[1].replace(",", "") for cells in rows_of_table(DOCS / "settings.md", "bound")}
     assert stated == {
-        "attempts of a blind append": str(patience.APPEND_ATTEMPTS),
-        "attempts of a blind append before time counts": str(patience.APPEND_ATTEMPTS_AT_LEAST),
-        "attempts of any other command": str(patience.CHANGE_ATTEMPTS),
-        "time in all": f"{patience.SECONDS:.0f} s",
-        "time on one put without an answer": f"{patience.UNKNOWN_SECONDS:.0f} s",
-        "longest wait between two attempts": f"{patience.Patience(1).longest_pause * 1000:.0f} ms",
+        "attempts of a blind append": str(retry.APPEND_ATTEMPTS),
+        "attempts of a blind append before time counts": str(retry.APPEND_ATTEMPTS_AT_LEAST),
+        "attempts of any other command": str(retry.CHANGE_ATTEMPTS),
+        "time in all": f"{retry.SECONDS:.0f} s",
+        "time on one put without an answer": f"{retry.UNKNOWN_SECONDS:.0f} s",
+        "longest wait between two attempts": f"{retry.Patience(1).longest_pause * 1000:.0f} ms",
     }
 
 
 def test_the_row_level_names_every_function_that_keeps_a_condition_row_local() -> None:
     section = (DOCS / "concepts" / "row-level.md").read_text(encoding="utf-8").rpartition("## Functions that")[2]
-    assert set(re.findall(r"`(\w+)`", section)) == parsing.DETERMINISTIC
+    assert set(re.findall(r"`(\w+)`", section)) == expressions.DETERMINISTIC
 
 
 def test_the_limits_name_every_feature_that_is_known() -> None:
     stated = {cells[0]: cells[1:3] for cells in rows_of_table(DOCS / "limits.md", "feature")}
-    assert stated.keys() >= features.READABLE | features.WRITABLE
+    assert stated.keys() >= table_features.READABLE | table_features.WRITABLE
     for name, (reads, writes) in stated.items():
-        assert (reads != "refused") == (name in features.READABLE or name in features.WRITABLE), name
-        assert (writes != "refused") == (name in features.WRITABLE), name
+        assert (reads != "refused") == (name in table_features.READABLE or name in table_features.WRITABLE), name
+        assert (writes != "refused") == (name in table_features.WRITABLE), name
 
 
 def test_the_limits_name_every_feature_that_is_refused_for_a_reason() -> None:

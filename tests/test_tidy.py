@@ -113,7 +113,7 @@ def test_only_public_pyspark_is_used(module: Path) -> None:
     assert not found, "Spark Connect has none of these"
 
 
-TEXTS = frozenset({"anabranch/spark/texts.py", "anabranch/spark/session.py"})
+TEXTS = frozenset({"anabranch/spark/sql_text.py", "anabranch/spark/session.py"})
 """Where text becomes SQL that Spark reads."""
 
 

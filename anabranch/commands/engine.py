@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from anabranch.protocol.curves import Curve
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.layout.curves import Curve
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.predicates import Condition
-from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.predicates import Condition
 
 
 class Engine(Protocol):

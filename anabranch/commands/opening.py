@@ -10,18 +10,18 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.layouts import is_by_id, layouts_of
-from anabranch.commands.sizes import hold_sizes
+from anabranch.commands.field_id_names import is_by_id, layouts_of
+from anabranch.commands.queries.file_sizes import hold_sizes
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.files import allowed_by
+from anabranch.log.file_locations import allowed_by
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.filesets import FileSet
-from anabranch.protocol.row_tracking import tracked
-from anabranch.protocol.rules import rules_of
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.features.row_tracking import tracked
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.rules.table_rules import rules_of
+from anabranch.protocol.stats.statistics import num_records
 from anabranch.storage import open_store
 
 Location = str | os.PathLike[str]

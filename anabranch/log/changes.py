@@ -1,7 +1,8 @@
 """Changes: what the versions of a range inserted and deleted, out of their commits.
 
-Knows commit files and vectors; decides by `anabranch.protocol.feed`. Guarantee: every version of the range is read, and
-recorded its changes, or the feed is refused; columns that mean something else at some version are never mixed.
+Knows commit files and vectors; decides by `anabranch.protocol.change_feed`. Guarantee: every version of the range is
+read, and recorded its changes, or the feed is refused; columns that mean something else at some version are never
+mixed.
 
 PROTOCOL.md, sections "Add CDC File" and "Change Data Files".
 """
@@ -28,15 +29,15 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.log.commits import Commit, parse_commit
-from anabranch.log.files import allowed_by
+from anabranch.log.file_locations import allowed_by
+from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log import Log
-from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.segment import filled
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.log.timeline import Timeline, timeline
 from anabranch.log.vectors import place_of, vector_of
 from anabranch.protocol.actions import FileRow, Metadata, empty_files
-from anabranch.protocol.feed import (
+from anabranch.protocol.change_feed import (
     COLUMNS,
     ENABLED,
     Feed,
@@ -46,9 +47,9 @@ from anabranch.protocol.feed import (
     unreadable,
     written,
 )
-from anabranch.protocol.in_commit import IN_COMMIT
-from anabranch.protocol.mapping import is_mapped
-from anabranch.protocol.vectors import Descriptor
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.storage.contract import Entry
 
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
+from anabranch.log.checkpoint_parts import Found
 from anabranch.log.commits import Raw, parse_commit, parse_head
+from anabranch.log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.lazy import lazy
-from anabranch.log.names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.parquet import LogParquet
-from anabranch.log.parsed import partition_maps, stats_texts
-from anabranch.log.parts import Found
+from anabranch.log.typed_stats import partition_maps, stats_texts
 from anabranch.protocol.actions import FILES, REMOVES, AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Entry, Store
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from anabranch.errors import AlreadyExists
 from anabranch.log.checkpoint import CheckpointHead
-from anabranch.log.hint import hint_bytes
-from anabranch.log.names import LAST_CHECKPOINT, SIDECARS, checkpoint_name, v2_checkpoint_name
+from anabranch.log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_name, v2_checkpoint_name
+from anabranch.log.last_checkpoint import hint_bytes
 from anabranch.storage.contract import Store
 
 SIDECAR_ACTIONS = 100_000

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import AlreadyExists, NotFound
 from anabranch.log.commits import Commit
-from anabranch.log.names import checksum_name
+from anabranch.log.file_names import checksum_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Store
 

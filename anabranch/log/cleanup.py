@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from anabranch.errors import AnabranchError
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
+from anabranch.log.checkpoint_parts import Found, checkpoints_in
 from anabranch.log.checksum import read_checksum
 from anabranch.log.commits import parse_head
-from anabranch.log.confirm import by_another_way
-from anabranch.log.names import (
+from anabranch.log.confirmation import by_another_way
+from anabranch.log.file_names import (
     SIDECARS,
     checkpoint_version,
     checksum_version,
@@ -30,12 +31,11 @@ from anabranch.log.names import (
     compacted_range,
     first_name,
 )
-from anabranch.log.parts import Found, checkpoints_in
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.log.witness import same_files
-from anabranch.protocol.features import check_readable, writer_features
-from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
+from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
+from anabranch.protocol.features.table_features import check_readable, writer_features
 from anabranch.storage.contract import Entry, Store
 
 DAY_MS = 86_400_000

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from anabranch.log.few import few_file_actions
+from anabranch.log.small_commits import few_file_actions
 from anabranch.protocol.actions import ADDS, DROPS
 from anabranch.storage.native import native_file
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.log.columnar import file_actions
+from anabranch.log.file_names import commit_name
 from anabranch.log.lazy import lazy
-from anabranch.log.names import commit_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 
 _FILE_LINE = (b'{"add":', b'{"remove":')

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from anabranch.errors import CorruptLog, NotATable, VersionNotFound
-from anabranch.log.hint import Hint, read_hint
-from anabranch.log.names import commit_name, commit_version, compacted_range, first_name
-from anabranch.log.parts import Found, checkpoints_in, missing_part
+from anabranch.log.checkpoint_parts import Found, checkpoints_in, missing_part
+from anabranch.log.file_names import commit_name, commit_version, compacted_range, first_name
+from anabranch.log.last_checkpoint import Hint, read_hint
 from anabranch.storage.contract import Entry, Store
 
 

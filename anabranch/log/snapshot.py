@@ -15,21 +15,21 @@ import pyarrow as pa
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
+from anabranch.log.checkpoint_parts import Found
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
+from anabranch.log.fallback import by_some_way
+from anabranch.log.file_names import commit_name, commit_version, compacted_range
 from anabranch.log.lazy import lazy
-from anabranch.log.names import commit_name, commit_version, compacted_range
-from anabranch.log.parts import Found
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
-from anabranch.log.ways import by_some_way
 from anabranch.log.witness import Witness
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
-from anabranch.protocol.clustering import Path, clustering_of
-from anabranch.protocol.features import check_readable, writer_features
-from anabranch.protocol.known_features import DELETION_VECTORS
+from anabranch.protocol.features.known import DELETION_VECTORS
+from anabranch.protocol.features.table_features import check_readable, writer_features
+from anabranch.protocol.layout.clustering import Path, clustering_of
 from anabranch.protocol.properties import Properties
-from anabranch.protocol.schema import Struct
-from anabranch.protocol.skipping import FileFacts
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.storage.contract import Entry, Store
 
 _REMEMBERED_COMMITS = 1000

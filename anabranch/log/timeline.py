@@ -19,13 +19,13 @@ import numpy as np
 
 from anabranch.errors import CorruptLog, TimestampAfterLatestCommit, TimestampBeforeEarliestCommit
 from anabranch.log.commits import parse_head
+from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.lazy import lazy
 from anabranch.log.log import Log
-from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.in_commit import IN_COMMIT, Boundary, boundary
+from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT, Boundary, boundary
 from anabranch.storage.contract import Entry, Store
 
 _HEAD_BYTES = 16 * 1024

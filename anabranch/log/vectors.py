@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
-from anabranch.log.files import located_file
+from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.stats import num_records
-from anabranch.protocol.vectors import Descriptor, inline, unframe
+from anabranch.protocol.deletion_vectors import Descriptor, inline, unframe
+from anabranch.protocol.stats.statistics import num_records
 from anabranch.storage.contract import Store
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024

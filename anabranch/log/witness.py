@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, StoreError
 from anabranch.log.checkpoint import Checkpoint
+from anabranch.log.checkpoint_parts import Found
 from anabranch.log.checksum import Checksum, read_checksum
-from anabranch.log.names import checksum_name
-from anabranch.log.parts import Found
+from anabranch.log.file_names import checksum_name
 from anabranch.log.replay import keys
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.storage.contract import Store

@@ -18,8 +18,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from anabranch.protocol.mapping import completed, mapped
-from anabranch.protocol.schema import Struct, parse_schema, schema_json
+from anabranch.protocol.schema.column_mapping import completed, mapped
+from anabranch.protocol.schema.types import Struct, parse_schema, schema_json
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 

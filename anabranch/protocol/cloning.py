@@ -16,8 +16,8 @@ from typing import Any
 
 from anabranch.errors.secrets import without_secrets
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.paths import absolute, encode, store_name
-from anabranch.protocol.vectors import Descriptor
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.paths import absolute, encode, store_name
 
 CLONED_FROM = "anabranch.clonedFrom"
 CLONED_VECTOR = "anabranch.clonedVector"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from anabranch.protocol.filesets import Marks
+from anabranch.protocol.layout.file_sets import Marks
 
 When = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
@@ -43,8 +43,8 @@ class Clause:
 
     Attributes:
         when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
-        an expression, a `SourceColumn`, a `Reserved`, or `anabranch.protocol.assignments.Members` of these; an update
-        keeps the other columns, an insert leaves them NULL.
+        an expression, a `SourceColumn`, a `Reserved`, or `anabranch.protocol.schema.assignments.Members` of these; an
+        update keeps the other columns, an insert leaves them NULL.
     """
 
     when: When

@@ -1,6 +1,6 @@
 """Options of readers and writers: what becomes of each one that Delta Lake or Spark documents, in one place.
 
-Pure. Guarantee: an option is never passed over; of one that stands here nowhere `anabranch.options` warns.
+Pure. Guarantee: an option is never passed over; of one that stands here nowhere `anabranch.commands.options` warns.
 
 Source: Delta Lake documentation, the options that delta-spark 4.4 knows, and Spark's options of file sources.
 """

@@ -17,12 +17,18 @@ from enum import Enum
 from typing import Any
 
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.iceberg import ICEBERG_V1
-from anabranch.protocol.in_commit import ENABLED
-from anabranch.protocol.keys import check_key, is_key
-from anabranch.protocol.leaves import STATS_COLUMNS, column_list
-from anabranch.protocol.mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
-from anabranch.protocol.rules import CODEC_PROPERTY, CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, codec_named, is_constraint
+from anabranch.protocol.features.iceberg import ICEBERG_V1
+from anabranch.protocol.features.in_commit_timestamps import ENABLED
+from anabranch.protocol.rules.table_rules import (
+    CODEC_PROPERTY,
+    CONSTRAINT_PREFIX,
+    OPTIMIZED_PROPERTY,
+    codec_named,
+    is_constraint,
+)
+from anabranch.protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
+from anabranch.protocol.schema.keys import check_key, is_key
+from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"

@@ -2,7 +2,7 @@
 
 Knows how to number the ranges of a column's values and how to lead a curve through them, without a Python worker.
 Knows nothing of files. Guarantee: what is built here is decided by a row's values alone, so that two queries over the
-same rows give the same; places are those of `anabranch.protocol.curves`.
+same rows give the same; places are those of `anabranch.protocol.layout.curves`.
 
 What is used twice becomes a column of its own first, since an expression inside an expression doubles at each step.
 """
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.protocol.curves import Kind, bits_per_column, places
+from anabranch.protocol.layout.curves import Kind, bits_per_column, places
 from anabranch.spark.types import arrow_rows, column, free_name
 
 

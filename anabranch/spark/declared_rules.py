@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import ConstraintNotBoolean, DefaultDoesNotFit, GeneratedTypeMismatch, InvalidCondition
-from anabranch.protocol.allowed_rules import check_allowed, check_name, read_generated, refused
-from anabranch.protocol.rules import Check, Generated, Rules, mentioned
-from anabranch.protocol.schema import Field, Struct, upcastable
+from anabranch.protocol.rules.allowed import check_allowed, check_name, read_generated, refused
+from anabranch.protocol.rules.table_rules import Check, Generated, Rules, mentioned
+from anabranch.protocol.schema.types import Field, Struct, upcastable
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import default_value
 from anabranch.spark.rule_columns import check_column, default_column, generated_column
 from anabranch.spark.rules import Writing, obeying
+from anabranch.spark.type_fit import default_value
 from anabranch.spark.types import column, delta_type, is_void, spark_schema, spark_type
 
 

@@ -14,20 +14,20 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.protocol.curves import Curve
-from anabranch.protocol.feed import Feed
-from anabranch.protocol.filesets import FileSet, Marks
+from anabranch.protocol.change_feed import Feed
+from anabranch.protocol.layout.curves import Curve
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.predicates import Condition
-from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import Struct, from_arrow
-from anabranch.spark import addresses, merge, numbers, origins, relocating, types, write
-from anabranch.spark.addresses import as_column
-from anabranch.spark.checking import check_change
+from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark import dataframe_source, merge, relocating, row_addresses, row_numbers, types, write
+from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions
+from anabranch.spark.expression_checks import check_change
 from anabranch.spark.failures import computed, reported
-from anabranch.spark.feed import changes
 from anabranch.spark.functions import are_builtin
+from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
@@ -46,7 +46,7 @@ class SparkEngine:
     spark: SparkSession
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """See `anabranch.spark.checking.check_change`."""
+        """See `anabranch.spark.expression_checks.check_change`."""
         check_change(self.spark, files, condition, assignments)
 
     def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
@@ -55,8 +55,8 @@ class SparkEngine:
         merge.check(self.spark, files, matching, columns)
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-        """See `anabranch.spark.addresses.find`."""
-        return addresses.find(self.spark, files, condition)
+        """See `anabranch.spark.row_addresses.find`."""
+        return row_addresses.find(self.spark, files, condition)
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """See `anabranch.spark.write.update`."""
@@ -91,8 +91,8 @@ class SparkEngine:
         return merge.hold(self.spark, self._frame(source), root, folder)
 
     def with_numbers(self, held: merge.Held, values: Mapping[str, range]) -> DataFrame:
-        """See `anabranch.spark.numbers.with_numbers`."""
-        return numbers.with_numbers(self.spark, held.url, held.schema, values)
+        """See `anabranch.spark.row_numbers.with_numbers`."""
+        return row_numbers.with_numbers(self.spark, held.url, held.schema, values)
 
     def join(self, files: FileSet, matching: Matching, held: merge.Held, folder: str) -> Joined:
         """See `anabranch.spark.merge.join`."""
@@ -132,18 +132,20 @@ class SparkEngine:
         return types.describe(self._frame(source))
 
     def version_read(self, source: Any, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.origins.version_read`; an Arrow table reads nothing."""
+        """See `anabranch.spark.dataframe_source.version_read`; an Arrow table reads nothing."""
         if not isinstance(source, DataFrame):
             return None
         with computed("the rows to write", root):  # Spark computes what is constant while it plans
-            return origins.version_read(source, root, table_id)
+            return dataframe_source.version_read(source, root, table_id)
 
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.origins.version_read`; the condition is asked of no row."""
+        """See `anabranch.spark.dataframe_source.version_read`; the condition is asked of no row."""
         with reported(condition.text, root):
             nothing = self.spark.createDataFrame([], types.spark_schema(schema))
             named = nothing if condition.alias is None else nothing.alias(condition.alias)
-            return origins.version_read(named.filter(as_column(condition.expression, self.spark)), root, table_id)
+            return dataframe_source.version_read(
+                named.filter(as_column(condition.expression, self.spark)), root, table_id
+            )
 
     def settings(self) -> dict[str, str]:
         """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
@@ -183,10 +185,10 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        return origins.marked(rows, files.table_id, files.version)
+        return dataframe_source.marked(rows, files.table_id, files.version)
 
     def changes(self, feed: Feed) -> DataFrame:
-        """See `anabranch.spark.feed.changes`."""
+        """See `anabranch.spark.change_feed.changes`."""
         return changes(self.spark, feed)
 
     def rows(self, table: pa.Table) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException, 
 
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, Nondeterministic, UnreadableExpression
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
-from anabranch.spark.vanished import file_in, is_within, missing
+from anabranch.spark.missing_files import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
 _CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")

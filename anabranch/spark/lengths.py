@@ -10,8 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from anabranch.errors import LengthExceeded
-from anabranch.protocol.rules import Inside, Length, Limits, limits_of
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.protocol.rules.table_rules import Inside, Length, Limits, limits_of
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.spark.types import spark_type
 from anabranch.spark.violations import raised, stated
 

@@ -13,10 +13,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.protocol.assignments import Path
-from anabranch.protocol.schema import Field, Struct
-from anabranch.spark.fit import assigned
+from anabranch.protocol.schema.assignments import Path
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.lengths import limited
+from anabranch.spark.type_fit import assigned
 from anabranch.spark.types import column
 
 
@@ -27,7 +27,8 @@ def rebuilt(
 
     Args:
         field: the column. old: its value before. new: path -> the column that holds what is assigned there; at least
-            one path begins with the field's name. types: of those columns. partial: see `anabranch.spark.fit.assigned`.
+            one path begins with the field's name. types: of those columns. partial: see
+            `anabranch.spark.type_fit.assigned`.
 
     Raises:
         SchemaMismatch: no value of an assigned type could fit.

@@ -23,22 +23,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import AmbiguousMerge, ExecutionFailed, Nondeterministic
-from anabranch.protocol.filesets import FileSet, Marks, count_of, union_of
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
-from anabranch.protocol.rules import LENGTH
-from anabranch.protocol.schema import Field, Struct
-from anabranch.spark.addresses import as_column, by_key, keys_of
-from anabranch.spark.checking import check_deterministic
-from anabranch.spark.clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.spark.dataframe_source import printed_plan
+from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import default_value
-from anabranch.spark.numbers import counted
-from anabranch.spark.opened import address_of
-from anabranch.spark.origins import printed_plan
-from anabranch.spark.positions import rows_of
+from anabranch.spark.merge_clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
+from anabranch.spark.raw_rows import address_of
+from anabranch.spark.row_addresses import as_column, by_key, keys_of
+from anabranch.spark.row_numbers import counted
+from anabranch.spark.row_positions import rows_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept, size_of
+from anabranch.spark.type_fit import default_value
 from anabranch.spark.types import column, free_name
 from anabranch.spark.write import are_few, gathered, write_into
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
-from anabranch.protocol.outside import placed
-from anabranch.protocol.paths import java_quoted
+from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.paths import java_quoted
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")

@@ -1,8 +1,8 @@
 """Rows as INSERT takes them: by position, the first column for the table's first, whatever their names; or by name.
 
 Knows Spark's columns. Knows nothing of files. Guarantee: a value is stored as an assignment stores it
-(`anabranch.spark.fit.assigned`), members of structs as columns are, by position or by name at every depth; nothing is
-dropped and nothing is guessed.
+(`anabranch.spark.type_fit.assigned`), members of structs as columns are, by position or by name at every depth; nothing
+is dropped and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema import Array, DataType, Map, Struct
-from anabranch.spark.fit import assigned
+from anabranch.protocol.schema.types import Array, DataType, Map, Struct
+from anabranch.spark.type_fit import assigned
 from anabranch.spark.types import column, is_void, spark_type
 
 

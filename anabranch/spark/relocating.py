@@ -19,20 +19,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import UnknownColumn
-from anabranch.protocol.assignments import spelled
-from anabranch.protocol.clustering import paths_of
-from anabranch.protocol.curves import MOST_COLUMNS, ORIGINS, Curve, bits_per_column
-from anabranch.protocol.editing import field_at
-from anabranch.protocol.filesets import FileSet, count_of
-from anabranch.protocol.schema import Struct
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.layout.clustering import paths_of
+from anabranch.protocol.layout.curves import MOST_COLUMNS, ORIGINS, Curve, bits_per_column
+from anabranch.protocol.layout.file_sets import FileSet, count_of
+from anabranch.protocol.schema.assignments import spelled
+from anabranch.protocol.schema.editing import field_at
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import timestamps
 from anabranch.spark.curves import Steps, bounds_of, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
-from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
-from anabranch.spark.positions import with_facts
+from anabranch.spark.raw_rows import open_files
 from anabranch.spark.row_ids import names_of
+from anabranch.spark.row_positions import with_facts
 from anabranch.spark.types import arrow_rows, column, free_name
 from anabranch.spark.write import WRITE_OPTIONS, write_files
 
@@ -76,8 +76,8 @@ def cluster(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, fol
         curve: the order.
         outputs: how many files at most.
         folder: as for `pack`.
-        moves: another such folder, for files of the same numbers that hold `anabranch.protocol.curves.ORIGINS`, row by
-            row; None where nobody asks.
+        moves: another such folder, for files of the same numbers that hold `anabranch.protocol.layout.curves.ORIGINS`,
+            row by row; None where nobody asks.
 
     Raises:
         UnknownColumn: the curve names a column that there is not.

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.protocol.filesets import FileSet
-from anabranch.protocol.row_tracking import Tracked
+from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.types import column, free_name
 
 

@@ -1,6 +1,6 @@
 """Rules as Columns: what a table's texts become once they may be evaluated.
 
-Knows sessions. Guarantee: no other text of a rule reaches Spark than the one that `anabranch.protocol.allowed_rules`
+Knows sessions. Guarantee: no other text of a rule reaches Spark than the one that `anabranch.protocol.rules.allowed`
 spelled anew, and each function in it is Spark's own in this session.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pyspark.sql import Column, SparkSession
 
-from anabranch.protocol.allowed_rules import read_check, read_default, read_generated, refused
-from anabranch.protocol.rule_texts import Reading
-from anabranch.protocol.rules import Check, Generated
-from anabranch.protocol.schema import Struct
+from anabranch.protocol.rules.allowed import read_check, read_default, read_generated, refused
+from anabranch.protocol.rules.table_rules import Check, Generated
+from anabranch.protocol.rules.texts import Reading
+from anabranch.protocol.schema.types import Struct
 from anabranch.spark.functions import are_builtin
-from anabranch.spark.texts import expression
+from anabranch.spark.sql_text import expression
 
 
 def check_column(spark: SparkSession, check: Check, schema: Struct, table: str) -> Column:

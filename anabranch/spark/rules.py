@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
-from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, Step
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.rules.table_rules import Check, Generated, Inside, NotNull, Rules, Step
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import assigned
 from anabranch.spark.rule_columns import check_column, generated_column
+from anabranch.spark.type_fit import assigned
 from anabranch.spark.types import column, free_name, spark_type
 from anabranch.spark.violations import raised, stated
 

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from anabranch.errors import CorruptVector
-from anabranch.protocol.filesets import FileSet
-from anabranch.spark.opened import address_of, open_files, open_plain
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.spark.raw_rows import address_of, open_files, open_plain
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.types import column, spark_schema
 
@@ -39,7 +39,7 @@ def scan(
         spark: the session.
         files: what to read.
         columns: the columns wanted, in this order; all of the schema where None.
-        address: add the two columns of `anabranch.spark.opened.address_of`: the file's path as in the log, and the
+        address: add the two columns of `anabranch.spark.raw_rows.address_of`: the file's path as in the log, and the
             position in that file, counted from 0.
         ids: add the hidden columns with what each row is known by, where the table tracks its rows.
 

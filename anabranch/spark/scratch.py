@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 
 from anabranch.errors import UnsupportedType
 from anabranch.spark import timestamps
-from anabranch.spark.opened import READ_OPTIONS
 from anabranch.spark.paths import literal, spark_root
+from anabranch.spark.raw_rows import READ_OPTIONS
 from anabranch.spark.types import is_void
 from anabranch.spark.write import WRITE_OPTIONS
 

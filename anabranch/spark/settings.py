@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.errors import UnknownSetting
 from anabranch.protocol import settings
-from anabranch.protocol.said import Said, honouring, is_said
+from anabranch.protocol.session_says import Said, honouring, is_said
 
 _LISTED_S = 1.0
 _listed: WeakKeyDictionary[SparkSession, float] = WeakKeyDictionary()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.protocol.schema.types import Array, DataType, Map, Struct
 from anabranch.spark.types import spark_type
 
 
 def shaped(value: Column, source: DataType, target: DataType) -> Column:
-    """A value of one type as one of another, into which it fits (`anabranch.protocol.evolution.misfit`)."""
+    """A value of one type as one of another, into which it fits (`anabranch.protocol.schema.evolution.misfit`)."""
     return _members(value, source, target).cast(spark_type(target))
 
 

@@ -20,24 +20,24 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.protocol.assignments import Path, leaves
-from anabranch.protocol.filesets import FileSet, Marks, count_of
-from anabranch.protocol.iceberg import folder_key
-from anabranch.protocol.partitions import HIVE_NULL
-from anabranch.protocol.rules import NONE, Rules
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.features.iceberg import folder_key
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.partitions import HIVE_NULL
+from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.schema.assignments import Path, leaves
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import timestamps
-from anabranch.spark.addresses import as_column, named_for
-from anabranch.spark.evening import evened
 from anabranch.spark.failures import reported
-from anabranch.spark.fit import fitted, given_columns
 from anabranch.spark.members import is_set, rebuilt
-from anabranch.spark.naming import stored
-from anabranch.spark.opened import open_files
 from anabranch.spark.paths import spark_root
+from anabranch.spark.physical_names import stored
+from anabranch.spark.raw_rows import open_files
+from anabranch.spark.rebalance import evened
+from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
+from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import column, free_name
 
 _ONE_FILE_ROWS = 250_000

@@ -10,9 +10,9 @@ which is one.
 """
 
 from anabranch.storage.open import mounted
-from anabranch.testing.engine import ArrowEngine, Row
+from anabranch.testing.arrow_engine import ArrowEngine, Row
 from anabranch.testing.faults import FAULTS, Fault
-from anabranch.testing.moments import at_phase
+from anabranch.testing.phases import at_phase
 from anabranch.testing.plans import Dice, Failure, Plan, Script, Setup
 from anabranch.testing.runs import History, run
 from anabranch.testing.stores import Call, DictStore, Watched

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anabranch.errors import PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
 from anabranch.storage.contract import Store
 from anabranch.testing.stores import Call, Decision, Watched
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 
 
 @dataclass(frozen=True)

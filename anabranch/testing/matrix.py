@@ -22,11 +22,11 @@ from typing import Any
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.log.log import forget
 from anabranch.storage import open_store
-from anabranch.testing.engine import ArrowEngine
-from anabranch.testing.moments import at_phase
+from anabranch.testing.arrow_engine import ArrowEngine
+from anabranch.testing.log_reader import Reader
+from anabranch.testing.phases import at_phase
 from anabranch.testing.places import PATIENCE, InMemory, make
 from anabranch.testing.plans import Setup
-from anabranch.testing.reading import Reader
 from anabranch.testing.statements import (
     All,
     Append,
@@ -44,7 +44,7 @@ from anabranch.testing.statements import (
     bag,
 )
 from anabranch.testing.verbs import Session, play
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from anabranch.commands.append import Append as AppendCommand
+from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
 from anabranch.log.log import forget
@@ -23,12 +23,12 @@ from anabranch.protocol.merges import Action, Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as When_
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
-from anabranch.testing.engine import ArrowEngine, read_from
+from anabranch.testing.arrow_engine import ArrowEngine, read_from
 from anabranch.testing.plans import Setup
 from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
 from anabranch.testing.stores import DictStore, Kept
 from anabranch.testing.verbs import Session, play, table_of
-from anabranch.transaction.patience import Chance, Patience
+from anabranch.transaction.retry import Chance, Patience
 
 PATIENCE = Patience(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
 EPOCH_MS = 1_800_000_000_000

@@ -22,18 +22,18 @@ from anabranch.errors import (
     StoreFull,
     StorePermissionDenied,
 )
+from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget, remember
-from anabranch.log.names import commit_name
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
+from anabranch.testing.log_reader import Reader, Version
 from anabranch.testing.places import EPOCH_MS, PATIENCE, InMemory, Place
 from anabranch.testing.plans import Failure, Plan, schedule_of
-from anabranch.testing.reading import Reader, Version
-from anabranch.testing.scheduling import Killed, NoProgress, Scheduler, current_task
+from anabranch.testing.scheduler import Killed, NoProgress, Scheduler, current_task
 from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
 from anabranch.testing.verbs import Done, Session, gone_from, play
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 
 _HANGS_SECONDS = 300.0
 _IN_MEMORY = InMemory()

@@ -19,10 +19,10 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from anabranch.protocol import moves
-from anabranch.testing.foreign import OtherEngine
+from anabranch.protocol.layout import moves
+from anabranch.testing.foreign_engine import OtherEngine
+from anabranch.testing.log_reader import Reader
 from anabranch.testing.manners import Manner
-from anabranch.testing.reading import Reader
 from anabranch.testing.statements import COLUMNS, Append, Foreign, Row, Rows, bag
 from anabranch.transaction.footprint import RESERVED_FOR
 

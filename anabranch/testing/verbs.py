@@ -14,25 +14,25 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from anabranch.commands.append import Append as AppendCommand
-from anabranch.commands.change import Outcome
-from anabranch.commands.delete import Delete as DeleteCommand
+from anabranch.commands.dml.append import Append as AppendCommand
+from anabranch.commands.dml.change import Outcome
+from anabranch.commands.dml.delete import Delete as DeleteCommand
+from anabranch.commands.dml.merge import Merge as MergeCommand
+from anabranch.commands.dml.update import Update as UpdateCommand
+from anabranch.commands.dml.write import Write as WriteCommand
 from anabranch.commands.engine import Engine
-from anabranch.commands.merge import Merge as MergeCommand
-from anabranch.commands.optimize import Optimize as OptimizeCommand
-from anabranch.commands.reorg import Purge
-from anabranch.commands.restore import Restore as RestoreCommand
-from anabranch.commands.update import Update as UpdateCommand
-from anabranch.commands.vacuum import DEAD_AFTER_SECONDS
-from anabranch.commands.vacuum import Vacuum as VacuumCommand
-from anabranch.commands.write import Write as WriteCommand
-from anabranch.parsing import Context, condition
+from anabranch.commands.maintenance.optimize import Optimize as OptimizeCommand
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.commands.maintenance.restore import Restore as RestoreCommand
+from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
+from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
+from anabranch.expressions import Context, condition
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.predicates import Condition
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.predicates import Condition
 from anabranch.storage import Store
-from anabranch.testing.foreign import OtherEngine
-from anabranch.testing.reading import Reader
+from anabranch.testing.foreign_engine import OtherEngine
+from anabranch.testing.log_reader import Reader
 from anabranch.testing.statements import (
     COLUMNS,
     Append,
@@ -57,7 +57,7 @@ from anabranch.testing.statements import (
 )
 from anabranch.testing.stores import DictStore
 from anabranch.testing.stranger import Stranger
-from anabranch.transaction.patience import Chance, Patience
+from anabranch.transaction.retry import Chance, Patience
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])

@@ -28,7 +28,7 @@ from anabranch.errors import (
 from anabranch.testing.oracle import Landed, first_unexplained, serial_order
 from anabranch.testing.runs import Act, History, name_of
 from anabranch.testing.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
-from anabranch.transaction.vacuums import END, START
+from anabranch.transaction.running_vacuums import END, START
 
 
 @dataclass(frozen=True)

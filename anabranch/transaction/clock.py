@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.protocol.in_commit import bounded, is_enabled
+from anabranch.protocol.features.in_commit_timestamps import bounded, is_enabled
 from anabranch.transaction.footprint import Transaction
 
 

@@ -31,11 +31,12 @@ from anabranch.errors import (
     ProtocolChangedException,
 )
 from anabranch.log.commits import Commit
-from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import FileRow, files_table
-from anabranch.protocol.features import writer_features
-from anabranch.protocol.filesets import Marks
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.features import row_tracking
+from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.conflict_errors import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
 from anabranch.transaction.footprint import (
     Source,
     Transaction,
@@ -43,10 +44,9 @@ from anabranch.transaction.footprint import (
     is_vacuum,
     only_deletes,
 )
-from anabranch.transaction.marks import is_reservation, only_marks, passes, uncounted
-from anabranch.transaction.net import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch.transaction.identity_marks import is_reservation, only_marks, passes, uncounted
+from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.relocation import Relocation, relocation_of
-from anabranch.transaction.words import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
 
 
 class Hands(Clues, Protocol):

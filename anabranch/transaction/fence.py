@@ -21,12 +21,12 @@ import pyarrow as pa
 from anabranch.errors import NotFound, StagedFilesVacuumed, StoreError
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.paths import encode, store_name
+from anabranch.protocol.layout.paths import encode, store_name
 from anabranch.storage.contract import Store
+from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.footprint import Transaction
-from anabranch.transaction.patience import Chance
-from anabranch.transaction.vacuums import START, retention_of
-from anabranch.transaction.words import Conflict
+from anabranch.transaction.retry import Chance
+from anabranch.transaction.running_vacuums import START, retention_of
 
 SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
 """Tags of a START of ours: the jobs that it spares, and the moment before which a file was last written that it may

@@ -16,13 +16,13 @@ from pyroaring import BitMap64
 
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol import row_tracking
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
-from anabranch.protocol.filesets import Marks
-from anabranch.protocol.moves import Group
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.features import row_tracking
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.layout.moves import Group
 from anabranch.protocol.properties import SERIALIZABLE
-from anabranch.transaction.vacuums import END, START
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.transaction.running_vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"
 """The tag of a commit that reserves identity values: for which writer."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.identity import values_kept
-from anabranch.protocol.stats import num_records, with_num_records
+from anabranch.protocol.features.identity import values_kept
+from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, Hands, Redo, Verdict
 from anabranch.transaction.footprint import Reads, Source, Transaction
 from anabranch.transaction.relocation import Loaders, overtaken

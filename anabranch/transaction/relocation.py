@@ -21,14 +21,15 @@ from pyroaring import BitMap64
 
 from anabranch.errors import AnabranchError, ConcurrentDeleteReadException
 from anabranch.log.commits import Commit
-from anabranch.protocol import moves, row_tracking
 from anabranch.protocol.actions import FILES, FileRow
-from anabranch.protocol.filesets import Marks, union_of
-from anabranch.protocol.moves import Group, Misplaced, Origin
-from anabranch.protocol.stats import num_records
+from anabranch.protocol.features import row_tracking
+from anabranch.protocol.layout import moves
+from anabranch.protocol.layout.file_sets import Marks, union_of
+from anabranch.protocol.layout.moves import Group, Misplaced, Origin
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.footprint import Reads, Source, Transaction, tags_of
-from anabranch.transaction.net import Change, Net, growth
-from anabranch.transaction.words import Conflict
+from anabranch.transaction.net_effect import Change, Net, growth
 
 _KINDS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from anabranch.errors import CorruptLog
 from anabranch.log.commits import Commit
-from anabranch.log.names import commit_name
+from anabranch.log.file_names import commit_name
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, FileRow, files_table
-from anabranch.protocol.row_tracking import (
+from anabranch.protocol.features.row_tracking import (
     DOMAIN,
     NOTHING,
     PRESERVED,

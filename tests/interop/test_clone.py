@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.commands.clone import Clone
+from anabranch.commands.maintenance.clone import Clone
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.raw_logs import listing

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import CheckConstraintViolated, DeltaConcurrentModificationException
+from anabranch.log.file_names import LAST_CHECKPOINT
 from anabranch.log.log import forget
-from anabranch.log.names import LAST_CHECKPOINT
 from anabranch.tables import IdentityGenerator
 from anabranch.testing import at_phase
 from tests.support.changes import CHANGES, NASTY, ROWS, TYPED, TYPES

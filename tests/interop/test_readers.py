@@ -11,8 +11,8 @@ import pytest
 
 import anabranch
 from anabranch.errors import ConcurrentAppendException, ConcurrentDeleteReadException
+from anabranch.log.file_names import LAST_CHECKPOINT
 from anabranch.log.log import forget
-from anabranch.log.names import LAST_CHECKPOINT
 from anabranch.testing import Row, at_phase
 from tests.support.changes import CHANGES, NASTY, ROWS, TYPED, TYPES
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

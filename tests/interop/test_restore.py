@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.commands.restore import METRICS, Restore
+from anabranch.commands.maintenance.restore import METRICS, Restore
 from tests.support.delta_spark import DeltaSpark, why_absent
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, table_path

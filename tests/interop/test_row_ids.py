@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.commands.alter import SetProperties
-from anabranch.commands.check import check
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.commands.check import check
-from anabranch.commands.vacuum import Vacuum
-from anabranch.commands.vacuum_found import last_version
+from anabranch.commands.maintenance.check import check
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.maintenance.vacuum_candidates import last_version
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anabranch.commands.append import Append
-from anabranch.commands.change_column import ChangeColumn
-from anabranch.protocol.schema import arrow_type
+from anabranch.commands.ddl.change_column import ChangeColumn
+from anabranch.commands.dml.append import Append
+from anabranch.protocol.schema.types import arrow_type
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, table_path
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from anabranch.commands.check import check
+from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
 from anabranch.testing import Plan, Script, Setup, run, violations
 from anabranch.testing.runs import WAYS, History, reopened

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 
 from anabranch import errors
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
+from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, checkpoint_bytes
 from anabranch.log.commits import Raw, parse_files
+from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name
 from anabranch.log.log import Log, forget
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name
-from anabranch.log.parts import checkpoints_in
 from anabranch.log.replay import replay
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.protocol.actions import (
@@ -32,7 +32,7 @@ from anabranch.protocol.actions import (
     Protocol,
     files_table,
 )
-from anabranch.protocol.schema import Field, Struct, schema_json
+from anabranch.protocol.schema.types import Field, Struct, schema_json
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled, without_stats_and_tags

@@ -16,11 +16,11 @@ import pytest
 from anabranch import errors
 from anabranch.log import checkpointing
 from anabranch.log.checkpoint import Checkpoint
+from anabranch.log.checkpoint_parts import checkpoints_in
+from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name, part_name
 from anabranch.log.log import Log, forget
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name, part_name
-from anabranch.log.parsed import partition_maps, stats_texts
-from anabranch.log.parts import checkpoints_in
 from anabranch.log.snapshot import Snapshot
+from anabranch.log.typed_stats import partition_maps, stats_texts
 from anabranch.protocol.actions import FILES, REMOVES
 from anabranch.storage import open_store
 from tests.log.histories import as_bodies, without_stats_and_tags

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import anabranch
-from anabranch.commands.append import Append
+from anabranch.commands.dml.append import Append
 from anabranch.errors import CorruptLog, StoreError
 from anabranch.log.checksum import Checksum, read_checksum
+from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.log import Log, forget
-from anabranch.log.names import checksum_name, commit_name
 from anabranch.protocol.actions import AppTransaction
 from anabranch.storage import open_store
 from anabranch.testing import DictStore, at_phase, mounted

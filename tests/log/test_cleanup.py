@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.commands.append import Append
+from anabranch.commands.dml.append import Append
 from anabranch.log import checkpointing
 from anabranch.log.cleanup import DAY_MS, FARTHEST_AHEAD_MS, clean_up
-from anabranch.log.log import Log, forget
-from anabranch.log.names import (
+from anabranch.log.file_names import (
     checkpoint_name,
     checkpoint_version,
     checksum_name,
@@ -22,11 +21,12 @@ from anabranch.log.names import (
     commit_version,
     part_name,
 )
+from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
 from anabranch.storage import open_store
 from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.worlds import World

@@ -13,7 +13,7 @@ from anabranch import errors
 from anabranch.log import commits
 from anabranch.log.columnar import file_actions
 from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
-from anabranch.log.names import commit_name
+from anabranch.log.file_names import commit_name
 from anabranch.log.replay import replay
 from tests.support.raw_logs import SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
 from tests.support.worlds import World

@@ -20,13 +20,13 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.commands.vacuum import Vacuum
+from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog
 from anabranch.log import checkpointing
 from anabranch.log.checksum import Checksum
+from anabranch.log.file_names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
 from anabranch.log.history import history
 from anabranch.log.log import Log, forget
-from anabranch.log.names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
 from anabranch.testing import DictStore, mounted
 from tests.support.mutations import Files, mutate, undecidable
 from tests.support.raw_logs import Action, add, info, metadata, remove, text_of

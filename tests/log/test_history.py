@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
+from anabranch.log.file_names import commit_name
 from anabranch.log.history import history
 from anabranch.log.log import Log
-from anabranch.log.names import commit_name
 from anabranch.protocol.actions import Metadata
 from anabranch.storage import open_store
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.commands.append import Append
+from anabranch.commands.dml.append import Append
 from anabranch.log.commits import Commit
+from anabranch.log.file_names import commit_name
 from anabranch.log.log import Known, Log, forget
-from anabranch.log.names import commit_name
 from anabranch.log.segment import find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.storage import open_store

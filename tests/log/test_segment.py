@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.log.hint import canonical, checksum, hint_bytes, hinted_version
-from anabranch.log.names import (
+from anabranch.log.file_names import (
     LAST_CHECKPOINT,
     checkpoint_name,
     checkpoint_version,
@@ -21,6 +20,7 @@ from anabranch.log.names import (
     compacted_range,
     part_name,
 )
+from anabranch.log.last_checkpoint import canonical, checksum, hint_bytes, hinted_version
 from anabranch.log.segment import Segment, earliest_version, find_segment
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store

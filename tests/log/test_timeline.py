@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.log.file_names import commit_name
 from anabranch.log.history import history
 from anabranch.log.log import Log
-from anabranch.log.names import commit_name
 from anabranch.log.timeline import version_at
 from anabranch.storage import open_store
 from anabranch.testing import Watched

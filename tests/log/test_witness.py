@@ -12,16 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.commands.vacuum import Vacuum
+from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog, LiveFilesNotConfirmed
 from anabranch.log import checkpointing
+from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checksum import Checksum
 from anabranch.log.cleanup import is_whole
-from anabranch.log.confirm import confirm
-from anabranch.log.hint import hint_bytes
+from anabranch.log.confirmation import confirm
+from anabranch.log.file_names import (
+    LAST_CHECKPOINT,
+    checkpoint_name,
+    checksum_name,
+    commit_name,
+    commit_version,
+    first_name,
+)
+from anabranch.log.last_checkpoint import hint_bytes
 from anabranch.log.log import Log, forget
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name, commit_version, first_name
-from anabranch.log.parts import checkpoints_in
 from anabranch.testing import DictStore, mounted
 from tests.support.raw_logs import WITH_VECTORS, Action, add, info, metadata, remove, text_of
 

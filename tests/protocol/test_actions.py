@@ -22,8 +22,8 @@ from anabranch.protocol.actions import (
     line,
     remove_body,
 )
-from anabranch.protocol.schema import Field, Struct, schema_json
-from anabranch.protocol.vectors import Descriptor
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.schema.types import Field, Struct, schema_json
 
 SCHEMA = schema_json(Struct((Field("id", "long"), Field("day", "string"))))
 

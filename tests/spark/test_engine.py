@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
-from anabranch.protocol.schema import Array, Field, Map, Struct
+from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.spark import session
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import free_name, parse_type, schema_of, spark_schema

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.commands.append import Append
+from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
-from anabranch.merges import DeltaMergeBuilder
 from tests.support.duck_merges import Answer, Duck
 from tests.support.random_merges import COLUMNS, RandomClause, RandomMerge, RandomTable, Text, arrow, merges, tables
 from tests.support.readers import same_rows

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, FileOutsideTable, MissingDataFile, UnknownStore
-from anabranch.spark.opened import open_files
 from anabranch.spark.paths import log_prefix, places, shown, spark_root
+from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
 from tests.spark.tables import log_path, numbered
 

@@ -16,11 +16,11 @@ from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
 from anabranch.errors import ExecutionFailed, UnknownColumn
-from anabranch.protocol.curves import ORIGINS, Curve
-from anabranch.protocol.filesets import FileSet
-from anabranch.protocol.row_tracking import Tracked
-from anabranch.protocol.rules import Rules
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.curves import ORIGINS, Curve
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.rules.table_rules import Rules
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
 

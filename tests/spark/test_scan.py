@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import CorruptVector, MissingDataFile, UnknownColumn
 from anabranch.protocol.actions import files_table
-from anabranch.protocol.schema import Field, Struct, from_arrow
-from anabranch.spark import positions
-from anabranch.spark.opened import address_of
+from anabranch.protocol.schema.types import Field, Struct, from_arrow
+from anabranch.spark import row_positions
+from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from tests.spark.tables import file_row, file_set, numbered, one_file
 
@@ -48,7 +48,7 @@ def plan(rows: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
 def test_live_rows_are_all_rows_but_the_deleted(
     spark: SparkSession, three_files: Any, monkeypatch: pytest.MonkeyPatch, deleted: Any, in_plan: int
 ) -> None:
-    monkeypatch.setattr(positions, "IN_PLAN_FILES", in_plan)
+    monkeypatch.setattr(row_positions, "IN_PLAN_FILES", in_plan)
     vectors = {f"{name}.parquet": BitMap64(rows) for name, rows in zip("abc", deleted, strict=True)}
     gone = {start + row for start, rows in zip((0, 5, 75), deleted, strict=True) for row in rows}
     assert ids(scan(spark, replace(three_files, vectors=vectors))) == [i for i in range(80) if i not in gone]
@@ -154,7 +154,7 @@ ODD = [
 def test_columns_may_have_any_name_ours_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_plan: int
 ) -> None:
-    monkeypatch.setattr(positions, "IN_PLAN_FILES", in_plan)
+    monkeypatch.setattr(row_positions, "IN_PLAN_FILES", in_plan)
     table = pa.table({name: [f"{name}{i}" for i in range(3)] for name in [*ODD, "__anabranch_bits", "__anabranch_key"]})
     files = one_file(tmp_path, table, deleted=[1])
     assert scan(spark, files).columns == table.column_names

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.idempotence import application_of
+from anabranch.commands.dml.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
 from anabranch.protocol import settings
-from anabranch.protocol.said import current, is_said
+from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
 from anabranch.spark.settings import honoured, honours
 

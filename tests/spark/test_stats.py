@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.protocol.schema import Array, Field, Map, Struct, to_arrow
+from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.spark.types import arrow_rows
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.commands.opening import open_log
 from anabranch.errors import UnsupportedType
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path

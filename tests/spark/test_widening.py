@@ -14,10 +14,10 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.commands.alter import SetProperties
-from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition
-from anabranch.protocol.schema import Array, Field, Map, Struct, arrow_type, decimal_of
+from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type, decimal_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.scan import scan
 from tests.spark.tables import file_row, file_set

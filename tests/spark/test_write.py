@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
-from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
-from anabranch.protocol.schema import Field, Struct, from_arrow
+from anabranch.protocol.layout.partitions import HIVE_NULL, parse_hive_path, read_value
+from anabranch.protocol.schema.types import Field, Struct, from_arrow
 from anabranch.spark.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file
 
@@ -367,6 +367,6 @@ def test_an_assignment_that_fails_on_a_row_leaves_no_files(spark: SparkSession, 
 def test_marks_may_lie_past_what_a_join_of_many_files_needs(
     spark: SparkSession, files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anabranch.spark.positions.IN_PLAN_FILES", 0)
+    monkeypatch.setattr("anabranch.spark.row_positions.IN_PLAN_FILES", 0)
     rewrite(spark, replace(files), {"c.parquet": BitMap64([4])}, {"s": "'new'"}, "job")
     assert {row["s"] for row in written(tmp_path / "job")} == {"new", *map(str, range(1, 9))}

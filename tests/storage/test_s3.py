@@ -13,7 +13,7 @@ import pytest
 from moto.s3.responses import S3Response
 
 import anabranch
-from anabranch.commands.clone import Clone
+from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import AlreadyExists, StoreError
 from anabranch.storage import open_store
 from tests.storage import moto_s3

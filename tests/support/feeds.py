@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.log import forget
-from anabranch.log.names import checksum_name, commit_name
-from anabranch.protocol.feed import CHANGE_TYPE, COLUMNS, COMMIT_VERSION, ENABLED, Feed
-from anabranch.protocol.partitions import read_value
+from anabranch.protocol.change_feed import CHANGE_TYPE, COLUMNS, COMMIT_VERSION, ENABLED, Feed
+from anabranch.protocol.layout.partitions import read_value
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from anabranch.log.names import commit_version
+from anabranch.log.file_names import commit_version
 
 Files = Mapping[str, bytes]
 

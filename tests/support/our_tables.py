@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 import anabranch
-from anabranch.commands.add_constraint import AddConstraint
-from anabranch.commands.alter import AddColumns, NewColumn, SetProperties
-from anabranch.commands.alter_protocol import AddFeatureSupport
-from anabranch.commands.change_column import ChangeColumn
-from anabranch.commands.columns import RenameColumn
-from anabranch.commands.create import Create
-from anabranch.commands.drop_feature import DropFeature
-from anabranch.commands.insert import NewTable
-from anabranch.protocol.identity import identity_metadata
-from anabranch.protocol.rules import DEFAULT, GENERATION
-from anabranch.protocol.schema import Field, Struct
+from anabranch.commands.ddl.add_constraint import AddConstraint
+from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
+from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
+from anabranch.commands.ddl.change_column import ChangeColumn
+from anabranch.commands.ddl.create import Create
+from anabranch.commands.ddl.drop_feature import DropFeature
+from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
+from anabranch.commands.dml.insert import NewTable
+from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch.protocol.schema.types import Field, Struct
 from tests.support.changes import ROWS
 from tests.support.worlds import World
 

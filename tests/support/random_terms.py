@@ -20,11 +20,11 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.parsing import Context
-from anabranch.parsing import condition as understood
-from anabranch.protocol.footers import footer_stats
-from anabranch.protocol.schema import Field, Struct, to_arrow
-from anabranch.protocol.skipping import could_match, must_match
+from anabranch.expressions import Context
+from anabranch.expressions import condition as understood
+from anabranch.protocol.schema.types import Field, Struct, to_arrow
+from anabranch.protocol.stats.footers import footer_stats
+from anabranch.protocol.stats.skipping import could_match, must_match
 
 UTC = dt.timezone.utc
 SCHEMA = Struct(

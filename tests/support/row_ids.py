@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.storage import Store
-from anabranch.testing.reading import Reader, Version, _rows_in, actions_in
+from anabranch.testing.log_reader import Reader, Version, _rows_in, actions_in
 from anabranch.testing.statements import COLUMNS, Row
 
 _NAMES = "delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName"

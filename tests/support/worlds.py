@@ -12,25 +12,25 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from anabranch.commands.append import Append
-from anabranch.commands.change import Outcome
-from anabranch.commands.check import check
-from anabranch.commands.delete import EVERY_ROW, Delete
-from anabranch.commands.merge import Merge, Merged
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.change import Outcome
+from anabranch.commands.dml.delete import EVERY_ROW, Delete
+from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.check import check
+from anabranch.commands.maintenance.optimize import Optimize, Optimized
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.commands.maintenance.restore import Restore, Restored
+from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.opening import open_log
-from anabranch.commands.optimize import Optimize, Optimized
-from anabranch.commands.read import Read
-from anabranch.commands.reorg import Purge
-from anabranch.commands.restore import Restore, Restored
-from anabranch.commands.update import Update
-from anabranch.commands.vacuum import Vacuum, Vacuumed
-from anabranch.commands.write import Write
+from anabranch.commands.queries.read import Read
+from anabranch.expressions import Context, condition
 from anabranch.log.log import Log
-from anabranch.parsing import Context, condition
-from anabranch.protocol.clustering import paths_of
-from anabranch.protocol.mapping import is_mapped
+from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.schema.column_mapping import is_mapped
+from anabranch.protocol.stats.predicates import Condition
 from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 

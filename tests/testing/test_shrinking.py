@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from anabranch.testing import Plan, Script, run, violations
-from anabranch.testing.generating import plan_for
+from anabranch.testing.plan_generator import plan_for
 from anabranch.testing.runs import History
 from anabranch.testing.shrinking import shrunk
 from anabranch.testing.statements import Select

@@ -14,19 +14,19 @@ from functools import partial
 from itertools import count, permutations
 from typing import Any
 
-from anabranch.commands.append import Append as AppendCommand
-from anabranch.commands.delete import Delete as DeleteCommand
-from anabranch.commands.read import Read
-from anabranch.commands.update import Update as UpdateCommand
-from anabranch.commands.write import Write as WriteCommand
+from anabranch.commands.dml.append import Append as AppendCommand
+from anabranch.commands.dml.delete import Delete as DeleteCommand
+from anabranch.commands.dml.update import Update as UpdateCommand
+from anabranch.commands.dml.write import Write as WriteCommand
+from anabranch.commands.queries.read import Read
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.log.log import forget
-from anabranch.protocol.filesets import FileSet
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.storage import open_store
 from anabranch.testing import ArrowEngine, DictStore, at_phase, mounted
+from anabranch.testing.log_reader import Reader, Version
 from anabranch.testing.oracle import Landed, serial_order
-from anabranch.testing.reading import Reader, Version
-from anabranch.testing.scheduling import Scheduler
+from anabranch.testing.scheduler import Scheduler
 from anabranch.testing.statements import (
     COLUMNS,
     EVERYWHERE,
@@ -41,7 +41,7 @@ from anabranch.testing.statements import (
     bag,
 )
 from anabranch.testing.verbs import condition_of, table_of
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")

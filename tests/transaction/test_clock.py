@@ -8,19 +8,26 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.alter import Moment, SetProperties, UnsetProperties
-from anabranch.commands.append import Append
-from anabranch.commands.create import Create, Replace
-from anabranch.commands.identity import reserve
-from anabranch.commands.insert import NewTable
+from anabranch.commands.ddl.alter import Moment, SetProperties, UnsetProperties
+from anabranch.commands.ddl.create import Create, Replace
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.identity_values import reserve
+from anabranch.commands.dml.insert import NewTable
 from anabranch.errors import InvalidProperty, ProtocolChangedException
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features import writer_features
-from anabranch.protocol.identity import identity_metadata
-from anabranch.protocol.in_commit import ENABLED, SINCE_TIMESTAMP, SINCE_VERSION, Boundary, boundary, bounded
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.features.in_commit_timestamps import (
+    ENABLED,
+    SINCE_TIMESTAMP,
+    SINCE_VERSION,
+    Boundary,
+    boundary,
+    bounded,
+)
+from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 from tests.support.worlds import World, table_path
 
 ON = {ENABLED: "true"}

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch.commands import append, write
-from anabranch.commands.append import Append
-from anabranch.commands.change import Change, run_change
-from anabranch.commands.check import check
-from anabranch.commands.write import Write
+from anabranch.commands.dml import append, write
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.change import Change, run_change
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.check import check
+from anabranch.log.file_names import commit_name
 from anabranch.log.log import Log, forget
-from anabranch.log.names import commit_name
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Watched
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
-from anabranch.transaction.patience import Chance, Patience, patience_for
+from anabranch.transaction.retry import Chance, Patience, patience_for
 from tests.support.raw_logs import listing
 from tests.support.worlds import World
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.delete import Delete
-from anabranch.commands.fsck import Fsck
-from anabranch.commands.rewriting import Rewriting
-from anabranch.commands.vacuum import Vacuum
+from anabranch.commands.dml.delete import Delete
+from anabranch.commands.maintenance.fsck import Fsck
+from anabranch.commands.maintenance.rewriting import Rewriting
+from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
-from anabranch.protocol.moves import TAG
+from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase
 from anabranch.transaction import commit as committing
-from anabranch.transaction.patience import Chance
+from anabranch.transaction.retry import Chance
 from tests.support.worlds import World, table_path
 
 Body = dict[str, Any]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.commands.columns import DropColumns
+from anabranch.commands.ddl.rename_and_drop_columns import DropColumns
 from anabranch.testing import at_phase
 from tests.support.worlds import World
 from tests.transaction.test_grid import (

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.commands.optimize import Optimize
-from anabranch.commands.reorg import Purge
-from anabranch.optimizing import optimized
-from anabranch.protocol.clustering import paths_of
+from anabranch.api.optimize_builder import optimized
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.testing import Row, at_phase
 from tests.support.worlds import World

@@ -15,22 +15,22 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch.commands.alter import SetProperties
-from anabranch.commands.append import parquet_bytes
-from anabranch.commands.check import check
-from anabranch.commands.clone import Clone
-from anabranch.commands.convert import Convert
-from anabranch.commands.create import Create, Replace
-from anabranch.commands.drop_feature import DropFeature
-from anabranch.commands.insert import NewTable
-from anabranch.commands.vacuum import Vacuum
-from anabranch.commands.write import Write
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.create import Create, Replace
+from anabranch.commands.ddl.drop_feature import DropFeature
+from anabranch.commands.dml.append import parquet_bytes
+from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.check import check
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.convert import Convert
+from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.log.log import forget
 from anabranch.log.vectors import place_of
-from anabranch.protocol.identity import identity_metadata
-from anabranch.protocol.paths import store_name
-from anabranch.protocol.schema import Field, Struct
-from anabranch.protocol.vectors import Descriptor
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.layout.paths import store_name
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import open_store
 from anabranch.storage.open import mounted
 from anabranch.testing import at_phase

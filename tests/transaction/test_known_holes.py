@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch.commands.append import Append
-from anabranch.commands.check import check
-from anabranch.commands.delete import EVERY_ROW
-from anabranch.commands.merge import Merge
-from anabranch.log.names import checksum_name, commit_name
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.merge import Merge
+from anabranch.commands.maintenance.check import check
+from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.merges import Matching
 from anabranch.testing import DictStore, Watched, at_phase, mounted

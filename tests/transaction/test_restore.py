@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.commands.alter import SetProperties
-from anabranch.commands.fsck import Fsck
-from anabranch.commands.layout import ClusterBy
-from anabranch.commands.restore import Restore
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.cluster_by import ClusterBy
+from anabranch.commands.maintenance.fsck import Fsck
+from anabranch.commands.maintenance.restore import Restore
 from anabranch.testing import at_phase
-from anabranch.testing.engine import Row
+from anabranch.testing.arrow_engine import Row
 from tests.support.worlds import World, table_path
 
 LEVELS = ("WriteSerializable", "Serializable")

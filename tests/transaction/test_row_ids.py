@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from anabranch.testing import DictStore, History, Plan, run, violations
-from anabranch.testing.generating import plan_for
 from anabranch.testing.places import InMemory
+from anabranch.testing.plan_generator import plan_for
 from anabranch.testing.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
 from tests.support.row_ids import wrong_ids
 

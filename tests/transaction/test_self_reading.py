@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch.commands.delete import Delete
-from anabranch.commands.idempotence import application
-from anabranch.commands.merge import Merge
-from anabranch.commands.read import Read
-from anabranch.commands.sources import declared_version
-from anabranch.commands.write import Write
+from anabranch.commands.dml.delete import Delete
+from anabranch.commands.dml.idempotence import application
+from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.sources import declared_version
+from anabranch.commands.dml.write import Write
+from anabranch.commands.queries.read import Read
 from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
-from anabranch.testing.engine import read_from
+from anabranch.testing.arrow_engine import read_from
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
 
 ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]

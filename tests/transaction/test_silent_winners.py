@@ -15,22 +15,22 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch.commands.alter import SetProperties
-from anabranch.commands.create import Create
-from anabranch.commands.identity import reserve
-from anabranch.commands.insert import NewTable
-from anabranch.commands.sync_identity import SyncIdentity
-from anabranch.commands.write import Write
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.create import Create
+from anabranch.commands.ddl.sync_identity import SyncIdentity
+from anabranch.commands.dml.identity_values import reserve
+from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.write import Write
 from anabranch.log.commits import Raw, parse_commit
-from anabranch.protocol import moves
-from anabranch.protocol.identity import identities, identity_metadata, with_marks
-from anabranch.protocol.moves import Group, Origin, Output
-from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.features.identity import identities, identity_metadata, with_marks
+from anabranch.protocol.layout import moves
+from anabranch.protocol.layout.moves import Group, Origin, Output
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.testing.engine import read_from
+from anabranch.testing.arrow_engine import read_from
 from anabranch.transaction.footprint import RESERVED_FOR
-from anabranch.transaction.patience import Chance
 from anabranch.transaction.relocation import relocation_of
+from anabranch.transaction.retry import Chance
 from tests.support.raw_logs import Action, info, metadata, put_commit, remove, text_of
 from tests.support.worlds import World, insert_all, table_path
 

@@ -1,0 +1,499 @@
+"""``DeltaTable`` and its builders, name for name as in ``delta.tables``.
+
+A door: it turns what the user wrote into commands and runs them on Spark. What is not built yet is refused by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.api.optimize_builder import DeltaOptimizeBuilder
+from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
+from anabranch.catalog.entries import Name, dotted, parts_of, spelled, whole
+from anabranch.catalog.named_tables import entry_of, located, naming, path_in, place, refresh_named
+from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
+from anabranch.commands.ddl.drop_feature import DropFeature
+from anabranch.commands.dml.delete import EVERY_ROW, Delete
+from anabranch.commands.dml.update import Update
+from anabranch.commands.maintenance.check import Report, check_table
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.convert import Convert, parquet_path
+from anabranch.commands.maintenance.generate import Generate
+from anabranch.commands.maintenance.restore import RESULT, Restore
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
+from anabranch.commands.queries.read import Read
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
+from anabranch.errors.secrets import without_secrets
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.settings import VACUUMS_LITE
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import checks_retention
+from anabranch.spark.settings import honoured, honours, setting
+from anabranch.spark.types import parse_columns, schema_of
+from anabranch.statements.conditions import understood, understood_values
+
+__all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
+
+
+class DeltaTable:
+    """A Delta table at a path.
+
+    A handle acts on the version that is newest when each command starts; `toDF` pins the version of its call.
+
+    Example:
+        >>> table = DeltaTable.forPath(spark, "/data/flights")
+        >>> table.update("carrier = 'UA'", {"dep_delay": "dep_delay - 5"})
+        >>> table.delete("dep_time IS NULL")
+    """
+
+    def __init__(self, spark: SparkSession, path: Location, alias: str | None = None, name: Name | None = None) -> None:
+        self._spark, self._path, self._engine = spark, path, SparkEngine(spark)
+        self._alias, self._name = alias, name
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
+        """The table at a path or URL.
+
+        Args:
+            hadoopConf: settings of the file system, which begin with ``fs.`` or ``dfs.``; a local path needs none.
+
+        Raises:
+            NotATable: there is none. InvalidOption: a setting is of something else.
+            NotBuilt: there are settings, and the path is in a bucket.
+        """
+        _check_file_settings(path, hadoopConf)
+        open_log(path).snapshot()
+        return cls(sparkSession, path)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table of a name in Spark's catalog.
+
+        Raises:
+            UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
+        """
+        path = located(sparkSession, tableOrViewName)
+        open_log(path).snapshot()
+        parts = parts_of(tableOrViewName)
+        assert parts is not None, "it was found by its name"
+        return cls(sparkSession, path, name=None if path_in(parts) is not None else whole(sparkSession, parts))
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
+        if open_log(identifier).exists():
+            return True
+        name = parts_of(identifier)
+        path = None if name is None else path_in(name)
+        entry = None if name is None or path is not None else entry_of(sparkSession, name)
+        found = path if entry is None else entry.location
+        return found is not None and open_log(found).exists()
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table, and fails where there is one."""
+        return DeltaTableBuilder(_session(sparkSession), cls)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that creates a table where there is none."""
+        return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
+        return DeltaTableBuilder(_session(sparkSession), cls, replaces=True)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that puts an empty table in the place of the one that there is, or creates it."""
+        return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True, replaces=True)
+
+    @classmethod
+    def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
+        """Make a Delta table of a folder of Parquet files, which stay as they are; nothing happens where it is one.
+
+        Args:
+            identifier: ``parquet.`` and the path in backticks.
+            partitionSchema: the columns that folders ``name=value`` stand for, as SQL (``day DATE, hour INT``) or as
+                a ``StructType``, in the order of the folders.
+
+        Raises:
+            EmptyDirectory, UnreadableFooter, SchemaMergeFailed, UnexpectedPartition, ConversionRefused: the folder
+            cannot be converted as it is. ProtocolChangedException: another writer created the table meanwhile.
+
+        Example:
+            >>> DeltaTable.convertToDelta(spark, "parquet.`/data/flights`", "day DATE")
+        """
+        form, path = parquet_path(identifier)
+        if form == "parquet":
+            with honoured(sparkSession, "CONVERT"):
+                Convert(path, _partition_columns(partitionSchema)).run()
+        return cls.forPath(sparkSession, path)
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({without_secrets(str(self._path))!r})"
+
+    def toDF(self) -> DataFrame:
+        """The rows of the newest version, pinned: later commits do not change this DataFrame."""
+        rows = self._engine.to_df(Read(self._path).run())
+        return rows if self._alias is None else rows.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name, by which conditions and values, and `toDF`, may speak of its columns.
+
+        Example:
+            >>> table.alias("t").merge(updates.alias("s"), "t.id = s.id")
+        """
+        if not isinstance(aliasName, str) or not aliasName:
+            raise InvalidArgument(option="aliasName", value=aliasName, reason="it takes a name.")
+        return DeltaTable(self._spark, self._path, aliasName, self._name)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """A builder that lays out the table's files anew, in fewer files or in an order that lets more be skipped.
+
+        Example:
+            >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()
+            >>> table.optimize().executeZOrderBy("carrier", "dep_time")
+        """
+        return DeltaOptimizeBuilder(self._spark, self._path)
+
+    @honours("DELETE")
+    def delete(self, condition: str | Column | None = None) -> None:
+        """Delete the rows for which the condition is TRUE, or every row.
+
+        Raises:
+            InvalidCondition: the condition does not fit the table. ConcurrentDeleteDeleteException,
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        snapshot = open_log(self._path).snapshot()
+        Delete(self._path, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
+
+    @honours("UPDATE")
+    def update(
+        self, condition: str | Column | Mapping[str, Any] | None = None, set: Mapping[str, str | Column] | None = None
+    ) -> None:
+        """Set columns of the rows for which the condition is TRUE, or of every row.
+
+        Args:
+            condition: SQL text or a Column.
+            set: column, or member of a struct such as ``s.a`` -> SQL text or a Column, evaluated on the old row.
+
+        Raises:
+            UnknownColumn, InvalidCondition, SchemaMismatch: the command does not fit the table.
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        if isinstance(condition, Mapping) and set is None:
+            condition, set = None, condition
+        if not isinstance(set, Mapping) or not all(
+            isinstance(key, str) and isinstance(value, str | Column) for key, value in set.items()
+        ):
+            raise InvalidArgument(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
+        snapshot = open_log(self._path).snapshot()
+        assignments = understood_values(set, snapshot, self._engine, self._alias)
+        Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
+
+    def merge(
+        self, source: DataFrame, condition: str | Column, *, reads_target: bool | int = False
+    ) -> DeltaMergeBuilder:
+        """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
+
+        Args:
+            source: a DataFrame; it is evaluated once. Where it reads this table, the MERGE starts from the version
+                that it reads, and any change since stands in its way.
+            condition: SQL text or a Column over the columns of both, under their aliases.
+            reads_target: says of a source which hides it (a checkpoint, collected rows) that it was computed from this
+                table: from this version, or True for the newest.
+
+        Returns:
+            a builder; nothing happens before its ``execute()``.
+
+        Raises:
+            InvalidArgument: the source is no DataFrame, or the condition neither text nor a Column.
+        """
+        if not isinstance(source, DataFrame):
+            raise InvalidArgument(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
+        if not isinstance(condition, str | Column):
+            raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
+        return DeltaMergeBuilder(
+            self._path,
+            self._engine,
+            source,
+            condition,
+            self._alias,
+            reads_target=reads_target,
+            reshaped=self._reshaped,
+        )
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The newest commits first, at most ``limit``, with the columns and types of delta-spark.
+
+        Raises:
+            InvalidOption: the limit is no whole number from 0.
+        """
+        return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
+
+    @honours("VACUUM")
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Remove the files that no version needs which was the newest within the last ``retentionHours``, by default
+        the table's ``delta.deletedFileRetentionDuration``. Gives an empty DataFrame, as delta-spark does.
+
+        Raises:
+            RetentionTooShort: that is less than the table says, and the session's setting
+            ``spark.databricks.delta.retentionDurationCheck.enabled`` is not false.
+        """
+        if retentionHours is not None and (
+            isinstance(retentionHours, bool) or not isinstance(retentionHours, int | float)
+        ):
+            raise InvalidArgument(option="retentionHours", value=retentionHours, reason="it takes a number from 0.")
+        lite = setting(self._spark, VACUUMS_LITE, False)
+        Vacuum(self._path, retentionHours, lite=lite, check_retention=checks_retention(self._spark)).run()
+        return self._spark.createDataFrame([], StructType([]))
+
+    def detail(self) -> DataFrame:
+        """One row about the table, with Delta's columns."""
+        found = detail(self._path)
+        return self._engine.rows(
+            as_table([found if self._name is None else {**found, "name": dotted(self._name)}], DETAIL)
+        )
+
+    @honours("ALTER")
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the versions of the protocol that the table demands; they never go down.
+
+        Raises:
+            InvalidOption: a version is lower than the table's, or there is none such.
+            ProtocolChangedException: the table was written meanwhile.
+        """
+        for option, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InvalidArgument(option=option, value=value, reason="it takes a whole number.")
+        UpgradeProtocol(self._path, readerVersion, writerVersion).run()
+
+    @honours("ALTER")
+    def addFeatureSupport(self, featureName: str) -> None:
+        """List a feature in the table's protocol; nothing happens where it has it.
+
+        Raises:
+            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            ProtocolChangedException: the table was written meanwhile.
+        """
+        if not isinstance(featureName, str):
+            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
+        AddFeatureSupport(self._path, featureName).run()
+
+    @honours("DROP FEATURE")
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature out of the table's protocol, so that engines which do not know it can use the table.
+
+        Args:
+            featureName: its name; what uses it is removed first, as far as the feature can be removed.
+            truncateHistory: whether history that is old enough is cut off, instead of being guarded.
+
+        Raises:
+            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
+            DeltaConcurrentModificationException: the table was written meanwhile.
+        """
+        if not isinstance(featureName, str):
+            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
+        if truncateHistory is not None and not isinstance(truncateHistory, bool):
+            raise InvalidArgument(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
+        DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another place that is as this one is now.
+
+        Args:
+            target: absolute path or URL of the clone, ``delta.`path` ``, or its name in Spark's catalog.
+            isShallow: name this table's files instead of copying them; a VACUUM here may take them away.
+            replace: put it in the place of a table that is there; only what has changed since is copied.
+            properties: set in the clone, whatever this table says.
+
+        Returns:
+            the clone.
+
+        Raises:
+            TableAlreadyExists: there is a table, and this is not ``replace``.
+            CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+            DeltaConcurrentModificationException: the target was written meanwhile.
+
+        Example:
+            >>> table.clone("/data/copy", isShallow=True).delete("carrier = 'UA'")
+        """
+        return self._cloned(target, isShallow, replace, properties, {})
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of an older version.
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidArgument(option="version", value=version, reason="it takes a whole number.")
+        return self._cloned(target, isShallow, replace, properties, {"version": version})
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of the version of a moment; without a zone, it is one of the session's.
+
+        Raises:
+            InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
+        return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
+
+    @honours("CLONE")
+    def _cloned(
+        self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
+    ) -> DeltaTable:
+        for option, value, kind in (("target", target, str), ("isShallow", shallow, bool), ("replace", replaces, bool)):
+            if not isinstance(value, kind):
+                raise InvalidArgument(option=option, value=value, reason=f"it takes a {kind.__name__}.")
+        said = {} if properties is None else properties
+        if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
+            raise InvalidArgument(option="properties", value=properties, reason="it takes a dict of text to text.")
+        at = {**at, "zone": self._engine.zone()} if "timestamp" in at else at
+        clone = Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at)
+        name = _name_of(target)
+        path = target if name is None else path_in(name)
+        if name is None or path is not None:
+            place_of_it = path or target
+            dataclasses.replace(clone, target=place_of_it).run()
+            return DeltaTable.forPath(self._spark, place_of_it)
+        named = place(self._spark, name)
+        if named.entry is not None and not replaces:
+            raise NameTaken(name=spelled(named.name), table=named.location)
+        with naming(self._spark, named):
+            dataclasses.replace(clone, target=named.location).run()
+        return DeltaTable.forName(self._spark, spelled(named.name))
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table again what it was at a version; one row of Delta's metrics.
+
+        With ``spark.sql.files.ignoreMissingFiles`` it does without the files of that version that are gone.
+
+        Raises:
+            VersionNotFound: there is no such version, or not any more. RestoreFilesMissing: a file of it is gone.
+            InvalidOption: it is no version, or the newest.
+            DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs.
+
+        Example:
+            >>> table.restoreToVersion(7).collect()
+        """
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidArgument(option="version", value=version, reason="it takes a whole number from 0.")
+        return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table again what it was at a moment, in the session's time zone; one row of Delta's metrics.
+
+        Raises:
+            InvalidTimestamp: it is none. TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is
+            meant; and as `restoreToVersion`.
+
+        Example:
+            >>> table.restoreToTimestamp("2024-01-31")
+        """
+        if not isinstance(timestamp, str):
+            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
+        ignores = self._ignores_missing()
+        return self._restored(
+            Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone())
+        )
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.
+
+        Raises:
+            InvalidOption: there is no such mode.
+            ManifestRefused: files have deletion vectors, or columns other names in files.
+        """
+        Generate(self._path, mode).run()
+
+    def check(self, deep: bool = False) -> Report:
+        """Whether what the log says of the newest version is true; ``deep`` reads every row."""
+        return check_table(self._path, deep=deep)
+
+    @honours("RESTORE")
+    def _restored(self, command: Restore) -> DataFrame:
+        found = command.run().row
+        self._reshaped()
+        return self._engine.rows(pa.Table.from_pylist([found], schema=RESULT))
+
+    def _reshaped(self) -> None:
+        """Let the catalog follow, where this handle has a name and the table may have other columns."""
+        refresh_named(self._spark, self._name, self._path)
+
+    def _ignores_missing(self) -> bool:
+        return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
+
+    def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
+        if given is None:
+            return EVERY_ROW
+        return understood(given, snapshot, self._engine, queries=True, alias=self._alias)
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    found = spark or SparkSession.getActiveSession()
+    if found is None:
+        raise InvalidOption(option="sparkSession", value=None, reason="there is no active session; pass one.")
+    return found
+
+
+def _name_of(target: str) -> Name | None:
+    """The name that a clone is to have in the catalog; None where it is a path, or a URL."""
+    is_place = os.path.isabs(target) or target.startswith("file:") or ("/" in target and "`" not in target)
+    return None if is_place else parts_of(target)
+
+
+def _check_file_settings(path: str, settings: Mapping[str, str] | None) -> None:
+    if not isinstance(settings or {}, Mapping):
+        raise InvalidArgument(option="hadoopConf", value=settings, reason="it takes a dict of text to text.")
+    for key in settings or {}:
+        if not str(key).startswith(("fs.", "dfs.")):
+            raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
+    if settings and "://" in str(path) and not str(path).startswith("file:"):
+        raise NotBuilt(what="hadoopConf of a bucket", instead="Set the credentials in the environment.")
+
+
+def _partition_columns(given: Any) -> Struct:
+    if given is None:
+        return Struct()
+    if isinstance(given, str):
+        given = parse_columns(given)
+    if not isinstance(given, StructType):
+        raise InvalidArgument(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
+    return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))

@@ -1,0 +1,313 @@
+"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``, ``restore``,
+``fsck``, ``generate``, ``vacuum``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.idempotence import application
+from anabranch.commands.dml.row_rules import Texts
+from anabranch.commands.maintenance.check import Report, check_table
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.fsck import Fsck, Repair
+from anabranch.commands.maintenance.generate import Generate, Manifests
+from anabranch.commands.maintenance.restore import Restore, Restored
+from anabranch.commands.maintenance.vacuum import Progress, Vacuum, Vacuumed, unwatched
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.queries.describe import history as describe_history
+from anabranch.commands.queries.explain import Skipping
+from anabranch.commands.queries.explain import explain as explain_skipping
+from anabranch.commands.queries.read import files as live_files
+from anabranch.errors import InvalidCondition
+from anabranch.expressions import Context, condition, conjuncts, exact_literal, exact_predicate
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.layout.clustering import paths_of
+from anabranch.protocol.stats.predicates import Predicate
+from anabranch.transaction.commit import Committed
+
+__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore", "vacuum"]
+
+
+def append(
+    spark: Any,
+    path_or_name: Location,
+    rows: Any,
+    *,
+    partition_by: tuple[str, ...] | list[str] | None = None,
+    cluster_by: tuple[str, ...] | list[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    txn_app_id: str | None = None,
+    txn_version: int | None = None,
+) -> int:
+    """Append rows in one commit, without a Spark job; create the table with them where there is none.
+
+    A blind append: it conflicts with nothing, and reads protocol and metadata only.
+
+    Args:
+        spark: a session or None; it is asked where a table lies that is said by its name, and for nothing else.
+        path_or_name: path or URL of the table, or, with a session, the name of one that is there.
+        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
+        partition_by: for a new table.
+        cluster_by: for a new table; not together with ``partition_by``.
+        properties: for a new table.
+        storage_options: as in obstore.
+        txn_app_id: makes the append idempotent, together with ``txn_version``: where this application has committed
+            this version or a later one already, nothing is done.
+        txn_version: a whole number that grows from one write of the application to the next.
+
+    Returns:
+        the version at which the rows stand; where nothing was done, the newest one.
+
+    Raises:
+        SchemaMismatch: a column does not fit the table; nothing was written.
+        RowViolation: a row breaks a rule of the table, such as a CHECK constraint; nothing was written.
+        NotBuilt: the table has a rule that only Spark can hold; nothing was written.
+        ConcurrentTransactionException: the same application wrote meanwhile; run it again.
+        CommitOutcomeUnknown: the store never answered.
+
+    Example:
+        >>> anabranch.append(None, "/data/flights", [{"carrier": "UA", "flight": 1545}])
+        0
+    """
+    columns = None if partition_by is None else tuple(partition_by)
+    clusters = None if cluster_by is None else paths_of(cluster_by)
+    txn = application(txn_app_id, txn_version)
+    place = path_or_name if spark is None else _placed(spark, path_or_name)
+    command = Append(place, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
+    return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
+
+
+def _placed(spark: Any, path_or_name: Location) -> Location:
+    if not isinstance(path_or_name, str) or "/" in path_or_name:
+        return path_or_name
+    from anabranch.catalog.named_tables import place_of  # needs Spark, which what has a path does not
+
+    return place_of(spark, path_or_name)
+
+
+def clone(
+    source: Location,
+    target: Location,
+    *,
+    shallow: bool,
+    version: int | None = None,
+    timestamp: str | dt.datetime | dt.date | None = None,
+    replace: bool = False,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+) -> Committed:
+    """Make a table at ``target`` that is as ``source`` is, or was at a version or moment, in one commit.
+
+    Args:
+        source: path or URL of a table.
+        target: path or URL of the clone; neither may lie in the other's folder.
+        shallow: name the source's files instead of copying them; a VACUUM of the source may take them away.
+        version: of the source; the newest where no ``timestamp`` is given either.
+        timestamp: of the source; in UTC unless it names a zone.
+        replace: put it in the place of a table that is there; only what has changed since is copied.
+        properties: set in the clone, whatever the source says.
+        storage_options: of the source, as in obstore, and of the target unless it has ``target_options``.
+        target_options: of the target.
+
+    Returns:
+        the ``version`` at which the clone stands, and its ``metrics``.
+
+    Raises:
+        TableAlreadyExists: there is a table at the target, and this is not ``replace``.
+        CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+        DeltaConcurrentModificationException: the target was written meanwhile.
+
+    Example:
+        >>> anabranch.clone("/data/flights", "/data/copy", shallow=False).metrics["numCopiedFiles"]
+        14
+    """
+    return Clone(
+        source,
+        target,
+        shallow,
+        version,
+        timestamp,
+        replace=replace,
+        properties=dict(properties or {}),
+        storage_options=storage_options,
+        target_options=target_options,
+    ).run()
+
+
+def files(
+    path: Location,
+    where: str | None = None,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The live files that may hold rows for which ``where`` is TRUE, as an Arrow table (path, size, rows, partition
+    values, vector).
+
+    Raises:
+        NotATable, VersionNotFound, InvalidCondition.
+    """
+    if where is None:
+        return live_files(path, None, version, storage_options)
+    snapshot = open_log(path, storage_options).snapshot(version)
+    predicate = _understood(where, snapshot, _context(snapshot))
+    return live_files(path, predicate, version, storage_options)
+
+
+def explain(
+    path: Location, where: str, version: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> Skipping:
+    """What file skipping makes of ``where``: files and bytes in all and kept, what each part of the condition ruled
+    out, and why it did not rule out more. Print it, or read its fields.
+
+    Raises:
+        NotATable, VersionNotFound, InvalidCondition.
+
+    Example:
+        >>> print(anabranch.explain("/data/flights", "day = '2013-01-01' AND length(carrier) > 2"))
+        file:///data/flights at version 7: 1 of 365 files, 0.8 MB of 290.4 MB
+          day = '2013-01-01': 364 ruled out
+          LENGTH(carrier) > 2: 0 ruled out (not understood)
+    """
+    snapshot = open_log(path, storage_options).snapshot(version)
+    context = _context(snapshot)
+    return explain_skipping(snapshot, where, _understood(where, snapshot, context), conjuncts(where, context))
+
+
+def _context(snapshot: Snapshot) -> Context:
+    return Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
+
+
+def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:
+    understood = condition(where, context)
+    if understood.columns is None:
+        reason = f"it does not parse, or names something else than the columns {', '.join(snapshot.schema.names)}."
+        raise InvalidCondition(expression=where, table=snapshot.table, reason=reason)
+    return understood.predicate
+
+
+def history(
+    path: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY.
+
+    Raises:
+        NotATable: there is no table.
+    """
+    return describe_history(path, limit, storage_options)
+
+
+def check(
+    path: Location, version: int | None = None, *, deep: bool = False, storage_options: Mapping[str, str] | None = None
+) -> Report:
+    """Whether what the log says of a version is true: files, sizes, vectors, statistics, protocol; ``deep`` reads
+    every row.
+
+    Raises:
+        NotATable, VersionNotFound, CorruptLog: the version cannot be opened.
+    """
+    return check_table(path, version, deep=deep, storage_options=storage_options)
+
+
+def restore(
+    path: Location,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    ignore_missing: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> Restored:
+    """Make the table again what it was at a version, or at a timestamp: rows, columns, partitioning, properties.
+
+    Args:
+        timestamp: as in time travel; where it says no zone it is in UTC.
+        ignore_missing: do without the files of that version that are not there any more, instead of raising.
+
+    Returns:
+        where it stands, and Delta's metrics.
+
+    Raises:
+        VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such version.
+        RestoreFilesMissing: a file of it is not there any more; nothing was written.
+        DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs; run it again.
+
+    Example:
+        >>> anabranch.restore("/data/flights", version=7).metrics["numRestoredFiles"]
+        3
+    """
+    return Restore(path, version, timestamp, ignore_missing, storage_options=storage_options).run()
+
+
+def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, str] | None = None) -> Repair:
+    """Which live files cannot be read, since their data or their deletion vector is gone; without ``dry_run`` they are
+    taken out of the table, and their rows with them.
+
+    Raises:
+        StoreError: it could not be found out whether a file is there; nothing was written.
+        DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile; run it again.
+
+    Example:
+        >>> anabranch.fsck("/data/flights").missing
+        ()
+    """
+    return Fsck(path, dry_run, storage_options).run()
+
+
+def generate(
+    path: Location, mode: str = "symlink_format_manifest", *, storage_options: Mapping[str, str] | None = None
+) -> Manifests:
+    """Write texts that list the live files, for readers that know no Delta.
+
+    Raises:
+        InvalidOption: there is no such mode. ManifestRefused: a list of files could not say what the table holds.
+
+    Example:
+        >>> anabranch.generate("/data/flights").written
+        ('_symlink_format_manifest/manifest',)
+    """
+    return Generate(path, mode, storage_options).run()
+
+
+def vacuum(
+    path: Location,
+    retention_hours: float | None = None,
+    dry_run: bool = False,
+    lite: bool = False,
+    *,
+    check_retention: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress = unwatched,
+) -> Vacuumed:
+    """Remove the files that no version needs which was the newest within the last ``retention_hours``.
+
+    Writers and readers go on meanwhile; no live file is ever removed, whoever sleeps for how long.
+
+    Args:
+        path: path or URL of the table.
+        retention_hours: by default the table's ``delta.deletedFileRetentionDuration``.
+        dry_run: remove nothing, and commit nothing; only say what would go.
+        lite: look only at files that the log says were removed, without listing the folder.
+        check_retention: refuse to retain less than the table says.
+        storage_options: as in obstore.
+        progress: is told of each step: its name, how much is done, and how much there is.
+
+    Returns:
+        the files with their sizes, what could not be removed and why, and the jobs that were spared since they run.
+
+    Raises:
+        RetentionTooShort: the retention is shorter than the table's.
+        LiteVacuumImpossible: the log that LITE needs was cleaned up.
+        NotATable, UnsupportedFeature, StoreError.
+
+    Example:
+        >>> anabranch.vacuum("/data/flights", dry_run=True).bytes
+    """
+    command = Vacuum(path, retention_hours, dry_run, lite, check_retention, storage_options)
+    return command.run(progress=progress)

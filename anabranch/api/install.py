@@ -1,0 +1,181 @@
+"""``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
+
+The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
+``table`` and ``read``, ``DataFrame.write`` and ``writeTo``, what changes the meaning of names in ``spark.catalog``, and
+the actions of a DataFrame, which say, where that is the reason, that a VACUUM has removed a file of their version.
+Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
+the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
+session, ``delta`` stays theirs and ours is ``anabranch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from threading import RLock
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.api.reader_and_writer import Reader, Writer, formats
+from anabranch.api.writer_v2 import WriterV2
+from anabranch.catalog.entries import forget
+from anabranch.errors import AnabranchError
+from anabranch.errors.inputs import check_text
+from anabranch.spark.missing_files import vanished
+from anabranch.spark.session import has_own_delta
+from anabranch.spark.sql_text import Placed, in_views
+from anabranch.statements.executor import Names, sql
+from anabranch.statements.grammar import may_matter
+
+_NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
+"""What else than a statement changes which table a name means."""
+_ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
+_lock = RLock()
+_wrapped: dict[tuple[type, str], tuple[Any, Any]] = {}
+"""Of each attribute that is wrapped: what it was, and what it is."""
+
+
+def install(spark: SparkSession) -> SparkSession:
+    """Make a session ready for Delta tables; safe to call twice, and from several threads.
+
+    Example:
+        >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
+        >>> spark.read.format("delta").load("/data/flights")
+        >>> spark.sql("DELETE FROM flights WHERE carrier = :c", {"c": "UA"})
+    """
+    with _lock:
+        if spark not in formats:
+            formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
+        _wrap_all(type(spark), type(spark.range(0)), type(spark.catalog))
+    return spark
+
+
+def uninstall(spark: SparkSession) -> SparkSession:
+    """Give a session back what `install` put something in front of; one that is not installed stays as it is.
+
+    Example:
+        >>> spark = anabranch.uninstall(spark)
+    """
+    with _lock:
+        formats.pop(spark, None)
+        if not formats:
+            for (owner, name), (plain, ours) in list(_wrapped.items()):
+                if vars(owner).get(name) is ours:  # else somebody has wrapped ours, which then only passes on
+                    setattr(owner, name, plain)
+                    del _wrapped[owner, name]
+    return spark
+
+
+def _wrap_all(session: type, frame: type, catalog: type) -> None:
+    _wrap(session, "sql", _sql)
+    _wrap(session, "table", _table)
+    _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
+    _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
+    _wrap(frame, "writeTo", _write_to)
+    for naming in _NAMINGS:
+        _wrap(catalog, naming, _forgetting)
+    for action in _ACTIONS:
+        _wrap(frame, action, _telling_of_vanished_files)
+
+
+def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
+    if (owner, name) in _wrapped:
+        return
+    plain = getattr(owner, name)
+    ours = door(plain)
+    _wrapped[owner, name] = plain, ours
+    setattr(owner, name, ours)
+
+
+def _sql(plain: Any) -> Any:
+    @wraps(plain)
+    def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        known = formats.get(self)
+        if known is None or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
+            return plain(self, sqlQuery, args, **kwargs)
+        if kwargs:
+            return _sql_of_frames(plain, self, sqlQuery, args, kwargs)
+        return sql(self, sqlQuery, args, names=Names(self, known))
+
+    run.anabranch_plain = plain  # type: ignore[attr-defined]
+    return run
+
+
+def _is_theirs(known: frozenset[str], text: str) -> bool:
+    """Whether it calls a function that Delta's own JARs have, too."""
+    return "delta" not in known and "table_changes" in text.lower()
+
+
+def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
+    """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
+    known = formats[spark]
+    if "${" not in text and not (may_matter(text) or Names(spark, known).may_matter(text)):
+        return plain(spark, text, args, **given)
+    package = type(spark).__module__.rsplit(".", 1)[0]
+    formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in given.items()}
+    frames = {str(each): each.frame for each in placed.values() if isinstance(each, Placed)}
+    said = formatter.format(text, **placed)
+    with in_views(frames):
+        return sql(spark, said, args, names=Names(spark, known), frames=frames)
+
+
+def _table(plain: Any) -> Any:
+    @wraps(plain)
+    def rows(self: SparkSession, tableName: str) -> DataFrame:
+        return self.read.table(tableName) if self in formats else plain(self, tableName)
+
+    return rows
+
+
+def _forgetting(plain: Any) -> Any:
+    """A method after which names may mean other tables than before."""
+
+    @wraps(plain)
+    def change(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        finally:
+            forget()
+
+    return change
+
+
+def _write_to(plain: Any) -> Any:
+    @wraps(plain)
+    def writer(self: DataFrame, table: str) -> Any:
+        if self.sparkSession in formats:
+            check_text("The name of a table", str(table))
+        found = plain(self, table)
+        return WriterV2(self, table, found) if self.sparkSession in formats else found
+
+    return writer
+
+
+def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
+    def opened(self: Any) -> Any:
+        found = plain.fget(self)
+        return door(self, found) if session_of(self) in formats else found
+
+    opened.__doc__ = plain.__doc__
+    return property(opened)
+
+
+def _telling_of_vanished_files(plain: Any) -> Any:
+    """An action of a DataFrame that says so where it needs a file which a VACUUM has removed."""
+
+    @wraps(plain)
+    def act(self: DataFrame, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        except AnabranchError:
+            raise
+        except Exception as error:
+            why = vanished(self, error) if self.sparkSession in formats else None
+            if why is None:
+                raise
+            raise why from None
+
+    return act

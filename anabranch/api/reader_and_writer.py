@@ -1,0 +1,376 @@
+"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``, and on tables with names.
+
+What `anabranch.api.install` puts in front of Spark's own reader and writer; every other format and name goes to Spark
+untouched.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog.entries import Name, parts_of, spelled
+from anabranch.catalog.named_tables import Named, entry_of, naming, path_in, place, refresh_named
+from anabranch.commands.dml.sources import declared_version
+from anabranch.commands.dml.write import SchemaChange, Write
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.options import Options
+from anabranch.commands.queries.change_feed import END, END_TIME, START, START_TIME, ReadChanges
+from anabranch.commands.queries.read import Read, shown_ids
+from anabranch.commands.queries.time_travel import AsOf
+from anabranch.errors import InvalidOption, NameTaken
+from anabranch.errors.inputs import check_text
+from anabranch.expressions import condition
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.layout.clustering import paths_of
+from anabranch.protocol.options import CHANGES, READ, WRITE
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.positional import by_position
+from anabranch.spark.settings import honours
+from anabranch.statements.conditions import as_spark_reads, context_for
+from anabranch.statements.executor import Names, lasting_view, temporary_views
+from anabranch.statements.executor.running import Running
+
+formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
+"""Which formats are ours, of each session that is installed."""
+_OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
+
+
+class Reader:
+    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+
+    def __init__(self, spark: SparkSession, plain: Any) -> None:
+        self._spark, self._plain = spark, plain
+        self._chosen: bool | None = None
+        self._schema: Any = None
+        self._options = Options()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def format(self, source: str) -> Any:
+        """Choose a format."""
+        self._chosen = source.lower() in formats[self._spark]
+        return self if self._chosen else self._plain.format(source)
+
+    @property
+    def _ours(self) -> bool:
+        return is_default(self._spark) if self._chosen is None else self._chosen
+
+    def option(self, key: str, value: Any) -> Reader:
+        """Set an option."""
+        self._options.put(key, value)
+        self._plain = self._plain.option(key, value)
+        return self
+
+    def options(self, **options: Any) -> Reader:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def schema(self, schema: Any) -> Any:
+        """A Delta table brings its own schema; for other formats this is Spark's."""
+        if self._chosen:
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self._schema, self._plain = schema, self._plain.schema(schema)
+        return self
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
+        """Read the table at a path, pinned to the version that is newest now, or that ``versionAsOf``,
+        ``timestampAsOf``, ``path@v3`` or ``path@20240131000000000`` mean.
+        """
+        chosen = self if format is None else self.format(format)
+        if not (chosen is self and self._ours):
+            target = self._plain if chosen is self else chosen
+            return target.load(path, None, schema, **options)
+        schema = self._schema if schema is None else schema
+        if schema is not None:
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self.options(**options)
+        return self._load(path if path is not None else self._options.take("path"))
+
+    def table(self, tableName: str) -> DataFrame:
+        """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
+        path = table_of(self._spark, tableName)
+        if path is None:
+            return self._of_view(tableName)
+        return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
+
+    def _of_view(self, name: str) -> DataFrame:
+        """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
+        shown = lasting_view(self._spark, name, Names(self._spark, formats[self._spark]))
+        if shown is not None:
+            return shown
+        temporary_views.renew(Running(self._spark), f"TABLE {name}")
+        found: DataFrame = self._plain.table(name)
+        return found
+
+    def _load(self, path: Location | None) -> DataFrame:
+        path, options = _one_path(path), self._options.copy()
+        options.take("path")
+        if any([options.flag("readChangeFeed"), options.flag("readChangeData")]):
+            return self._load_changes(path, options)
+        version, timestamp = options.take("versionAsOf"), options.take("timestampAsOf")
+        ids = options.flag("rowIds")
+        options.finish(READ)
+        engine = SparkEngine(self._spark)
+        files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
+        return engine.to_df(files, ids=shown_ids(files) if ids else None)
+
+    def _load_changes(self, path: Location, options: Options) -> DataFrame:
+        """The changes of the table, from a version or timestamp to another."""
+        engine, take = SparkEngine(self._spark), options.take
+        asked = ReadChanges(
+            path, take(START), take(END), take(START_TIME), take(END_TIME), engine.zone(), engine.reads_beyond()
+        )
+        options.finish(CHANGES)
+        return engine.changes(asked.run())
+
+
+def table_of(spark: SparkSession, name: str) -> str | None:
+    """Where the Delta table of a name lies, also of ``delta.`path` ``; None where it is Spark's own."""
+    parts = parts_of(name) if isinstance(name, str) else None
+    if parts is None:
+        return None
+    path = path_in(parts) if parts[0].lower() in formats[spark] else None
+    if path is not None:
+        return path
+    entry = entry_of(spark, parts)
+    return None if entry is None else entry.location
+
+
+def is_default(spark: SparkSession) -> bool:
+    """Whether tables are ours where no format is said, as ``spark.sql.sources.default`` has it."""
+    return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats[spark]
+
+
+def _one_path(path: Any) -> Location:
+    path = path[0] if isinstance(path, list) and len(path) == 1 else path
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
+    return path
+
+
+class Writer:
+    """``df.write`` with our formats; anything else becomes Spark's own writer."""
+
+    def __init__(self, frame: DataFrame, plain: Any) -> None:
+        self._frame, self._plain = frame, plain
+        self._chosen: bool | None = None
+        self._options, self._mode = Options(), "error"
+        self._partition_by: tuple[str, ...] | None = None
+        self._cluster_by: tuple[str, ...] | None = None
+        self._buckets: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def format(self, source: str) -> Any:
+        """Choose a format."""
+        self._chosen = source.lower() in formats[self._frame.sparkSession]
+        return self if self._chosen else self._plain.format(source)
+
+    @property
+    def _ours(self) -> bool:
+        return is_default(self._spark) if self._chosen is None else self._chosen
+
+    def mode(self, saveMode: str | None) -> Writer:
+        """``append``, ``overwrite``, ``error`` or ``ignore``."""
+        if saveMode:
+            self._mode = saveMode.lower()
+            self._plain = self._plain.mode(saveMode)
+        return self
+
+    def option(self, key: str, value: Any) -> Writer:
+        """Set an option."""
+        self._options.put(key, value)
+        self._plain = self._plain.option(key, value)
+        return self
+
+    def options(self, **options: Any) -> Writer:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def partitionBy(self, *cols: Any) -> Writer:
+        """The partition columns."""
+        flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        for name in flat:
+            check_text("The name of a column", str(name))
+        self._partition_by = flat
+        self._plain = self._plain.partitionBy(*flat)
+        return self
+
+    def clusterBy(self, *cols: Any) -> Any:
+        """The columns by which files are laid out."""
+        flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._cluster_by = flat
+        self._plain = self._plain.clusterBy(*flat)
+        return self
+
+    def bucketBy(self, numBuckets: int, col: Any, *cols: Any) -> Writer:
+        """Buckets, which no Delta table has: refused when the rows are written."""
+        self._buckets, self._plain = "bucketBy", self._plain.bucketBy(numBuckets, col, *cols)
+        return self
+
+    def sortBy(self, col: Any, *cols: Any) -> Writer:
+        """The order of rows in buckets, which no Delta table has: refused when the rows are written."""
+        self._buckets, self._plain = self._buckets or "sortBy", self._plain.sortBy(col, *cols)
+        return self
+
+    def saveAsTable(
+        self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        """Write the rows to the table of a name, by the names of their columns; make it where there is none.
+
+        Raises:
+            NameTaken: it is the name of something else, or of a table and the mode is ``error``.
+            UnknownSchema: there is no such schema.
+        """
+        chosen = self if format is None else self.format(format)
+        parts = parts_of(name) if isinstance(name, str) else None
+        if chosen is not self or parts is None or not (self._ours or self._is_known(parts, mode)):
+            (self._plain if chosen is self else chosen).saveAsTable(name, format, mode, partitionBy, **options)
+            return
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
+        if (path := path_in(parts)) is not None:
+            self._save(path)
+            return
+        self._save_named(place(self._spark, parts, self._options.take("path")))
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._frame.sparkSession
+
+    def _is_known(self, parts: Name, mode: str | None) -> bool:
+        """Whether it is a table of ours, so that Spark cannot make one of another format.
+
+        Raises:
+            InvalidOption: it would be written to, and the session's own format is another one.
+        """
+        if entry_of(self._spark, parts) is None:
+            return False
+        if (mode or self._mode).lower() in ("append", "overwrite"):
+            reason = f"say format('delta') to write to {spelled(parts)}."
+            raise InvalidOption(option="format", value=None, reason=reason)
+        return True
+
+    def _save_named(self, named: Named) -> None:
+        if named.entry is not None and self._mode not in ("append", "overwrite"):
+            if self._mode == "ignore":
+                return
+            raise NameTaken(name=spelled(named.name), table=named.location)
+        with naming(self._spark, named):
+            self._run(named.location, open_log(named.location).newest(), self._frame, self._schema_change())
+
+    def save(
+        self,
+        path: Any = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        """Write the rows to the table at a path."""
+        chosen = self if format is None else self.format(format)
+        if not (chosen is self and self._ours):
+            (self._plain if chosen is self else chosen).save(path, format, mode, partitionBy, **options)
+            return
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
+        self._save(path if path is not None else self._options.take("path"))
+
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        """Write the rows to a table by position: the first column for the table's first, whatever their names.
+
+        The table is named, or is ``delta.`path` ``. They are added, or with ``overwrite`` (or in mode overwrite)
+        replace what is there. Other names are Spark's.
+
+        Raises:
+            NotATable: there is none. SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
+        """
+        path = table_of(self._spark, tableName)
+        if path is None:
+            self._plain.insertInto(tableName, overwrite)
+            return
+        if self._partition_by is not None or self._cluster_by is not None:
+            reason = "insertInto takes a table that is there, with its own layout."
+            raise InvalidOption(option="partitionBy or clusterBy", value=tableName, reason=reason)
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        elif self._mode != "overwrite":
+            self.mode("append")  # as Spark's does, whatever other mode was named
+        change = self._schema_change()
+        snapshot = open_log(path).snapshot()
+        rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
+        self._run(path, snapshot, rows, change)
+        if change is not None:
+            refresh_named(self._spark, parts_of(tableName), path)
+
+    def _save(self, path: Location | None) -> None:
+        self._options.take("path")
+        path = _one_path(path)
+        self._run(path, open_log(path).newest(), self._frame, self._schema_change())
+
+    @honours("a write")
+    def _run(self, path: Location, snapshot: Snapshot | None, rows: DataFrame, change: SchemaChange | None) -> None:
+        """Write the rows as the options say, to the table at the version for which they were understood."""
+        if self._buckets is not None:
+            raise InvalidOption(
+                option=self._buckets, value="set", reason="a Delta table has no buckets; say clusterBy."
+            )
+        engine, where = SparkEngine(self._frame.sparkSession), self._options.take("replaceWhere")
+        write = Write(
+            path,
+            self._mode,
+            self._partition_by,
+            dynamic=self._is_dynamic(where),
+            properties=self._options.properties(),
+            reads_target=self._reads_target(snapshot),
+            schema_change=change,
+            cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
+            **self._options.of_a_write(),
+        )
+        self._options.finish(WRITE)
+        understood = None if where is None else self._understood(where, open_log(path), snapshot, engine)
+        replace(write, replace_where=understood).run(engine, rows, at=snapshot)
+
+    def _reads_target(self, snapshot: Snapshot | None) -> int | None:
+        given = self._options.take("readsTarget")
+        return None if snapshot is None else declared_version("readsTarget", given, snapshot.version)
+
+    def _schema_change(self) -> SchemaChange | None:
+        """What the rows may do to the table's columns: as the options say, else as the session does for ``merge``."""
+        merges, replaces = self._options.flag("mergeSchema"), self._options.flag("overwriteSchema")
+        if replaces and self._mode == "overwrite":
+            return "overwrite"
+        return (
+            "merge" if (SparkEngine(self._frame.sparkSession).merges_schema() if merges is None else merges) else None
+        )
+
+    def _is_dynamic(self, where: str | None) -> bool:
+        """Whether only the partitions that are written are replaced: as the option says, else as the session does,
+        which counts less than a condition.
+        """
+        given = self._options.take("partitionOverwriteMode")
+        if given is None:
+            return where is None and (self._frame.sparkSession.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
+        if given.lower() not in ("static", "dynamic"):
+            raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
+        return given.lower() == "dynamic"
+
+    def _understood(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
+        """The condition for the table's columns; where there is no table yet, for those of the rows."""
+        schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
+        return condition(as_spark_reads(where, engine), context_for(log.table, schema, engine))

@@ -1,0 +1,134 @@
+"""``anabranch.session``, ``anabranch.read`` and ``anabranch.changes``: a session that is ready, and DataFrames of the
+rows of a version, with file skipping, and of what versions changed. For the command line, what its catalog knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from anabranch.api.install import install
+from anabranch.catalog.entries import Entry, parts_of
+from anabranch.catalog.named_tables import entry_of, place_of
+from anabranch.commands.opening import Location, file_set
+from anabranch.commands.queries.change_feed import ReadChanges
+from anabranch.commands.queries.read import Read, kept, shown_ids
+from anabranch.commands.queries.time_travel import AsOf
+from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import build
+from anabranch.statements.conditions import understood
+
+__all__ = ["changes", "read", "session"]
+
+_CATALOG = "spark.sql.catalogImplementation"
+_IN_MEMORY = f"Spark's catalog is in the memory of one application, and lasts no longer ({_CATALOG})."
+
+
+def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> SparkSession:
+    """Build or get a local session that is ready, with `anabranch.install` done.
+
+    The workers get this Python, Parquet timestamps are micros, memory is sensible for the machine.
+
+    Args:
+        app: the application's name. master: as for Spark; ``local[*]`` if not given. conf: further settings, dots
+        written as double underscores (``spark__sql__shuffle__partitions=4``) or as a ``**dict``.
+
+    Raises:
+        MissingJava: no Java 17 or newer is found.
+    """
+    return install(build(app, master, {name.replace("__", "."): str(value) for name, value in conf.items()}))
+
+
+def read(
+    spark: SparkSession,
+    path_or_name: Location,
+    where: str | Column | None = None,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+    row_ids: bool = False,
+) -> DataFrame:
+    """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
+
+    Args:
+        spark: any session.
+        path_or_name: path or URL of the table, or its name where nothing lies at such a path; ``@v3`` or
+            ``@20240131000000000`` behind a path names a version too.
+        where: SQL text or a Column; text skips more.
+        columns: the columns to keep, in this order.
+        version: an older version.
+        timestamp: text, a date or a datetime: the version that was the newest then. What says no time zone is of the
+            session's.
+        row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, where the table tracks its rows.
+
+    Raises:
+        NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
+        TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
+        InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
+        InvalidOption: ``row_ids`` of a table that does not track its rows.
+    """
+    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
+    snapshot = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).snapshot()
+    condition = None if where is None else understood(where, snapshot, engine)
+    files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
+    for name in columns or ():
+        if files.schema.find(name) is None:
+            raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
+    return engine.to_df(files, condition, columns, shown_ids(files) if row_ids else None)
+
+
+def looked_up(name: str) -> Entry | None:
+    """The entry of a table in the catalog of this machine's session; None of what cannot be a name.
+
+    Raises:
+        UnknownPathOrName: there is none of this name, or no session; with the reason.
+    """
+    parts = parts_of(name)
+    if parts is None:
+        return None
+    try:
+        spark = session()
+    except MissingJava as error:
+        raise UnknownPathOrName(name=name, reason=error.message) from None
+    found = entry_of(spark, parts)
+    if found is None:
+        in_memory = spark.conf.get(_CATALOG) == "in-memory"
+        raise UnknownPathOrName(name=name, reason=_IN_MEMORY if in_memory else "check its schema.")
+    return found
+
+
+def changes(
+    spark: SparkSession,
+    path_or_name: Location,
+    start: int | None = None,
+    end: int | None = None,
+    start_timestamp: Any = None,
+    end_timestamp: Any = None,
+) -> DataFrame:
+    """The rows that each version of a range inserted and deleted, with the columns ``_change_type``,
+    ``_commit_version`` and ``_commit_timestamp`` behind their own.
+
+    Args:
+        spark: any session.
+        path_or_name: path or URL of the table, or its name where nothing lies at such a path.
+        start: the first version. end: the last one, by default the newest.
+        start_timestamp: instead of ``start``, the first version that was committed then or later: text, a date or a
+            datetime; what says no time zone is of the session's.
+        end_timestamp: instead of ``end``, the last one that was committed then or earlier.
+
+    Raises:
+        ChangeDataNotRecorded: the table did not record its changes at one of these versions.
+        NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is none.
+        NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
+        ChangeSchemaChanged, ChangeSchemaDiffers: the columns changed on the way.
+        ChangeFilesMissing: a VACUUM has removed a file of theirs.
+
+    Example:
+        >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
+    """
+    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
+    asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
+    return engine.changes(asked.run())

@@ -1,0 +1,294 @@
+"""Tables with names: how one gets its name, keeps it up to date, gives it up or takes another.
+
+A door that other doors share: it brings a table at a path and its entry in Spark's catalog
+(`anabranch.catalog.entries`) together. Guarantee: an entry is written once the table stands, so that no name ever leads
+to half a table; whatever can be refused is refused before anything is written; of two that want one name, one is told
+that it is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from anabranch.catalog import entries
+from anabranch.catalog.entries import Entry, Name, spelled
+from anabranch.commands.ddl.drop import Drop
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import (
+    InvalidOption,
+    NameTaken,
+    NoPlaceForNames,
+    NotFound,
+    RenameUnfinished,
+    UnknownSchema,
+    UnknownTable,
+)
+
+_FORMATS = frozenset({"delta", "anabranch"})
+_OWNER = "_anabranch_name"
+"""Beside a managed table that was renamed: with which of its names its files go."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name that has a table, or is about to get one.
+
+    Attributes:
+        name: the whole name. location: where its table lies, or will. managed: whether the files go with the name.
+        entry: what the catalog says of it now; None where it is free.
+    """
+
+    name: Name
+    location: str
+    managed: bool
+    entry: Entry | None = None
+
+
+def path_in(name: Name) -> str | None:
+    """The path, where a name is one: ``delta.`/data/flights` ``, perhaps behind ``spark_catalog``."""
+    name = name[1:] if len(name) == 3 and name[0].lower() == "spark_catalog" else name
+    is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
+    return name[1] if is_path else None
+
+
+def place(spark: SparkSession, name: Name, location: Location | None = None) -> Named:
+    """Where a table of this name lies, or would be made: at ``location``, or where Spark keeps the schema's tables.
+
+    Raises:
+        NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
+        NoPlaceForNames: its catalog keeps no views. InvalidOption: the table of this name lies elsewhere.
+    """
+    full = entries.whole(spark, name)
+    entry = entries.find(spark, full)
+    if entry is not None:
+        if location is not None and open_log(location).table != open_log(entry.location).table:
+            reason = f"the table {spelled(full)} is at {entry.location}."
+            raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
+        return Named(entry.name, entry.location, entry.managed, entry)
+    if entries.is_taken(spark, full):
+        raise NameTaken(name=spelled(full), table=spelled(full))
+    check_place(spark, full)
+    if location is not None:
+        return Named(full, open_log(location).table, managed=False)
+    return Named(full, _free_folder(entries.folder(spark, full)), managed=True)
+
+
+def check_place(spark: SparkSession, name: Name) -> None:
+    """Hold that a free name, a whole one, can be kept where it belongs.
+
+    Raises:
+        UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
+    """
+    if not entries.has_schema(spark, name[:-1]):
+        raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
+    if not entries.can_be_kept(spark, name):
+        raise NoPlaceForNames(name=spelled(name), catalog=name[0])
+
+
+def _free_folder(wanted: str) -> str:
+    """The folder of a new managed table: its own alone, also where a dropped or renamed one left something behind."""
+    store = open_log(wanted).store
+    return f"{wanted}-{uuid.uuid4().hex[:8]}" if store.list_all() else wanted
+
+
+@contextmanager
+def naming(spark: SparkSession, named: Named) -> Iterator[None]:
+    """Give the table that is made inside its name.
+
+    Raises:
+        NameTaken: somebody else took it meanwhile; the files of a managed table are removed again.
+    """
+    yield
+    snapshot = open_log(named.location).snapshot()
+    if named.entry is not None:
+        refresh(spark, named.entry)
+        return
+    entry = Entry(named.name, named.location, named.managed)
+    try:
+        entries.record(spark, entry, snapshot.schema, snapshot.metadata.description)
+    except AnalysisException:
+        now = entries.find(spark, named.name)
+        if now is not None and now.location == named.location:
+            return  # two made one table, and the other one has named it already: both have written to it
+        if not entries.is_taken(spark, named.name):
+            raise
+        if named.managed:
+            Drop(named.location).run()
+        raise NameTaken(name=spelled(named.name), table=named.location) from None
+
+
+def refresh(spark: SparkSession, entry: Entry) -> None:
+    """Let an entry say what the table's columns and comments are now; one that is gone stays so."""
+    snapshot = open_log(entry.location).snapshot()
+    schema, comment = snapshot.schema, snapshot.metadata.description
+    if entry.columns == entries.fingerprint(schema, comment):
+        return
+    now = entries.find(spark, entry.name)
+    if now is not None and _leads_to(now, entry):
+        entries.record(spark, now, schema, comment, replaces=True)
+
+
+def refresh_named(spark: SparkSession, name: Name | None, location: Location) -> None:
+    """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
+    entry = None if name is None else entries.find(spark, name)
+    if entry is not None and entry.location == location:
+        refresh(spark, entry)
+
+
+def entry_of(spark: SparkSession, name: Name) -> Entry | None:
+    """The entry of a name, whole or in part; None where it is none of ours."""
+    return entries.find(spark, name)
+
+
+def located(spark: SparkSession, identifier: str) -> str:
+    """Where the Delta table of a name or of ``delta.`path` `` lies.
+
+    Raises:
+        UnknownTable: there is none of this name.
+    """
+    name = entries.parts_of(identifier) if isinstance(identifier, str) else None
+    if name is None:
+        raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
+    path = path_in(name)
+    if path is not None:
+        return path
+    entry = entries.find(spark, name)
+    if entry is None:
+        raise UnknownTable(name=spelled(name))
+    return entry.location
+
+
+def place_of(spark: SparkSession, path_or_name: Location) -> Location:
+    """Where a table lies that is said by its path or its name: a name has no slash, and a path counts first."""
+    parts = entries.parts_of(path_or_name) if isinstance(path_or_name, str) and "/" not in path_or_name else None
+    if parts is None or open_log(path_or_name).exists():
+        return path_or_name
+    entry = entry_of(spark, parts)
+    return path_or_name if entry is None else entry.location
+
+
+def drop(spark: SparkSession, entry: Entry) -> None:
+    """Take a table's name away; and the files of a managed one, after that.
+
+    Raises:
+        RenameUnfinished: it has another name as well. UnknownTable: somebody else took the name away.
+    """
+    _check_sole(spark, entry)
+    if not entries.take(spark, entry.name):
+        raise UnknownTable(name=spelled(entry.name))
+    if entry.managed and not _is_anothers(spark, entry):
+        Drop(entry.location).run()
+
+
+def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
+    """Give a table another name, perhaps in another schema; its files stay where they are.
+
+    Into another schema it has both names for a moment. If this process ends in that moment, both lead to the table,
+    neither can be dropped, and the same call again finishes what was begun.
+
+    Raises:
+        NameTaken: that is the name of something else. UnknownSchema: there is no such schema.
+        RenameUnfinished: it has two names since another rename has not ended. UnknownTable: it is gone.
+    """
+    target = (*entry.name[:-1], *to) if len(to) == 1 else entries.whole(spark, to)
+    if _leads_to(entries.find(spark, target), entry) and _same(entry.moves_to, target):
+        _finish(spark, entry, target)
+        return
+    _check_sole(spark, entry)
+    if entries.is_taken(spark, target):
+        raise NameTaken(name=spelled(target), table=entry.location)
+    if _same(target[:-1], entry.name[:-1]):
+        _note_owner(entry, target)
+        entries.rename(spark, entry.name, target)
+        return
+    if not entries.has_schema(spark, target[:-1]):
+        raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
+    _move(spark, entry, target)
+
+
+def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
+    """Both names know of each other before both are there, so that a DROP of one can look for the other one."""
+    snapshot = open_log(entry.location).snapshot()
+    try:
+        entries.mark(spark, entry.name, target)
+    except AnalysisException:
+        if entries.is_taken(spark, entry.name):
+            raise
+        raise UnknownTable(name=spelled(entry.name)) from None
+    moved = replace(entry, name=target, moves_to=None, came_from=entry.name)
+    try:
+        entries.record(spark, moved, snapshot.schema, snapshot.metadata.description)
+    except AnalysisException:
+        entries.mark(spark, entry.name, None)
+        if entries.is_taken(spark, target):  # by somebody else, meanwhile
+            raise NameTaken(name=spelled(target), table=entry.location) from None
+        raise
+    now = entries.find(spark, entry.name)
+    if now is not None and _leads_to(now, entry) and not _same(now.moves_to, target):
+        entries.remove(spark, target)  # of two renames at a time the one goes on that has said so last
+        raise RenameUnfinished(name=spelled(entry.name), other=spelled(now.moves_to or entry.name))
+    _finish(spark, entry, target)
+
+
+def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
+    """Take the old name of a table that has both. Of all that would take it, by DROP or by another rename, one does,
+    and the table is that one's: a new name of anybody else goes.
+    """
+    _note_owner(entry, target)
+    if entries.take(spark, entry.name):
+        entries.mark(spark, target, None)
+        return
+    new = entries.find(spark, target)
+    if new is None or not _leads_to(new, entry) or new.came_from is None:
+        return  # somebody else has finished this very rename
+    entries.remove(spark, target)
+    raise UnknownTable(name=spelled(entry.name))
+
+
+def _check_sole(spark: SparkSession, entry: Entry) -> None:
+    """Hold that a managed table has no other name.
+
+    Only an entry with a mark is asked, and then the whole schema of the other name, in which a session that does not
+    know of marks may have renamed that one.
+
+    Raises:
+        RenameUnfinished: it has.
+    """
+    other = entry.moves_to or entry.came_from
+    for each in entries.entries_at(spark, other[:-1], entry.location) if other is not None and entry.managed else ():
+        if not _same(each.name, entry.name):
+            old, new = (entry, each) if entry.moves_to else (each, entry)
+            raise RenameUnfinished(name=spelled(old.name), other=spelled(new.name))
+
+
+def _note_owner(entry: Entry, name: Name) -> None:
+    """Write beside a managed table which name its files go with; what is in the catalog may be written anew by a
+    session that has just not seen the rename.
+    """
+    log = open_log(entry.location)
+    if entry.managed and log.exists():  # else somebody has dropped it meanwhile
+        log.store.put(_OWNER, spelled(name).encode())
+
+
+def _is_anothers(spark: SparkSession, entry: Entry) -> bool:
+    """Whether a table's files go with another name, which still leads to them."""
+    try:
+        owner = entries.parts_of(open_log(entry.location).store.get(_OWNER).decode())
+    except NotFound:
+        return False
+    return owner is not None and not _same(owner, entry.name) and _leads_to(entries.find(spark, owner), entry)
+
+
+def _leads_to(found: Entry | None, entry: Entry) -> bool:
+    return found is not None and found.location == entry.location
+
+
+def _same(name: Name | None, other: Name) -> bool:
+    return name is not None and [each.lower() for each in name] == [each.lower() for each in other]

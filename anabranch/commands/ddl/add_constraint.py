@@ -1,0 +1,85 @@
+"""ALTER TABLE … ADD CONSTRAINT … CHECK. No row is written.
+
+Guarantee: a constraint is added only where it is made of what a rule may be made of, and every row meets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.dml.change import rows_of, with_counts
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, file_set, without_options
+from anabranch.errors import ConstraintNotMet, InvalidCondition, InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.table_features import upgraded
+from anabranch.protocol.layout.file_sets import count_of
+from anabranch.protocol.rules.allowed import check_name, read_check
+from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
+from anabranch.protocol.schema.keys import KEY_PREFIX
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.footprint import Reads
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
+
+    It reads the whole table, so that any row which came meanwhile is a conflict.
+
+    Example:
+        >>> AddConstraint("/data/flights", "plausible", where).run(engine)
+    """
+
+    table: Location
+    name: str
+    where: Condition
+
+    __repr__ = without_options
+
+    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+        """Run it, at the version for which ``where`` was understood.
+
+        Raises:
+            ConstraintNotMet: rows that are there do not satisfy it.
+            RuleRefused: it is made of more than a rule may be. ConstraintNotBoolean: it is no condition.
+            InvalidOption: there is one of this name. InvalidConstraintName: the name is reserved.
+            ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
+        """
+        if not isinstance(self.where.expression, str):
+            reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
+            raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
+        return run_alteration(self.table, self._on, moment, lambda base: self._checked(base, engine))
+
+    def _on(self, base: Snapshot) -> Alteration:
+        key = f"{CONSTRAINT_PREFIX}{self.name.lower()}"
+        known = base.metadata.configuration
+        taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
+        if taken or not self.name.strip():
+            raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
+        check_name(self._check, base.table)
+        read_check(self._check, base.schema, base.table)
+        metadata = replace(base.metadata, configuration={**known, key: self.where.text})
+        parameters = {"name": self.name, "expr": self.where.text}
+        return Alteration("ADD CONSTRAINT", parameters, metadata, upgraded(base.protocol, metadata))
+
+    @property
+    def _check(self) -> Check:
+        return Check(self.name, self.where.text)
+
+    def _checked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
+        engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
+        files = with_counts(base, file_set(base))
+        rows = rows_of(files.files) - count_of(files.vectors)
+        where = replace(self.where, expression=read_check(self._check, base.schema, base.table).text)
+        missing = rows - count_of(engine.find(files, where)) if rows else 0
+        if missing:
+            raise ConstraintNotMet(
+                table=base.table, constraint=self.name, predicate=self.where.text, count=missing, rows=rows
+            )
+        return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

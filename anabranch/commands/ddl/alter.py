@@ -1,0 +1,395 @@
+"""Changing what a table says of itself: properties, columns, constraints, protocol. No row is written.
+
+Knows Delta's names for these changes and their parameters in the history. Guarantees: where nothing would change
+nothing is committed; every other write that has not seen the change fails, and the change fails behind a write that it
+has not seen; what a property or a type demands of the protocol comes in the same commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anabranch.commands.ddl.iceberg import check_files
+from anabranch.commands.ddl.row_tracking import backfilled
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import (
+    InvalidOption,
+    InvalidProperty,
+    MetadataChangedException,
+    NotBuilt,
+    ProtocolChangedException,
+    UnsupportedFeature,
+)
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
+from anabranch.protocol.features.iceberg import flags
+from anabranch.protocol.features.identity import GIVEN
+from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
+from anabranch.protocol.features.refused import why_refused
+from anabranch.protocol.features.requested_by_properties import requested, without_requests
+from anabranch.protocol.features.row_tracking import PREFIX, check_columns, is_enabled, with_columns
+from anabranch.protocol.features.table_features import (
+    SUPPORTED,
+    check_writable,
+    required_by_types,
+    upgraded,
+    writer_features,
+)
+from anabranch.protocol.layout.clustering import check_clustering, clustering_of
+from anabranch.protocol.properties import (
+    COMMENT,
+    PROTECTED_BEFORE,
+    check_retention,
+    described,
+    respelled_key,
+    validate,
+)
+from anabranch.protocol.schema.column_mapping import check_change, is_mapped
+from anabranch.protocol.schema.column_names import check_spelling
+from anabranch.protocol.schema.evolution import inserted, sql_name
+from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
+from anabranch.protocol.schema.leaves import check_stats_columns
+from anabranch.protocol.schema.types import Field, Struct, check_storable
+from anabranch.protocol.session_says import current
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import Hands, NoRows
+from anabranch.transaction.footprint import Reads, Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+_ATTEMPTS = 20
+"""So often a change is begun anew that follows commits of its own."""
+_CONSTRAINT = "delta.constraints."
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """What a table is to say of itself, and how the history names that; a part that stays is None. ``domains`` go with
+    other changes only.
+    """
+
+    operation: str
+    parameters: Mapping[str, str]
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    domains: tuple[DomainMetadata, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and how patiently a command runs: at which version, with which clock and ids."""
+
+    at: Snapshot | None = None
+    patience: Patience | None = None
+    chance: Chance | None = None
+
+
+NOW = Moment()
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """ALTER TABLE … SET TBLPROPERTIES.
+
+    Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
+    ``supported`` does that for any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` for those that an
+    old version stands for. Before row tracking is switched on, every file is given its row ids, by commits of their
+    own; where rows are written meanwhile, this is begun anew.
+
+    Example:
+        >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
+    """
+
+    table: Location
+    properties: Mapping[str, str]
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table says so already.
+
+        Raises:
+            InvalidProperty: a key or value is not one. UnsupportedFeature: a feature is not known here.
+            MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
+        """
+        parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
+        chance, log = moment.chance or Chance(), open_log(self.table)
+
+        def altered(base: Snapshot) -> Alteration:
+            return self._on(base, parameters, chance)
+
+        base = moment.at or log.snapshot()
+        change = altered(base)
+        if not _tracks_rows_then(change, base):
+            return run_alteration(self.table, lambda _: change, replace(moment, at=base))
+        _check_allowed(change, base)
+        for left in reversed(range(_ATTEMPTS)):
+            base = backfilled(log, chance, moment.patience)
+            try:
+                return run_alteration(self.table, altered, replace(moment, at=base))
+            except (MetadataChangedException, ProtocolChangedException):
+                if not left or not _only_written(base, log.snapshot()):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
+        asked, description = described(self.properties, base.metadata.description)
+        rest = without_requests(asked)
+        refuse_constraints(rest)
+        validate(rest)
+        check_stats_columns(base.schema, base.partition_columns, rest)
+        configuration = {**base.metadata.configuration, **rest}
+        check_retention(configuration, rest)
+        metadata = replace(base.metadata, configuration=configuration, description=description)
+        check_change(base.metadata.configuration, metadata.configuration)
+        newly = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
+        if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
+            metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
+        metadata = with_columns(metadata, chance.new_id)
+        protocol = requested(base.table, asked).on_top_of(base.protocol)
+        return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
+
+
+@dataclass(frozen=True)
+class UnsetProperties:
+    """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
+
+    Example:
+        >>> UnsetProperties("/data/flights", ("delta.isolationLevel",)).run()
+    """
+
+    table: Location
+    keys: Sequence[str]
+    if_exists: bool = False
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where none of them is set.
+
+        Raises:
+            InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        known, description = base.metadata.configuration, base.metadata.description
+        keys = [respelled_key(key) for key in self.keys]
+        refuse_constraints(dict.fromkeys(keys, ""))
+        for key in keys:
+            if key.startswith(PREFIX) or key == GIVEN:
+                raise InvalidProperty(property=key, value="unset", reason="the table keeps it for as long as it lasts.")
+            if key == PROTECTED_BEFORE and CHECKPOINT_PROTECTION in writer_features(base.protocol):
+                reason = "it guards history for as long as the protocol lists checkpointProtection; drop that feature."
+                raise InvalidProperty(property=key, value="unset", reason=reason)
+            if key not in known and not self.if_exists and (key != COMMENT or description is None):
+                raise InvalidProperty(property=key, value="unset", reason="it is not set.")
+        left = {key: value for key, value in known.items() if key not in keys}
+        check_change(known, left)
+        parameters = {"properties": json.dumps(list(self.keys)), "ifExists": json.dumps(self.if_exists)}
+        metadata = replace(base.metadata, configuration=left, description=None if COMMENT in keys else description)
+        return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
+
+
+@dataclass(frozen=True)
+class NewColumn:
+    """A column to be added: inside the struct at ``parent``, at the end, or ``first``, or behind the one ``after``."""
+
+    field: Field
+    parent: tuple[str, ...] = ()
+    first: bool = False
+    after: str | None = None
+
+    def logged(self) -> dict[str, Any]:
+        """How Delta's history shows it."""
+        path = ".".join((*self.parent, self.field.name))
+        kind = self.field.type if isinstance(self.field.type, str) else sql_name(self.field.type)
+        shown = {"name": path, "type": kind, "nullable": self.field.nullable, "metadata": dict(self.field.metadata)}
+        position = "FIRST" if self.first else None if self.after is None else f"AFTER {self.after}"
+        return {"column": shown} if position is None else {"column": shown, "position": position}
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ALTER TABLE … ADD COLUMNS: rows that are there have NULL in them.
+
+    Example:
+        >>> AddColumns("/data/flights", (NewColumn(Field("gate", "string"), after="carrier"),)).run()
+    """
+
+    table: Location
+    columns: Sequence[NewColumn]
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            InvalidOption: the column is there already, or is NOT NULL, or none is named.
+            UnknownColumn: the struct or the column before it is not there.
+            UnsupportedType, UnsupportedFeature: no table here can have a column of that type.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        if not self.columns:
+            raise InvalidOption(option="columns", value="none", reason="name at least one column to add.")
+        for column in self.columns:
+            _check_new(column.field)
+        chance = moment.chance or Chance()
+        return run_alteration(self.table, lambda base: self._on(base, chance), moment)
+
+    def _on(self, base: Snapshot, chance: Chance) -> Alteration:
+        schema: Struct = base.schema
+        for each in self.columns:
+            schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
+        metadata = base.metadata.with_schema(schema, chance.new_id)
+        parameters = {"columns": json.dumps([each.logged() for each in self.columns], ensure_ascii=False)}
+        return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
+
+
+def _check_new(field: Field) -> None:
+    check_storable(field.type, field.name)
+    if not field.nullable:
+        reason = "rows that are there would have NULL in it; add it without NOT NULL."
+        raise InvalidOption(option="columns", value=field.name, reason=reason)
+    if set(field.metadata) - {"comment"}:
+        raise NotBuilt(what=f"adding the column {field.name} with more than a comment", instead="Leave it out.")
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    """ALTER TABLE … DROP CONSTRAINT, of a CHECK or a key.
+
+    Example:
+        >>> DropConstraint("/data/flights", "plausible").run()
+    """
+
+    table: Location
+    name: str
+    if_exists: bool = False
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where there is none of this name and this is ``if_exists``.
+
+        Raises:
+            InvalidOption: there is none of this name. MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        keys = [f"{prefix}{self.name.lower()}" for prefix in (_CONSTRAINT, KEY_PREFIX)]
+        known = base.metadata.configuration
+        found = next((each for each in known if each.lower() in keys), None)
+        if found is None and not (self.if_exists or current().drops_missing):
+            raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
+        left = {each: value for each, value in known.items() if each != found}
+        parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
+        return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
+
+
+def _tracks_rows_then(change: Alteration, base: Snapshot) -> bool:
+    """Whether rows are to be tracked from now on that were not before."""
+    return change.metadata is not None and is_enabled(change.metadata) and not is_enabled(base.metadata)
+
+
+def _only_written(before: Snapshot, after: Snapshot) -> bool:
+    """Whether rows alone were changed meanwhile."""
+    return (before.metadata, before.protocol) == (after.metadata, after.protocol)
+
+
+def refuse_constraints(properties: Mapping[str, str]) -> None:
+    """Hold that properties name no constraint.
+
+    Raises:
+        InvalidProperty: one does.
+    """
+    for key, value in properties.items():
+        if key.lower().startswith((_CONSTRAINT, KEY_PREFIX)):
+            reason = "constraints are added and dropped by commands of their own, which look at the rows."
+            raise InvalidProperty(property=key, value=value, reason=reason)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def run_alteration(
+    table: Location,
+    altered: Callable[[Snapshot], Alteration],
+    moment: Moment,
+    read: Callable[[Snapshot], tuple[Reads, Hands]] | None = None,
+) -> Committed | None:
+    """Run a change of what a table says of itself; None where it says so already.
+
+    Args:
+        altered: what it is to say, by the version on which the change is run.
+        read: what was read of rows for it, with the hands that judge winners' rows.
+
+    Raises:
+        UnsupportedFeature: this version may not write the table.
+        MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
+    """
+    chance, log = moment.chance or Chance(), open_log(table)
+    base = moment.at or log.snapshot()
+    change = _real_part(altered(base), base)
+    if change.metadata is None and change.protocol is None:
+        return None
+    _check_allowed(change, base)
+    check_columns(change.metadata or base.metadata)
+    check_spelling(change.metadata or base.metadata, base.metadata)
+    reach("read")
+    reads, hands = (None, NoRows()) if read is None else read(base)
+    mine = _transaction(change, base, reads, chance)
+    reach("staged")
+    return commit(mine, log, hands, moment.patience or patience_for(blind=False), chance)
+
+
+def _real_part(change: Alteration, base: Snapshot) -> Alteration:
+    """Only what differs from what the table says already."""
+    metadata = None if change.metadata == base.metadata else change.metadata
+    protocol = None if change.protocol == base.protocol else change.protocol
+    return replace(change, metadata=metadata, protocol=protocol)
+
+
+def _check_allowed(change: Alteration, base: Snapshot) -> None:
+    """Hold that this version may write the table, and knows what new columns ask for.
+
+    Raises:
+        UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
+    """
+    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    if change.metadata is not None:
+        check_kept(base.schema, change.metadata.schema, change.metadata.configuration)
+        # The domain knows columns by physical names, which outlive the names that the change may bring.
+        clustering = clustering_of(base.table, base.state.domains, change.metadata.schema)
+        check_clustering(clustering, change.metadata)
+        check_writable(base.table, change.protocol or base.protocol, change.metadata, changes_rows=False)
+        check_files(base, change.metadata)
+    added = _in_types(change.metadata) - _in_types(base.metadata)
+    for feature in sorted(added - SUPPORTED):
+        raise UnsupportedFeature(table=base.table, kind="table", feature=feature, reason=why_refused(feature))
+
+
+def _in_types(metadata: Metadata | None) -> frozenset[str]:
+    return frozenset() if metadata is None else required_by_types(metadata.schema)
+
+
+def _transaction(change: Alteration, base: Snapshot, reads: Reads | None, chance: Chance) -> Transaction:
+    return Transaction(
+        base=base,
+        table=base.table,
+        txn_id=str(chance.new_id()),
+        operation=change.operation,
+        parameters=change.parameters,
+        isolation=base.properties.isolation_level,
+        resolution=base.properties.conflict_resolution,
+        reads=reads,
+        metadata=change.metadata,
+        protocol=change.protocol,
+        domains=change.domains,
+    )

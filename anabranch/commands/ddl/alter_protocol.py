@@ -1,0 +1,69 @@
+"""Changing what a table demands of readers and writers: its protocol's versions and features. No row is written.
+
+Guarantee: a protocol only ever gains here; what `anabranch.commands.ddl.alter` promises of every change holds of these
+    too.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, SetProperties, run_alteration
+from anabranch.commands.opening import Location, without_options
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.table_features import upgraded_to
+from anabranch.protocol.properties import FEATURE_PREFIX
+from anabranch.transaction.commit import Committed
+
+
+@dataclass(frozen=True)
+class UpgradeProtocol:
+    """Raise the versions of the protocol that a table demands; they never go down.
+
+    Example:
+        >>> UpgradeProtocol("/data/flights", 3, 7).run()
+    """
+
+    table: Location
+    reader_version: int
+    writer_version: int
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table has these versions.
+
+        Raises:
+            InvalidOption: a version is lower than the table's, or there is none such.
+            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
+        parameters = {"newProtocol": json.dumps(protocol.to_json())}
+        return Alteration("UPGRADE PROTOCOL", parameters, protocol=protocol)
+
+
+@dataclass(frozen=True)
+class AddFeatureSupport:
+    """List a feature in the protocol of a table; Delta's history shows it as the property that stands for it.
+
+    Example:
+        >>> AddFeatureSupport("/data/flights", "deletionVectors").run()
+    """
+
+    table: Location
+    feature: str
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table has it.
+
+        Raises:
+            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
+        """
+        return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(moment)

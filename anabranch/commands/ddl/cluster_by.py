@@ -1,0 +1,133 @@
+"""How a table's files are laid out: by which columns it is clustered.
+
+Knows what a command asks of the layout and what the table has. Guarantee: the domain, the features and the statistics
+that a clustered table needs come in the same commit as the clustering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import AppendOnlyTable, InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.features.table_features import check_writable, with_features
+from anabranch.protocol.layout.clustering import (
+    DOMAIN,
+    FEATURES,
+    Path,
+    check_clustering,
+    domain_of,
+    respelled,
+    same_clustering,
+    shown,
+)
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+
+def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
+    """Hold that this version may write a table's rows, in the layout that the table has; ``only_marks``: what it takes
+    away it only marks, and it changes no row.
+
+    Raises:
+        UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.
+        InvalidOption: a clustering column gets no statistics, as the protocol demands.
+    """
+    check_writable(base.table, base.protocol, base.metadata, changes_rows=changes_rows and not only_marks)
+    if changes_rows and base.properties.append_only:
+        raise AppendOnlyTable(table=base.table, operation=operation)
+    check_clustering(base.clustering_columns, base.metadata)
+
+
+def clusters_of(
+    asked: Sequence[Path] | None, metadata: Metadata, base: Snapshot | None = None, *, lays_out: bool = True
+) -> tuple[Path, ...]:
+    """By which columns a table with this metadata is clustered, where a write asks for some, or for nothing (None).
+
+    ``lays_out``: what is asked for takes the place of what the table has; else it must be the same.
+
+    Raises:
+        InvalidOption: the table cannot be clustered so, or is clustered otherwise.
+    """
+    present = base.clustering_columns if base is not None else ()
+    if asked is None and not lays_out:
+        wanted = present
+    else:
+        wanted = respelled(asked or (), metadata.schema)
+        if not lays_out and wanted != present:
+            reason = f"the table is clustered by {', '.join(shown(present)) or 'nothing'}."
+            raise InvalidOption(option="clusterBy", value=shown(wanted), reason=reason)
+    check_clustering(wanted, metadata)
+    return wanted
+
+
+def clustered(mine: Transaction, columns: Sequence[Path]) -> Transaction:
+    """Mine as it also says by which columns the table is clustered, with the features that this needs, where that is
+    not what the table says already.
+    """
+    base = mine.base
+    metadata = mine.metadata or (base.metadata if base is not None else None)
+    protocol = mine.protocol or (base.protocol if base is not None else None)
+    assert metadata is not None, "a transaction that creates a table brings its metadata"
+    assert protocol is not None, "and its protocol"
+    domain = domain_of(columns, metadata.schema)
+    said = base.state.domains.get(DOMAIN) if base is not None else None
+    if same_clustering(domain, said):
+        return mine
+    upgraded = with_features(protocol, FEATURES)
+    changed = mine.protocol if upgraded == protocol else upgraded
+    return replace(mine, protocol=changed, domains=(*mine.domains, domain))
+
+
+@dataclass(frozen=True)
+class ClusterBy:
+    """ALTER TABLE … CLUSTER BY: other clustering columns from now on, or none; files that are there stay as they are.
+
+    Source: PROTOCOL.md "Clustered Table".
+
+    Example:
+        >>> ClusterBy("/data/flights", paths_of(["day"])).run()
+    """
+
+    table: Location
+    columns: tuple[Path, ...]
+
+    __repr__ = without_options
+
+    def run(
+        self, *, at: Snapshot | None = None, patience: Patience | None = None, chance: Chance | None = None
+    ) -> Committed | None:
+        """Run it; None where the table is clustered so already.
+
+        Raises:
+            InvalidOption: the table cannot be clustered so; with the reason.
+            DeltaConcurrentModificationException: its metadata, its protocol or its clustering were changed meanwhile.
+        """
+        chance, log = chance or Chance(), open_log(self.table)
+        base = at or log.snapshot()
+        check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+        columns = clusters_of(self.columns, base.metadata, base)
+        reach("read")
+        mine = clustered(self._transaction(base, columns, chance), columns)
+        if not mine.domains:
+            return None
+        reach("staged")
+        return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+
+    def _transaction(self, base: Snapshot, columns: Sequence[Path], chance: Chance) -> Transaction:
+        old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))
+        return Transaction(
+            base=base,
+            table=base.table,
+            txn_id=str(chance.new_id()),
+            operation="CLUSTER BY",
+            parameters={"oldClusteringColumns": old, "newClusteringColumns": new},
+            isolation=base.properties.isolation_level,
+            resolution=base.properties.conflict_resolution,
+        )

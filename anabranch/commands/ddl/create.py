@@ -1,0 +1,97 @@
+"""CREATE TABLE and REPLACE TABLE: a table without rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from anabranch.commands.dml.insert import Insert, NewTable, completed, replaced_metadata, run_insert
+from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.protocol.actions import empty_files
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.retry import Chance
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create an empty table of these columns, partitioning and properties.
+
+    Of several writers that create one table at once, one wins; the others get `ProtocolChangedException`.
+
+    Example:
+        >>> Create("/data/flights", NewTable(schema)).run()
+    """
+
+    table: Location
+    new: NewTable
+    if_not_exists: bool = False
+
+    __repr__ = without_options
+
+    def run(self) -> Committed | None:
+        """Run it; None where there is a table already and ``if_not_exists`` is set.
+
+        Raises:
+            TableAlreadyExists: there is a table.
+            ProtocolChangedException: another writer created it meanwhile.
+        """
+        return run_insert(
+            Insert(
+                log=open_log(self.table),
+                mode="ignore" if self.if_not_exists else "error",
+                new=self.new,
+                stage=lambda metadata: empty_files(),
+                discard=lambda: None,
+                finish=lambda: None,
+                operation="CREATE TABLE",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Put an empty table of these columns, partitioning and properties in the place of the one that there is.
+
+    All rows, properties and the description go in one commit; the history and the table's id stay, and so do the
+    features of its protocol.
+
+    Example:
+        >>> Replace("/data/flights", NewTable(schema), or_create=True).run()
+    """
+
+    table: Location
+    new: NewTable
+    or_create: bool = False
+
+    __repr__ = without_options
+
+    def run(self) -> Committed | None:
+        """Run it.
+
+        Raises:
+            NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
+            DeltaConcurrentModificationException: the table was written meanwhile.
+        """
+        log, chance = open_log(self.table), Chance()
+        at, new = log.newest() if self.or_create else log.snapshot(), completed(self.new)
+        return run_insert(
+            Insert(
+                log=log,
+                mode="overwrite",
+                new=new,
+                stage=lambda metadata: empty_files(),
+                discard=lambda: None,
+                finish=lambda: None,
+                operation="CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE",
+                takes=EveryRow,
+                parameters=self._parameters(),
+                at=at,
+                evolve=lambda metadata: replaced_metadata(new, metadata, chance),
+                lays_out=True,
+            )
+        )
+
+    def _parameters(self) -> dict[str, str]:
+        properties = json.dumps(dict(self.new.properties), ensure_ascii=False)
+        return {"description": self.new.description or "", "properties": properties, "isManaged": "false"}

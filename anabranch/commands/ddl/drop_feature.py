@@ -1,0 +1,178 @@
+"""DROP FEATURE: take a feature out of a table's protocol, so that engines which do not know it can use the table.
+
+Knows the order of the steps: what uses the feature goes first, each in a commit of its own; then, where older versions
+would need it, history is guarded (a checkpoint, and the feature that keeps it) or cut off; then the protocol loses it.
+Guarantees: the protocol never lacks a feature that the version before it uses; the last commit stands directly behind
+the version that was looked at, or fails; a command that failed half-way left a table that is whole, and can be run
+again.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.ddl.feature_removal import remove_traces, removed
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import FeatureNotDropped
+from anabranch.log.checkpoint_parts import checkpoints_in
+from anabranch.log.cleanup import YOUNGEST_MS, is_whole
+from anabranch.log.file_names import commit_version, first_name
+from anabranch.log.log import Log, forget
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features import row_tracking
+from anabranch.protocol.features.known import CHECKPOINT_PROTECTION, ROW_TRACKING
+from anabranch.protocol.features.removable import (
+    DOMAINS,
+    Removable,
+    guarded_before,
+    to_drop,
+    without,
+    without_properties,
+)
+from anabranch.protocol.features.table_features import check_writable
+from anabranch.protocol.properties import PROTECTED_BEFORE
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.retry import Chance
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DropFeature:
+    """ALTER TABLE … DROP FEATURE … [TRUNCATE HISTORY].
+
+    Without ``truncate_history`` older versions stay readable, for those who know the feature; the protocol then lists
+    ``checkpointProtection``, which binds writers. With it, history that is old enough is cut off instead.
+
+    Example:
+        >>> DropFeature("/data/flights", "deletionVectors").run(engine)
+    """
+
+    table: Location
+    feature: str
+    truncate_history: bool = False
+
+    __repr__ = without_options
+
+    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
+            DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
+        """
+        log, chance = open_log(self.table), moment.chance or Chance()
+        base = log.snapshot()
+        feature = self._allowed(base)
+        check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.rewrites)
+        cleaned = remove_traces(log, feature, engine, moment.patience, chance)
+        base = log.snapshot()
+        if feature.name == CHECKPOINT_PROTECTION or (feature.is_in_history and self.truncate_history):
+            self._cut_off(log, base, feature, chance, cleaned=cleaned)
+        elif feature.is_in_history:
+            log.write_checkpoint(base, now_ms=chance.now_ms())
+        done = run_alteration(self.table, self._without, replace(moment, at=base, chance=chance))
+        if feature.is_in_history:
+            _checkpoint(log, chance)
+        return done
+
+    def _allowed(self, base: Snapshot) -> Removable:
+        return to_drop(base.table, self.feature, base.protocol, base.metadata, truncates=self.truncate_history)
+
+    def _without(self, base: Snapshot) -> Alteration:
+        feature = self._allowed(base)
+        has_domains = feature.name == DOMAINS and bool(base.state.domains)
+        if has_domains or feature.is_used_by(base.metadata) or feature.is_used_in(base.files):
+            raise self._refused(base, feature, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "it is in use again.")
+        guarded = feature.is_in_history and not self.truncate_history
+        configuration = without_properties(base.metadata.configuration, feature.owned)
+        if guarded:
+            configuration[PROTECTED_BEFORE] = str(base.version + 1)
+        parameters = {"featureName": feature.name, "truncateHistory": str(self.truncate_history).lower()}
+        metadata = replace(base.metadata, configuration=configuration)
+        protocol = without(base.protocol, feature.name, guarded=guarded)
+        domains = removed(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
+        return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
+
+    def _cut_off(self, log: Log, base: Snapshot, feature: Removable, chance: Chance, *, cleaned: bool) -> None:
+        """Remove history that is old enough, and hold that what is left does not need the feature."""
+        days = base.metadata.configuration.get("delta.logRetentionDuration", "interval 30 days")
+        wait = f"Older versions need it. They are kept for {days}; once they are gone, run this again"
+        if cleaned:
+            rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
+            raise self._refused(base, feature, rule, f"the newest version does not use it any more. {wait}.")
+        log.write_checkpoint(base, now_ms=chance.now_ms())
+        earliest = truncate(log, base, now_ms=chance.now_ms())
+        if feature.name == CHECKPOINT_PROTECTION and earliest < guarded_before(base.metadata):
+            rule = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+            raise self._refused(base, feature, rule, f"the versions that it guards are still there. {wait}.")
+        if _history_uses(log, feature, earliest, base.version):
+            raise self._refused(base, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST", f"{wait}.")
+
+    def _refused(self, base: Snapshot, feature: Removable, rule: str, reason: str) -> FeatureNotDropped:
+        return FeatureNotDropped(table=base.table, feature=feature.name, delta_condition=rule, reason=reason)
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+
+
+def _checkpoint(log: Log, chance: Chance) -> None:
+    """Write a checkpoint behind the drop, since the newest one may be such as only the feature reads; a drop that
+    stands never fails because of it.
+    """
+    try:
+        log.write_checkpoint(log.snapshot(), now_ms=chance.now_ms())
+    except Exception as error:
+        _logger.warning("the feature is dropped; a checkpoint of %s is left to a later commit: %s", log.table, error)
+
+
+def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
+    """Remove the log files before the newest good checkpoint that is old enough, oldest first; the earliest version
+    left.
+
+    Files of guarded versions go all at once or not at all (PROTOCOL.md, "Checkpoint Protection"). None that is younger
+    than `YOUNGEST_MS` goes, whatever the property says: a put that began before could follow it.
+    """
+    retention_ms = int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
+    cutoff = now_ms - max(retention_ms, YOUNGEST_MS)
+    listing = log.store.list_from(first_name(0))
+    commits = {v: entry for entry in listing if (v := commit_version(entry.name)) is not None}
+    young = [version for version, entry in commits.items() if entry.modified_ms > cutoff]
+    oldest_kept = min(young, default=base.version)
+    checkpoints = [found for found in checkpoints_in(listing) if found.version <= oldest_kept]
+    keep = next((found.version for found in reversed(checkpoints) if is_whole(base, found)), 0)
+    earliest = min(commits, default=0)
+    if keep <= earliest or keep < guarded_before(base.metadata):
+        return earliest
+    for entry in listing:
+        if _version_of(entry.name, keep) < keep:
+            log.store.delete(entry.name)
+    forget(log.table)
+    return keep
+
+
+def _version_of(name: str, otherwise: int) -> int:
+    """The version that a file of the log belongs to."""
+    folder, _, own = name.rpartition("/")
+    digits = own[:20]
+    return int(digits) if folder == "_delta_log" and len(digits) == 20 and digits.isdigit() else otherwise
+
+
+def _history_uses(log: Log, feature: Removable, earliest: int, newest: int) -> bool:
+    """Whether any version that can still be read shows the feature."""
+    if not feature.leaves_traces:
+        return False
+    first = log.snapshot(earliest)
+    if feature.is_used_by(first.metadata) or feature.is_used_in(first.files):
+        return True
+    for version in range(earliest, newest + 1):
+        said = log.read(version)
+        if said is None:
+            continue
+        in_files = feature.is_used_in(said.adds) or feature.is_used_in(said.removes)
+        if in_files or (said.head.metadata is not None and feature.is_used_by(said.head.metadata)):
+            return True
+    return False

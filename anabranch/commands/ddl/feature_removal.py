@@ -1,0 +1,183 @@
+"""Traces: what shows the use of a feature is taken out of a table, before the feature is taken out of its protocol.
+
+Knows for each feature what delta-spark 4 takes out, and in which order: properties first, so that no writer that sees
+them uses the feature any more, then files and columns. Guarantees: each step is a commit of its own that leaves the
+table whole; the newest version shows no use of the feature when this returns, or an error was raised.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.ddl.alter import Alteration, Moment, run_alteration
+from anabranch.commands.ddl.types_in_files import older_than_types
+from anabranch.commands.engine import Engine
+from anabranch.commands.maintenance.rewriting import Rewriting
+from anabranch.errors import ExecutionFailed
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import DomainMetadata
+from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
+from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
+from anabranch.protocol.schema.column_mapping import is_mapped
+from anabranch.protocol.schema.widening import LISTED_BY, TYPE_CHANGES
+from anabranch.transaction.commit import commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+
+def remove_traces(log: Log, feature: Removable, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+    """Take out what shows the feature; whether there was anything.
+
+    Raises:
+        DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
+    """
+    moment = Moment(patience=patience, chance=chance)
+    if feature.name == COLUMN_MAPPING:
+        return _unmap(log, feature, engine, patience, chance)
+    done = _switch_off(log.snapshot(), feature, moment)
+    if feature.name == DOMAINS:
+        done = _remove_domains(log, patience, chance) or done
+    if feature.name == DELETION_VECTORS:
+        done = _purge(log, engine, patience, chance) or done
+    if feature.name == ROW_TRACKING:
+        done = _forget_row_ids(log, feature, patience, chance) or done
+    if feature.name in LISTED_BY:
+        done = _unwiden(log, feature, engine, moment, chance) or done
+    return done
+
+
+def _switch_off(base: Snapshot, feature: Removable, moment: Moment) -> bool:
+    """Give the properties that use the feature other values."""
+    if not feature.is_switched_on(base.metadata):
+        return False
+    after = feature.switched_off(base.metadata)
+    change = Alteration(*_named(base, after), replace(base.metadata, configuration=after))
+    run_alteration(base.table, lambda _: change, replace(moment, at=base))
+    return True
+
+
+def _named(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """How the history names another configuration."""
+    known = base.metadata.configuration
+    changed = {key: value for key, value in after.items() if known.get(key) != value}
+    if changed:
+        return "SET TBLPROPERTIES", {"properties": json.dumps(changed)}
+    gone = [key for key in known if key not in after]
+    return "UNSET TBLPROPERTIES", {"properties": json.dumps(gone), "ifExists": "true"}
+
+
+# -- domains -----------------------------------------------------------------------------------------------------------
+
+
+def _remove_domains(log: Log, patience: Patience | None, chance: Chance) -> bool:
+    base = log.snapshot()
+    if not base.state.domains:
+        return False
+    mine = replace(_transaction(base, "REMOVE DOMAIN METADATA", chance), domains=removed(base, *base.state.domains))
+    names = json.dumps(sorted(base.state.domains))
+    commit(replace(mine, parameters={"domains": names}), log, NoRows(), patience or patience_for(blind=False), chance)
+    return True
+
+
+def removed(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
+    """Those of these domains that a table has, as they are removed."""
+    known = base.state.domains
+    return tuple(replace(known[name], removed=True) for name in names if name in known)
+
+
+def _transaction(base: Snapshot, operation: str, chance: Chance) -> Transaction:
+    return Transaction(
+        base=base,
+        table=base.table,
+        txn_id=str(chance.new_id()),
+        operation=operation,
+        parameters={},
+        isolation=base.properties.isolation_level,
+        resolution=base.properties.conflict_resolution,
+    )
+
+
+# -- deletion vectors --------------------------------------------------------------------------------------------------
+
+
+def _purge(log: Log, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+    """Write the files with deletion vectors anew, with their live rows only."""
+    base = log.snapshot()
+    files = base.files.filter(pc.is_valid(base.files["deletionVector"]))
+    if not len(files):
+        return False
+    Rewriting(base, files).run(engine, log, patience, chance)
+    return True
+
+
+# -- types and names of columns ----------------------------------------------------------------------------------------
+
+
+def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, chance: Chance) -> bool:
+    """Write the files anew that are older than a change of type, then forget the changes.
+
+    What is forgotten stands directly behind the version whose files all have the types that the table says.
+    """
+    base = log.snapshot()
+    if not feature.is_in_columns(base.metadata):
+        return False
+    old = older_than_types(base)
+    if len(old):
+        Rewriting(base, old).run(engine, log, moment.patience, chance)
+        base = log.snapshot()
+        if len(older_than_types(base)):
+            reason = "a file of an older type was committed meanwhile; run this again."
+            raise ExecutionFailed(what="DROP FEATURE", reason=reason)
+    parameters = {"columns": json.dumps([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
+    change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
+    run_alteration(base.table, lambda _: change, replace(moment, at=base))
+    return True
+
+
+def _unmap(log: Log, feature: Removable, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+    """Write all files anew under the names that the columns have for users, and forget all others."""
+    base = log.snapshot()
+    if not feature.is_used_by(base.metadata):
+        return False
+    bare = without_columns_of(base.metadata, feature)
+    metadata = replace(bare, configuration=feature.switched_off(base.metadata))
+    files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
+    plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
+    plan.run(engine, log, patience, chance)
+    return True
+
+
+# -- row ids -----------------------------------------------------------------------------------------------------------
+
+
+def _forget_row_ids(log: Log, feature: Removable, patience: Patience | None, chance: Chance) -> bool:
+    """Name the files that have row ids again without them: were the feature ever listed anew, its ids would begin at 0.
+
+    What is named again must not bring back what somebody took away meanwhile; the metadata, said again as it is, makes
+    every other write a conflict.
+    """
+    base = log.snapshot()
+    if not feature.is_used_in(base.files):
+        return False
+    numbered = pc.or_(*(pc.is_valid(base.files[each]) for each in feature.file_fields))
+    files = base.files.filter(numbered)
+    for each in feature.file_fields:
+        place = files.schema.get_field_index(each)
+        files = files.set_column(place, files.schema.field(place), pa.nulls(len(files), pa.int64()))
+    mine = replace(
+        _transaction(base, "ROW TRACKING UNBACKFILL", chance),
+        parameters={"batchId": "0"},
+        adds=files,
+        metadata=base.metadata,
+        data_change=False,
+    )
+    reach("staged")
+    commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+    return True

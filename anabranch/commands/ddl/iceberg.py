@@ -1,0 +1,42 @@
+"""Switching Iceberg compatibility on: whether the files that a table has are already as it wants them.
+
+Knows snapshots and footers. Guarantee: nothing is switched on over a file that does not fit; none is rewritten.
+"""
+
+from __future__ import annotations
+
+from anabranch.commands.field_id_names import schema_of
+from anabranch.errors import InvalidProperty
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.features.iceberg import flags, lacks_numbers
+from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.stats.statistics import num_records
+
+
+def check_files(base: Snapshot, metadata: Metadata) -> None:
+    """Hold that all live files fit what is switched on; without a change of that, no file is looked at.
+
+    Raises:
+        InvalidProperty: a file has deletion vectors, no number of rows, no field ids or no partition values in it.
+    """
+    for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
+        for file in base.files.to_pylist():
+            reason = misfit(base, metadata, file)
+            if reason is not None:
+                said = f"the file {file['path']} {reason}; write the rows into a new table."
+                raise InvalidProperty(property=flag, value="true", reason=said)
+
+
+def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
+    """Why a file does not fit a table that says this, in words; None where it does."""
+    if file["deletionVector"] is not None:
+        return "has deleted rows in it, which must be purged first"
+    if num_records(file["stats"]) is None:
+        return "has no number of rows in the log"
+    there = schema_of(base.store, file["path"])
+    if lacks_numbers(without_hidden(there, metadata), metadata.configuration):
+        return "lacks field ids"
+    if not set(metadata.partition_keys) <= set(there.names):
+        return "lacks the columns by which the table is partitioned"
+    return None

@@ -1,0 +1,85 @@
+"""PRIMARY KEY and FOREIGN KEY of a table that stands: said and unsaid. No row is looked at.
+
+Knows that keys are information, never enforced. Guarantee: as for every change of what a table says of itself
+(`anabranch.commands.ddl.alter`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.opening import Location, without_options
+from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX
+from anabranch.protocol.schema.keys import KEY_PREFIX, Key, check_keys, keys_of
+from anabranch.transaction.commit import Committed
+
+
+@dataclass(frozen=True)
+class AddKey:
+    """ALTER TABLE … ADD CONSTRAINT … PRIMARY KEY or FOREIGN KEY.
+
+    Example:
+        >>> AddKey("/data/flights", Key("flights_pk", PRIMARY, ("id",))).run()
+    """
+
+    table: Location
+    key: Key
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            InvalidOption: there is a constraint of this name, or a primary key, or no such column, or a column of a
+            primary key may be NULL. MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        known, name = base.metadata.configuration, self.key.name.lower()
+        if not name.strip() or {KEY_PREFIX + name, CONSTRAINT_PREFIX + name} & {each.lower() for each in known}:
+            raise InvalidOption(option="constraint", value=self.key.name, reason="the name is taken, or is none.")
+        configuration = {**known, self.key.property: self.key.text}
+        check_keys(base.schema, configuration)
+        parameters = {"name": self.key.name, "expr": self.key.text}
+        return Alteration("ADD CONSTRAINT", parameters, replace(base.metadata, configuration=configuration))
+
+
+@dataclass(frozen=True)
+class DropKey:
+    """ALTER TABLE … DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns.
+
+    Example:
+        >>> DropKey("/data/flights", PRIMARY).run()
+    """
+
+    table: Location
+    kind: str
+    columns: tuple[str, ...] = ()
+    if_exists: bool = False
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where there is none and this is ``if_exists``.
+
+        Raises:
+            InvalidOption: there is none. MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        known = base.metadata.configuration
+        found = [name for name, kind, columns in keys_of(known) if kind == self.kind and self._means(columns)]
+        if not found and not self.if_exists:
+            raise InvalidOption(option=self.kind, value=", ".join(self.columns), reason="the table has no such key.")
+        gone = {KEY_PREFIX + name for name in found}
+        left = {key: value for key, value in known.items() if key not in gone}
+        return Alteration("DROP CONSTRAINT", {"name": ", ".join(found)}, replace(base.metadata, configuration=left))
+
+    def _means(self, columns: tuple[str, ...]) -> bool:
+        return not self.columns or [each.lower() for each in columns] == [each.lower() for each in self.columns]

@@ -1,0 +1,238 @@
+"""Renaming and dropping columns, and members of structs: no file is touched, for files know columns by other names.
+
+Knows PROTOCOL.md, section "Column Mapping", and what else in a table speaks of columns by name. Guarantees of
+`anabranch.commands.ddl.alter` hold here too. A column that was dropped leaves its values in files; none that is added
+later gets its number or physical name, so they never come back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.opening import Location, without_options
+from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.table_rules import LENGTH, mentioned, rules_of
+from anabranch.protocol.schema.column_mapping import MODE, is_mapped
+from anabranch.protocol.schema.evolution import dropped, renamed, rewritten
+from anabranch.protocol.schema.keys import users_of
+from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, listed
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
+from anabranch.transaction.commit import Committed
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """ALTER TABLE … RENAME COLUMN … TO …: the column at ``path`` gets another name; ``element``, ``key`` and ``value``
+    lead into arrays and maps.
+
+    Example:
+        >>> RenameColumn("/data/flights", ("origin", "gate"), "stand").run()
+    """
+
+    table: Location
+    path: Path
+    name: str
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where it has that name already.
+
+        Raises:
+            InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+            InvalidOption: another one has that name. ColumnInUse: a rule of the table speaks of it.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        path = _spelled(base, self.path)
+        _refuse_used(base, path, _rules(base, path))
+        new = (*path[:-1], self.name)
+        metadata = _with_columns(base.metadata, renamed(base.schema, path, self.name), _Following(path, new))
+        if len(path) == 1:
+            partitions = tuple(self.name if name == path[0] else name for name in base.partition_columns)
+            metadata = replace(metadata, partition_columns=partitions)
+        parameters = {"oldColumnPath": _text(path), "newColumnPath": _text(new)}
+        return Alteration("RENAME COLUMN", parameters, metadata)
+
+
+@dataclass(frozen=True)
+class DropColumns:
+    """ALTER TABLE … DROP COLUMNS (…): readers see these columns no more.
+
+    Example:
+        >>> DropColumns("/data/flights", (("gate",), ("origin", "stand"))).run()
+    """
+
+    table: Location
+    paths: Sequence[Path]
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it.
+
+        Raises:
+            InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+            InvalidOption: none is named, or no column would be left beside those that partition the table.
+            ColumnInUse: the table is partitioned or clustered by it, or a rule of the table speaks of it.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        if not self.paths:
+            raise InvalidOption(option="columns", value="none", reason="name at least one column to drop.")
+        return run_alteration(self.table, self._on, moment)
+
+    def _on(self, base: Snapshot) -> Alteration:
+        spelled, schema = droppable(base, self.paths), base.schema
+        for path in spelled:
+            schema = dropped(schema, path)
+        configuration = unlisted(base.metadata.configuration, spelled)
+        metadata = replace(base.metadata, schema_string=schema_json(schema), configuration=configuration)
+        if set(metadata.schema.names) <= set(base.partition_columns):
+            reason = "only columns would be left by which the table is partitioned."
+            raise InvalidOption(option="columns", value=", ".join(map(_text, spelled)), reason=reason)
+        return Alteration("DROP COLUMNS", {"columns": json.dumps([_text(path) for path in spelled])}, metadata)
+
+
+def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
+    """The paths as the table spells them, all of which may go.
+
+    Raises:
+        InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
+        ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
+    """
+    spelled = [_spelled(base, path) for path in paths]
+    gone = frozenset(path[0] for path in spelled if len(path) == 1)
+    for path in spelled:
+        _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
+    return spelled
+
+
+def unlisted(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[str, str]:
+    """The properties without these columns in the list of those that have statistics."""
+    found = dict(configuration)
+    for path in paths:
+        found = _Following(path, None).applied(found)
+    return found
+
+
+def _spelled(base: Snapshot, path: Path) -> Path:
+    """The path as the table spells it."""
+    if not is_mapped(base.metadata.configuration):
+        reason = "columns are renamed and dropped under a column mapping only; set it to name first."
+        raise InvalidProperty(property=MODE, value="none", reason=reason)
+    if not path:
+        raise InvalidOption(option="columns", value="none", reason="name the column.")
+    found: list[Field] = []
+
+    def keep(struct: Struct, field: Field) -> Struct:
+        found.append(field)
+        return struct
+
+    spelled: list[str] = []
+    for end in range(1, len(path) + 1):
+        if _is_step(base.schema, path[:end]):
+            spelled.append(path[end - 1].lower())
+            continue
+        rewritten(base.schema, path[:end], keep)
+        spelled.append(found[-1].name)
+    if len(path) > 1 and LENGTH in base.schema.field(path[0]).metadata:
+        raise NotBuilt(what=f"changing members of {path[0]}, which has texts of limited length", instead="Leave it.")
+    return tuple(spelled)
+
+
+def _is_step(schema: Struct, path: Path) -> bool:
+    """Whether the last part of a path leads into an array or a map."""
+    return len(path) > 1 and isinstance(_type_at(schema, path[:-1]), Array | Map)
+
+
+def _type_at(schema: Struct, path: Path) -> DataType | None:
+    type_: DataType | None = schema
+    for name in path:
+        if isinstance(type_, Struct):
+            type_ = type_.field(name).type
+        elif isinstance(type_, Array) and name.lower() == "element":
+            type_ = type_.element
+        elif isinstance(type_, Map) and name.lower() in ("key", "value"):
+            type_ = type_.key if name.lower() == "key" else type_.value
+        else:
+            return None
+    return type_
+
+
+def _text(path: Path) -> str:
+    return ".".join(f"`{name.replace('`', '``')}`" if not name.isidentifier() else name for name in path)
+
+
+# -- who speaks of a column --------------------------------------------------------------------------------------------
+
+
+def _refuse_used(base: Snapshot, path: Path, users: Sequence[str]) -> None:
+    if users:
+        raise ColumnInUse(table=base.table, column=_text(path), users=", ".join(users))
+
+
+def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> list[str]:
+    """The rules of the table whose text may speak of the column, or of what it lies in; those of columns that are
+    ``gone`` as well do not count.
+    """
+    left = Struct(tuple(each for each in base.schema if each.name not in gone))
+    rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
+    said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
+    said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
+    used = [f"{user} ({expression})" for user, expression in said if mentioned(expression, [path[0]])]
+    return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
+
+
+def _layout(base: Snapshot, path: Path) -> Iterator[str]:
+    """What the table is partitioned or clustered by, which a column cannot leave."""
+    if len(path) == 1 and path[0] in base.partition_columns:
+        yield "the partitioning"
+    if any(each[: len(path)] == path for each in base.clustering_columns):
+        yield "the clustering"
+
+
+# -- what follows ------------------------------------------------------------------------------------------------------
+
+
+def _with_columns(metadata: Metadata, columns: Struct, properties: _Following) -> Metadata:
+    configuration = properties.applied(metadata.configuration)
+    return replace(metadata, schema_string=schema_json(columns), configuration=configuration)
+
+
+@dataclass(frozen=True)
+class _Following:
+    """How the list of columns with statistics follows: ``old`` becomes ``new``, or goes with all inside."""
+
+    old: Path
+    new: Path | None
+
+    def applied(self, configuration: Mapping[str, str]) -> dict[str, str]:
+        text = configuration.get(STATS_COLUMNS, "")
+        if not text.strip():
+            return dict(configuration)
+        try:
+            known = column_list(text)
+        except ValueError as error:
+            raise InvalidProperty(property=STATS_COLUMNS, value=text, reason=f"{error}.") from None
+        found = [self._moved(path) for path in known]
+        left = [path for path in found if path is not None]
+        rest = {key: value for key, value in configuration.items() if key != STATS_COLUMNS}
+        return {**rest, STATS_COLUMNS: listed(left)} if left else rest
+
+    def _moved(self, path: Path) -> Path | None:
+        if _folded(path[: len(self.old)]) != _folded(self.old):
+            return path
+        return None if self.new is None else (*self.new, *path[len(self.old) :])
+
+
+def _folded(path: Path) -> Path:
+    return tuple(name.lower() for name in path)

@@ -1,0 +1,72 @@
+"""ALTER TABLE … REPLACE COLUMNS: all columns of a table declared anew. No row is written.
+
+Knows what delta-spark lets it change (`anabranch.protocol.schema.replacing`), and what else in a table speaks of
+columns that go. Guarantees as in `anabranch.commands.ddl.alter` and `anabranch.commands.ddl.rename_and_drop_columns`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.ddl.change_column import objection
+from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlisted
+from anabranch.commands.opening import Location, without_options
+from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.identity import identities
+from anabranch.protocol.features.table_features import upgraded
+from anabranch.protocol.schema.replacing import lost, replaced
+from anabranch.protocol.schema.types import Struct, check_storable
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.retry import Chance
+
+
+@dataclass(frozen=True)
+class ReplaceColumns:
+    """ALTER TABLE … REPLACE COLUMNS (…): the table has these columns, in this order.
+
+    What stays is told by its name, whatever the case, and may get another place and comment, a wider type, and NULL
+    where there was NOT NULL. Columns may come at the end of it, or go where they are mapped, but not both at once.
+
+    Example:
+        >>> ReplaceColumns("/data/flights", Struct((Field("carrier", "string"), Field("id", "long")))).run()
+    """
+
+    table: Location
+    columns: Struct
+
+    __repr__ = without_options
+
+    def run(self, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table has these columns already.
+
+        Raises:
+            InvalidOption: a change is none that this can make; it names the column.
+            InvalidProperty: a column goes, and the table has no column mapping. ColumnInUse: something speaks of it.
+            UnsupportedType, UnsupportedFeature: no table here can have a column of that type.
+            MetadataChangedException: the table was written meanwhile.
+        """
+        for field in self.columns:
+            check_storable(field.type, field.name)
+        chance = moment.chance or Chance()
+        return run_alteration(self.table, lambda base: self._on(base, chance), moment)
+
+    def _on(self, base: Snapshot, chance: Chance) -> Alteration:
+        for each in identities(base.schema):
+            reason = "the table gives its values: columns beside it are changed one by one."
+            raise InvalidOption(option="REPLACE COLUMNS", value=each.column, reason=reason)
+        schema = replaced(base.schema, self.columns, partial(objection, base))
+        gone = droppable(base, list(lost(base.schema, self.columns)))
+        if set(schema.names) <= set(base.partition_columns):
+            reason = "only columns would be left by which the table is partitioned."
+            raise InvalidOption(option="REPLACE COLUMNS", value=", ".join(schema.names) or "none", reason=reason)
+        metadata = base.metadata
+        if schema != base.schema:
+            metadata = base.metadata.with_schema(schema, chance.new_id)
+            metadata = replace(metadata, configuration=unlisted(metadata.configuration, gone))
+        shown = [NewColumn(field).logged()["column"] for field in self.columns]
+        parameters = {"columns": json.dumps(shown, ensure_ascii=False)}
+        return Alteration("REPLACE COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))

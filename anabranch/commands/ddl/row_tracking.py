@@ -1,0 +1,108 @@
+"""Row ids for a table that is there: every file gets its own before the property may say that rows have them.
+
+Knows the log, not rows. The feature is listed first, from when on every writer gives new files their ids; then the
+files that have none are named again, in commits that change no data (PROTOCOL.md, "Writer Requirements for Row
+Tracking"). Guarantee: whatever is written meanwhile, no file gets two ranges and no two files share an id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands.dml.change import with_counts
+from anabranch.errors import InvalidProperty
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.known import ROW_TRACKING
+from anabranch.protocol.features.row_tracking import ENABLED, SUSPENDED, is_suspended
+from anabranch.protocol.features.table_features import check_writable, with_features, writer_features
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Source, Transaction
+from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+BATCH_FILES = 100_000
+"""So many files are named in one commit, as delta-spark does."""
+
+
+def backfilled(log: Log, chance: Chance, patience: Patience | None = None) -> Snapshot:
+    """A version in which row tracking is supported and every file has its ids; commits what is missing for that.
+
+    Raises:
+        ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
+        InvalidProperty: row tracking is suspended, so that no file may get ids.
+        UnsupportedFeature: this version cannot write the table.
+    """
+    with undisturbed():  # the phases that others wait for are those of the command
+        snapshot = log.snapshot()
+        _refuse_suspended(snapshot)
+        if ROW_TRACKING not in writer_features(snapshot.protocol):
+            _support(snapshot, log, chance, patience)
+        for batch in count():
+            snapshot = log.snapshot()
+            _refuse_suspended(snapshot)
+            lacking = without_ids(snapshot)
+            if not len(lacking):
+                return snapshot
+            backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, chance=chance, patience=patience)
+    raise AssertionError("the loop ends by returning")
+
+
+def _refuse_suspended(snapshot: Snapshot) -> None:
+    """Files cannot be filled up with ids while none may be given; that would never end."""
+    if is_suspended(snapshot.metadata):
+        reason = f"row tracking is suspended; unset {SUSPENDED} first, by a command of its own."
+        raise InvalidProperty(property=ENABLED, value="true", reason=reason)
+
+
+def without_ids(snapshot: Snapshot) -> pa.Table:
+    """The live files that have no row ids yet."""
+    files = snapshot.files
+    return files.filter(pc.or_(pc.is_null(files["baseRowId"]), pc.is_null(files["defaultRowCommitVersion"])))
+
+
+def backfill(
+    snapshot: Snapshot, files: pa.Table, batch: int, log: Log, *, chance: Chance, patience: Patience | None = None
+) -> Committed:
+    """Name these live files again, so that they get ids; those that a winner takes away are left out.
+
+    Raises:
+        ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
+    """
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+    named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
+    rows = with_counts(snapshot, named).files.to_pylist()
+    mine = _transaction(snapshot, chance, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
+    sources = {row["path"]: Source(row, BitMap64()) for row in rows}
+    mine = replace(mine, recommits=frozenset(sources), sources=sources)
+    reach("staged")
+    return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+
+
+def _support(snapshot: Snapshot, log: Log, chance: Chance, patience: Patience | None) -> None:
+    """List the feature."""
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+    protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
+    parameters = {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'}
+    mine = _transaction(snapshot, chance, "SET TBLPROPERTIES", parameters)
+    mine = replace(mine, protocol=protocol)
+    commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+
+
+def _transaction(snapshot: Snapshot, chance: Chance, operation: str, parameters: dict[str, str]) -> Transaction:
+    return Transaction(
+        base=snapshot,
+        table=snapshot.table,
+        txn_id=str(chance.new_id()),
+        operation=operation,
+        parameters=parameters,
+        isolation=snapshot.properties.isolation_level,
+        resolution=snapshot.properties.conflict_resolution,
+    )

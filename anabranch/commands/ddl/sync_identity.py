@@ -1,0 +1,74 @@
+"""ALTER TABLE … ALTER COLUMN … SYNC IDENTITY: the numbers of an identity column go on behind those that users gave.
+
+Knows PROTOCOL.md, section "Identity Columns". Reads the column of every row; writes no row. Guarantee: the mark only
+moves on, so that no number is given twice; rows that came meanwhile are a conflict, since theirs were not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+
+from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, file_set, open_log, without_options
+from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.identity import Identity, identities, with_marks
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.footprint import Reads
+
+
+@dataclass(frozen=True)
+class SyncIdentity:
+    """Let an identity column go on behind the farthest value that a row has.
+
+    Example:
+        >>> SyncIdentity("/data/flights", "id").run(engine)
+    """
+
+    table: Location
+    column: str
+
+    __repr__ = without_options
+
+    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where no row has a value behind the mark.
+
+        Raises:
+            UnknownColumn: there is no such column. InvalidOption: it is no identity column.
+            InvalidSchema: no value is left behind the farthest one.
+            MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
+        """
+        base = moment.at or open_log(self.table).snapshot()
+        farthest = _farthest(base, self._identity(base), engine)
+        altered = partial(self._on, farthest=farthest)
+        return run_alteration(self.table, altered, Moment(base, moment.patience, moment.chance), _read)
+
+    def _identity(self, base: Snapshot) -> Identity:
+        name = base.schema.field(self.column).name
+        found = next((each for each in identities(base.schema) if each.column == name), None)
+        if found is None:
+            raise InvalidOption(option="SYNC IDENTITY", value=name, reason="it is no identity column.")
+        return found
+
+    def _on(self, base: Snapshot, farthest: int | None) -> Alteration:
+        identity = self._identity(base)
+        marks = {} if farthest is None else {identity.column: identity.reaching(farthest)}
+        metadata = with_marks(base.metadata, marks)
+        shown = NewColumn(base.schema.field(identity.column)).logged()["column"]
+        return Alteration("CHANGE COLUMN", {"column": json.dumps(shown, ensure_ascii=False)}, metadata)
+
+
+def _farthest(base: Snapshot, identity: Identity, engine: Engine) -> int | None:
+    """The farthest value of the column in the direction of its step; None where no row has one."""
+    least, greatest = engine.extent(file_set(base), identity.column)
+    return greatest if identity.step > 0 else least
+
+
+def _read(base: Snapshot) -> tuple[Reads, Hands]:
+    return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

@@ -1,0 +1,394 @@
+"""Appending rows that are at hand (Arrow, pandas, dicts), without an engine: one small file per partition and one
+commit.
+
+Knows Arrow tables. A blind append: it reads protocol and metadata only, never an ``add``, and conflicts with nothing.
+Small files are written and fsynced by one put each, so they need no job folder and no marker.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
+from anabranch.commands.dml.insert import Insert, NewTable, run_insert
+from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obedient
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.staging import describe_file, remove
+from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
+from anabranch.log.log import Log
+from anabranch.protocol.actions import AppTransaction, Metadata, files_table
+from anabranch.protocol.features.iceberg import folder_keys, materialises
+from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.layout.partitions import hive_segment, write_value
+from anabranch.protocol.properties import Properties
+from anabranch.protocol.rules.table_rules import Rules, rules_of
+from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
+from anabranch.protocol.schema.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
+from anabranch.protocol.schema.types import (
+    INTEGERS,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    arrow_type,
+    check_depth,
+    from_arrow,
+)
+from anabranch.protocol.stats.predicates import Name
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.retry import Chance, Patience
+
+_NESTED = (list, tuple, dict)
+_TIMES_STAGED = 10
+"""So often an append writes its files before it gives up, where VACUUMs remove them each time."""
+_CAST = "Cast it first."
+
+
+@dataclass(frozen=True)
+class Append:
+    """Append rows to ``table``, or create it with them (schema from the rows) where there is none.
+
+    Example:
+        >>> Append("/data/flights").run([{"carrier": "UA", "flight": 1545}]).version
+        0
+    """
+
+    table: Location
+    partition_by: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] | None = None
+    user_metadata: str | None = None
+    txn: AppTransaction | None = None
+    cluster_by: tuple[Path, ...] | None = None
+
+    __repr__ = without_options
+
+    def run(
+        self, rows: Any, *, texts: Texts = UNREAD, patience: Patience | None = None, chance: Chance | None = None
+    ) -> Committed:
+        """Run it; returns the version at which the rows stand.
+
+        Where ``txn`` was committed before nothing is done, in no attempts, and that is the newest version.
+
+        Args:
+            texts: how the SQL in the table's rules is read.
+
+        Raises:
+            SchemaMismatch: a column does not fit the table.
+            RowViolation: a row breaks a rule of the table.
+            NotBuilt: the table has a rule that only Spark can hold.
+            ConcurrentTransactionException: the same application wrote meanwhile.
+            CommitOutcomeUnknown: the store never answered.
+        """
+        chance, table = chance or Chance(), as_arrow(rows, self._shows)
+        for _ in range(_TIMES_STAGED - 1):
+            try:
+                return self._once(table, texts, patience, chance)
+            except StagedFilesVacuumed:  # the rows are still at hand
+                continue
+        return self._once(table, texts, patience, chance)
+
+    def _shows(self) -> bool:
+        """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""
+        log = open_log(self.table, self.storage_options)
+        return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
+
+    def _once(self, table: pa.Table, texts: Texts, patience: Patience | None, chance: Chance) -> Committed:
+        log = open_log(self.table, self.storage_options)
+        files = _SmallFiles(log, chance)
+        insert = Insert(
+            log=log,
+            mode="append",
+            new=NewTable(
+                lambda: all_nullable(from_arrow(table.schema)),
+                self.partition_by,
+                self.properties,
+                cluster_by=self.cluster_by,
+            ),
+            stage=lambda metadata: files.write(
+                _obedient(log.table, files.numbered(table, metadata), metadata, texts), metadata
+            ),
+            discard=files.discard,
+            finish=lambda: None,
+            user_metadata=self.user_metadata,
+            txn=self.txn,
+            writer=files.writer,
+            own_numbers=lambda: files.own_numbers,
+        )
+        committed = run_insert(insert, patience=patience, chance=chance)
+        return committed or Committed(log.snapshot().version, carried=(), attempts=0)
+
+
+class _SmallFiles:
+    """The files of one append."""
+
+    def __init__(self, log: Log, chance: Chance) -> None:
+        self._log, self._chance = log, chance
+        self._names: list[str] = []
+        self.writer = str(chance.new_id())
+        self.own_numbers: frozenset[str] = frozenset()
+
+    def numbered(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+        """The rows with reserved values for the identity columns that they lack."""
+        missing = to_generate(metadata.schema, rows.column_names, self._log.table)
+        self.own_numbers = own_numbers(metadata.schema, rows.column_names)
+        names = [each.column for each in missing]
+        for name, values in reserve(self._log, names, len(rows), self.writer, self._chance).items():
+            rows = rows.append_column(name, pa.array(values, pa.int64()))
+        return rows
+
+    def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+        """Write one file per partition and describe them."""
+        return files_table(
+            [self._write_one(values, part, metadata) for values, part in partitioned(rows, metadata) if len(part)]
+        )
+
+    def discard(self) -> None:
+        """Remove the files."""
+        remove(self._log.store, self._names)
+
+    def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
+        codec = rules_of(metadata).codec
+        name = "/".join([*self._folders(values, metadata), f"part-00000-{self._chance.new_id()}-c000.{codec}.parquet"])
+        data = parquet_bytes(stored(rows, metadata), codec)
+        self._names.append(name)
+        self._log.store.put(name, data)
+        footer = pq.read_metadata(io.BytesIO(data))
+        return describe_file(
+            self._log.store,
+            metadata,
+            name=name,
+            values=dict(values),
+            modified_ms=self._chance.now_ms(),
+            size=len(data),
+            footer=footer,
+            nan_free=_nan_free(rows),
+        )
+
+    def _folders(self, values: Mapping[str, str | None], metadata: Metadata) -> list[str]:
+        length = Properties(metadata.configuration).prefix_length
+        if length:
+            return [self._chance.new_id().hex[:length]]
+        keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+        return [hive_segment(folder, values[key]) for folder, key in keys]
+
+
+def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
+    """Rows as one Parquet file."""
+    sink = io.BytesIO()
+    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
+    pq.write_table(rows, sink, compression=spelled, coerce_timestamps="us", allow_truncated_timestamps=True)
+    return sink.getvalue()
+
+
+def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
+    """Rows with a table's columns, or some of them, under the names that its files have for them."""
+    if not is_mapped(metadata.configuration):
+        return rows
+    return relabelled(rows, file_schema(Struct(tuple(map(metadata.schema.field, rows.column_names)))))
+
+
+def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
+    """Rows of any of the kinds that `Append` takes as one Arrow table; ``shows`` says whether an error may quote them.
+
+    Raises:
+        InvalidOption: they are of no such kind. InvalidSchema: they are nested too deep.
+    """
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if type(rows).__module__.startswith("pandas."):
+        return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False), shows)
+    if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
+        raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    if isinstance(rows, Mapping):
+        _check_nesting(rows.values())
+        return _built(lambda: pa.table(dict(rows)), shows)
+    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
+        listed = list(rows)
+        _check_nesting(listed)
+        if listed and all(isinstance(row, Mapping) for row in listed):
+            names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
+            return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
+    kinds = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
+    raise InvalidOption(
+        option="rows", value=type(rows).__name__, reason=f"it takes {kinds}, with at least one row for dicts."
+    )
+
+
+def _check_nesting(values: Iterable[Any]) -> None:
+    """Arrow looks for the types of values by recursion, which ends the process where they are nested without end.
+
+    Raises:
+        InvalidSchema: they are nested deeper than types may be.
+    """
+    left = [(each, 0) for each in values if isinstance(each, _NESTED)]
+    while left:
+        value, level = left.pop()
+        check_depth(level)
+        inside = value.values() if isinstance(value, dict) else value
+        left.extend((each, level + 1) for each in inside if isinstance(each, _NESTED))
+
+
+def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
+    try:
+        return build()
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
+        why = error if shows() else NOT_SHOWN
+        raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
+
+
+def _obedient(table: str, rows: pa.Table, metadata: Metadata, texts: Texts) -> pa.Table:
+    return fitted_to_rules(table, rows, metadata.schema, rules_of(metadata), texts)
+
+
+def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:
+    """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
+
+    Raises:
+        SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can hold one.
+    """
+    there = {name.lower() for name in rows.column_names}
+    absent = [name for name in schema.names if name.lower() not in there]
+    defaults = default_scalars(table, schema, rules, absent, texts)
+    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, texts)
+
+
+def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
+    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL.
+
+    Raises:
+        SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
+    """
+    for name in rows.column_names:
+        if schema.find(name) is None:
+            raise SchemaMismatch(
+                table=table, column=name, reason="there is no such column", expected=", ".join(schema.names), found=name
+            )
+    by_name: dict[str, int] = {}
+    for i, name in enumerate(rows.column_names):
+        if by_name.setdefault(name.lower(), i) != i:
+            reason = "the rows have two columns of this name (case does not count)"
+            raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
+    given = defaults or {}
+    arrays = [
+        pa.repeat(given[each.name], len(rows))
+        if each.name in given
+        else _fitted_column(table, rows, by_name.get(each.name.lower()), each)
+        for each in schema.fields
+    ]
+    return pa.Table.from_arrays(arrays, names=list(schema.names))
+
+
+def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
+    # Whether something inside is NULL is for the table's rules to say, of each row.
+    wanted = arrow_type(nullable_type(target.type))
+    if position is None:
+        return pa.nulls(len(rows), wanted)
+    column = rows.column(position)
+    if column.type == wanted or pa.types.is_null(column.type):
+        return column.cast(wanted)
+    found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
+    why = None if found in INTEGERS and target.type in INTEGERS else misfit(found, target.type, target.name)
+    if why is not None:
+        raise why.error(table, _CAST if why.reason == DIFFER else "")
+    try:
+        return _spelled(column, found, target.type).cast(wanted)
+    except pa.ArrowException as error:
+        reason = str(error) if may_show_rows(table) else f"a value does not fit; {NOT_SHOWN}"
+        raise SchemaMismatch(
+            table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(found)
+        ) from None
+
+
+def _spelled(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
+    """The values with members named as the table spells them: Arrow's cast knows case, and would drop the others."""
+    spelled = respelled(found, target)
+    if spelled == found:
+        return column
+    # By way of Python: Arrow cannot rename the members of a struct inside a list or map.
+    values = [_renamed(value, found, spelled) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(values, arrow_type(spelled))])
+
+
+def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
+    if value is None or isinstance(found, str):
+        return value
+    if isinstance(found, Struct):
+        assert isinstance(spelled, Struct)
+        pairs = zip(found, spelled, strict=True)
+        return {after.name: _renamed(value[before.name], before.type, after.type) for before, after in pairs}
+    if isinstance(found, Array):
+        assert isinstance(spelled, Array)
+        return [_renamed(each, found.element, spelled.element) for each in value]
+    assert isinstance(spelled, Map)
+    return [(_renamed(k, found.key, spelled.key), _renamed(v, found.value, spelled.value)) for k, v in value]
+
+
+def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+    """The rows of each partition, without partition columns unless files hold them, and its values as the log writes
+    them: by physical name.
+    """
+    columns = list(metadata.partition_columns)
+    if not columns:
+        yield {}, rows
+        return
+    keys = {
+        str(i): _partition_text(rows.column(name), metadata.schema.field(name), shows(metadata.configuration))
+        for i, name in enumerate(columns)
+    }
+    numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
+    # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
+    groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
+    # Where partition values are materialised, they stand behind the other columns.
+    data = rows.drop_columns(columns)
+    if materialises(metadata.configuration):
+        data = rows.select([*data.column_names, *columns])
+    for group in groups.to_pylist():
+        values = {name: group[key] for key, name in zip(keys, metadata.partition_keys, strict=True)}
+        yield values, data.take(pa.array(group["row_list"], pa.int64()))
+
+
+def _partition_text(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.Array:
+    distinct = column.combine_chunks().dictionary_encode()
+    try:
+        words = pa.array(
+            [write_value(value, str(target.type)) for value in distinct.dictionary.to_pylist()], pa.string()
+        )
+    except (AnabranchError, ValueError, OverflowError) as error:
+        reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
+        raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)
+    return words.take(distinct.indices)
+
+
+def _nan_free(rows: pa.Table) -> frozenset[Name]:
+    """The floating-point columns, and members of structs, that hold no NaN: only those get bounds."""
+    return frozenset(
+        path[0] if len(path) == 1 else path
+        for path in _floats(rows.schema)
+        if not pc.any(pc.is_nan(_at(rows.column(path[0]), path[1:]))).as_py()
+    )
+
+
+def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for each in fields:
+        if pa.types.is_struct(each.type):
+            yield from _floats(each.type, (*around, each.name))
+        elif pa.types.is_floating(each.type):
+            yield (*around, each.name)
+
+
+def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.struct_field(column, list(path)) if path else column

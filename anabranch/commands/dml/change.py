@@ -1,0 +1,353 @@
+"""Changing rows: the shared way of DELETE and UPDATE.
+
+Knows which files a condition may touch, asks the engine which rows it selects, and stages their marks and new images.
+With deletion vectors rows are *marked* and files stay; without, files are rewritten. The same steps run again on the
+rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHands.redo`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands import conflict_details
+from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.dml.idempotence import application_of, is_written, with_txn
+from anabranch.commands.dml.sources import base_of
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import file_set, only
+from anabranch.commands.staging import Staging
+from anabranch.errors import ExecutionFailed, MissingDataFile
+from anabranch.log.file_locations import located_file
+from anabranch.log.footers import read_footer
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import AppTransaction, FileRow, files_table
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.rules.allowed import check_metadata
+from anabranch.protocol.stats.predicates import Always, Condition, columns_of
+from anabranch.protocol.stats.skipping import FileFacts
+from anabranch.protocol.stats.statistics import num_records, with_num_records
+from anabranch.transaction.commit import Committed, check_place, commit
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.relocation import NothingLeft
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+Counter = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to the rows that ``where`` selects: given ``assignments`` they are updated, without they are
+    deleted.
+    """
+
+    operation: str
+    where: Condition
+    assignments: Mapping[str, Any] | None
+    parameters: Mapping[str, Any]
+
+    @property
+    def changed_rows_metric(self) -> str:
+        """Delta's name for the number of rows selected."""
+        return "numDeletedRows" if self.assignments is None else "numUpdatedRows"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a change did: the rows changed and where it stands; ``committed`` is None where no row matched."""
+
+    rows: int
+    committed: Committed | None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_change(
+    change: Change,
+    snapshot: Snapshot,
+    engine: Engine,
+    *,
+    patience: Patience | None = None,
+    chance: Chance | None = None,
+) -> Outcome:
+    """Read at this version, stage, validate and commit.
+
+    Raises:
+        DeltaConcurrentModificationException: a winner stands in the way.
+        AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
+    """
+    chance, log = chance or Chance(), Log(snapshot.store)
+    only_marks = change.assignments is None and snapshot.properties.vectors
+    check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
+    if change.assignments is not None or change.where.predicate != Always(True):
+        engine.check(file_set(snapshot, snapshot.files.slice(0, 0)), change.where, change.assignments)
+    txn = application_of()
+    if is_written(txn, snapshot, chance.now_ms()):
+        return Outcome(0, None)
+    if change.assignments is not None:
+        check_metadata(snapshot.metadata, snapshot.table)
+    asked = _version_asked(change, snapshot, engine)
+    base = base_of(log, snapshot, asked)
+    reach("read")
+    staging = Staging(log.store, str(chance.new_id()))
+    hands = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    _, committed = staged_and_committed(hands, log, patience, chance, txn)
+    if committed is None:
+        return Outcome(0, None)
+    return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
+
+
+def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | None:
+    """The version of this very table that the condition's subqueries read; None where they read none."""
+    if not change.where.asks:
+        return None
+    return engine.version_asked(change.where, snapshot.schema, snapshot.table, snapshot.metadata.id)
+
+
+class RowHands(ABC):
+    """What the hands of all commands have in common that change rows of a table (`Hands`)."""
+
+    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
+        self._metadata = snapshot.metadata  # of what is written
+        self._settings = dict(engine.settings())
+        self._started, self._staged = False, list[str]()
+
+    @abstractmethod
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that statistics and partition values cannot rule out."""
+        facts = FileFacts(files, self._snapshot.schema, self._snapshot.partition_columns)
+        return only(files, facts.could_match(self._where.predicate))
+
+    @abstractmethod
+    def matches(self, files: pa.Table) -> Marks:
+        """See `Hands.matches`."""
+
+    @abstractmethod
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """See `Hands.redo`."""
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows of a file, those of the condition's columns first."""
+        return conflict_details.sampled(self._snapshot, file, rows, self._told_first())
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """The partitions that hold all selected rows, if this file lies in another."""
+        return conflict_details.of_partitions(self._snapshot, mine, file)
+
+    def _told_first(self) -> frozenset[str]:
+        return self._where.columns or columns_of(self._where.predicate)
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        if self._started:
+            self._staging.discard()
+
+    def finish(self) -> None:
+        """Close the job folder's markers."""
+        if self._started:
+            self._staging.finish()
+
+    def _start(self) -> None:
+        """Begin the job folder, unless that was done."""
+        if not self._started:
+            self._started = True
+            self._staging.start()
+
+    def check_settings(self) -> None:
+        """Hold that the condition still means what it meant at the start of the command.
+
+        Raises:
+            ExecutionFailed: a setting of the session on which its value depends was changed.
+        """
+        if dict(self._engine.settings()) != self._settings:
+            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
+            raise ExecutionFailed(what=f"the condition {self._where.text}", reason=reason)
+
+    def _collected(self) -> pa.Table:
+        """The files that were written since this was last asked."""
+        files = self._staging.collect(self._metadata, self._staged)
+        self._staged += files["path"].to_pylist()
+        return files
+
+
+def staged_and_committed(
+    hands: RowHands, log: Log, patience: Patience | None, chance: Chance, txn: AppTransaction | None = None
+) -> tuple[Transaction, Committed | None]:
+    """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
+    is committed with it, also where that is all.
+
+    Raises:
+        DeltaConcurrentModificationException: a winner stands in the way.
+    """
+    try:
+        mine = with_txn(hands.stage(chance), txn, chance.now_ms())
+        reach("staged")
+    except BaseException:  # an interrupt too: no commit names what was staged
+        hands.discard()
+        raise
+    if not mine.touched and len(mine.adds) == 0 and mine.metadata is None and txn is None:
+        try:
+            check_place(mine, log, hands, chance)
+        finally:
+            hands.discard()
+        return mine, None
+    try:
+        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+    except NothingLeft:
+        return mine, None
+    hands.finish()
+    return mine, committed
+
+
+class ChangeHands(RowHands):
+    """The hands of one running change. Where its condition was computed from the table's own rows, it has to stand
+    behind the version that its user has seen, ``computed_from``.
+    """
+
+    def __init__(
+        self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, computed_from: int | None = None
+    ) -> None:
+        super().__init__(change.where, snapshot, engine, staging)
+        self._change = change
+        self._seen = -1 if computed_from is None else computed_from
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        began, snapshot, change = chance.now_ms(), self._snapshot, self._change
+        candidates, whole, rest = self._candidates()
+        decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
+        marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
+        scanned = chance.now_ms()
+        part = self._staged_part(rest, marks, whole)
+        reads = Reads(change.where, frozenset(candidates["path"].to_pylist()))
+        mine = replace(part, reads=reads, seen=self._seen)
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
+        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows of these files that the condition selects, evaluated as at the start of the command."""
+        self.check_settings()
+        return self._engine.find(file_set(self._snapshot, files), self._change.where)
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """The same change on exactly these rows of files that came in since."""
+        return self._staged_part(files, rows, files.slice(0, 0))
+
+    def _candidates(self) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The files that may hold selected rows; those of them whose every row is deleted for certain, found without
+        reading them; and the others.
+        """
+        files, facts, predicate = self._snapshot.files, self._snapshot.facts, self._change.where.predicate
+        could = facts.could_match(predicate)
+        candidates = only(files, could)
+        if self._change.assignments is not None:
+            return candidates, files.slice(0, 0), candidates
+        must = facts.must_match(predicate)
+        return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
+
+    def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
+        """Marks, removals and new files for these rows, as a transaction without reads."""
+        snapshot, change = self._snapshot, self._change
+        chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
+        whole = _with_counts(snapshot, whole)
+        selected = count_of(marks) + _rows_in(whole)
+        empty_after = emptied(chosen, marks)
+        keeps = snapshot.properties.vectors
+        adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
+        removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
+        touched = pa.concat_tables([chosen.files, whole]).to_pylist()
+        return Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation=change.operation,
+            parameters=change.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            marks={path: rows for path, rows in marks.items() if path not in removed},
+            removes=frozenset(removed),
+            sources={row["path"]: Source(row, self.vector(row)) for row in touched},
+            adds=adds,
+            metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+        )
+
+    def _new_files(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:
+        """What has to be written: new images, or whole files anew; with the number of rows that were only copied."""
+        change, engine = self._change, self._engine
+        rewritten = chosen if change.assignments is not None else chosen.restricted(set(marks) - emptied)
+        if len(rewritten.files) == 0 or (keeps and change.assignments is None):
+            return chosen.files.slice(0, 0), 0
+        self._start()
+        if keeps and change.assignments is not None:
+            engine.update(rewritten, marks, change.assignments, self._staging.folder)
+        else:
+            engine.rewrite(rewritten, marks, change.assignments, self._staging.folder)
+        adds = self._collected()
+        written = rows_of(adds)
+        return adds, self._checked(written, count_of(marks), keeps=keeps)
+
+    def _checked(self, written: int, selected: int, *, keeps: bool) -> int:
+        """Copied rows; an update by marks must have written exactly the rows that it marks."""
+        if keeps and written != selected:
+            reason = f"{selected} rows were selected, but {written} new ones were written."
+            raise ExecutionFailed(what=self._change.operation, reason=reason)
+        return max(written - selected, 0) if self._change.assignments is not None else written
+
+
+def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
+    """The same files, each with its number of rows: a file may have a vector only if the log says how many it holds.
+
+    PROTOCOL.md, "Writer Requirement for Deletion Vectors". Where the log does not say it, the file's footer does.
+    """
+    return replace(files, files=_with_counts(snapshot, files.files))
+
+
+def _with_counts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    rows = files.to_pylist()
+    if all(num_records(row["stats"]) is not None for row in rows):
+        return files
+    return files_table([_counted(snapshot, row) for row in rows])
+
+
+def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
+    if num_records(row["stats"]) is not None:
+        return row
+    store, name = located_file(snapshot.store, row["path"])
+    entry = store.head(name)
+    if entry is None:
+        raise MissingDataFile(table=snapshot.table, file=row["path"], reason="is not there")
+    return {**row, "stats": with_num_records(row["stats"], read_footer(store, entry).num_rows)}
+
+
+def emptied(chosen: FileSet, marks: Marks) -> set[str]:
+    """The files in which no live row is left."""
+    counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
+    none = BitMap64()
+    return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, none))}
+
+
+def _rows_in(files: pa.Table) -> int:
+    """Live rows of these files as far as statistics tell."""
+    deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
+    return rows_of(files) - int(deleted)
+
+
+def rows_of(files: pa.Table) -> int:
+    """All rows of these files, deleted ones too, as far as statistics tell."""
+    return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())

@@ -1,0 +1,54 @@
+"""DELETE: take away the rows that a condition selects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from anabranch.commands.dml.auto_compaction import compact_after
+from anabranch.commands.dml.change import Change, Outcome, run_change
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.stats.predicates import Always, Condition
+from anabranch.transaction.retry import Chance, Patience
+
+EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
+"""The condition of a command without one."""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete the rows of ``table`` for which ``where`` is TRUE.
+
+    Row-local: it may commit behind any winner that took none of its rows and brought none that it should have read.
+
+    Example:
+        >>> Delete("/data/flights", where).run(engine).rows
+    """
+
+    table: Location
+    where: Condition = EVERY_ROW
+
+    __repr__ = without_options
+
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Outcome:
+        """Run it at the version for which ``where`` was understood, or at the newest.
+
+        Raises:
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        parameters = {"predicate": json.dumps([self.where.text])}
+        change = Change("DELETE", self.where, None, parameters)
+        base = at or open_log(self.table).snapshot()
+        outcome = run_change(change, base, engine, patience=patience, chance=chance)
+        compact_after(outcome.committed, base, Log(base.store), engine, chance)
+        return outcome

@@ -1,0 +1,430 @@
+"""Inserting rows: the shared way of append, overwrite and creation.
+
+Knows what a new table looks like, and what an insert reads: an append nothing, an overwrite the rows that it takes away
+(`Taking`). How rows become files is passed in (`Stage`), so that Spark's writer and the small Arrow writer share it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.commands.ddl.cluster_by import check_changeable, clustered, clusters_of
+from anabranch.commands.dml.idempotence import is_written, with_txn
+from anabranch.commands.dml.sources import whole_table
+from anabranch.commands.opening import Newest, live_rows
+from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
+from anabranch.errors.rows import note
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.actions import Protocol as TableProtocol
+from anabranch.protocol.features import iceberg
+from anabranch.protocol.features.identity import values_kept
+from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, Requested, requested, without_requests
+from anabranch.protocol.features.row_tracking import check_columns as check_hidden
+from anabranch.protocol.features.row_tracking import with_columns
+from anabranch.protocol.features.table_features import check_writable, needed_by, protocol_for, upgraded
+from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.properties import (
+    IGNORE_DEFAULTS,
+    PROTECTED_BEFORE,
+    Properties,
+    check_retention,
+    described,
+    validate,
+)
+from anabranch.protocol.rules.allowed import check_metadata
+from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
+from anabranch.protocol.schema.column_names import check_spelling
+from anabranch.protocol.schema.keys import check_keys
+from anabranch.protocol.schema.leaves import check_stats_columns
+from anabranch.protocol.schema.types import Struct, schema_json
+from anabranch.protocol.session_says import current
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase import joined
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
+Stage = Callable[[Metadata], pa.Table]
+"""Writes the rows under this metadata and gives the new files; may run twice, when a creation race is lost."""
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What a table is created with, where there is none; the partitioning is checked where there is one.
+
+    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
+    ``cluster_by`` is None where nothing is said of it.
+    """
+
+    schema: Struct | Callable[[], Struct]
+    partition_columns: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    cluster_by: tuple[Path, ...] | None = None
+
+
+class Taking(Hands, Protocol):
+    """What an overwrite takes away of the table that there is, as the hands of its transaction."""
+
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+        """Marks, removals and rewritten files on the base, with what was read for them.
+
+        Args:
+            adds: the files of the rows that take their place, staged already.
+            metadata: under which they were written, which may be to come.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Say that what was staged is committed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Insert:
+    """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
+
+    ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
+    ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
+    no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
+    the newest version that the user has seen. ``writer`` is by whom identity values are reserved;
+    ``own_numbers`` says, once rows are staged, of which identity columns they came with values. ``evolve`` makes of a
+    table's metadata what the rows make of it: the same where they change nothing. ``lays_out``: the partitioning and
+    clustering of ``new`` take the place of the table's.
+    """
+
+    log: Log
+    mode: str
+    new: NewTable
+    stage: Stage
+    discard: Callable[[], None]
+    finish: Callable[[], None]
+    operation: str = "WRITE"
+    user_metadata: str | None = None
+    takes: Callable[[Snapshot], Taking] | None = None
+    txn: AppTransaction | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    at: Snapshot | Newest | None = "newest"
+    computed_from: int | None = None
+    writer: str | None = None
+    own_numbers: Callable[[], frozenset[str]] = frozenset
+    evolve: Callable[[Metadata], Metadata] | None = None
+    lays_out: bool = False
+
+
+def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
+    """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
+    has written as far already: then nothing is done.
+
+    An append that loses the race to create the table is staged again under the winner's metadata and lands.
+
+    Raises:
+        TableAlreadyExists: mode ``error`` and there is a table.
+        ProtocolChangedException: another writer created the table meanwhile (an overwrite, or resolution ``file``).
+    """
+    chance = chance or Chance()
+    try:
+        return _once(insert, patience, chance)
+    except _CreationRaceLost as race:
+        if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
+            raise race.lost from None
+        return _once(replace(insert, at="newest"), patience, chance)
+
+
+class _CreationRaceLost(Exception):
+    """This very insert found that another writer created the table meanwhile."""
+
+    def __init__(self, lost: ProtocolChangedException) -> None:
+        super().__init__(str(lost))
+        self.lost = lost
+
+
+def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
+    snapshot = insert.log.newest() if insert.at == "newest" else insert.at
+    known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
+    if is_written(insert.txn, known, chance.now_ms()):
+        return None
+    if snapshot is not None and insert.mode in ("error", "errorifexists"):
+        raise TableAlreadyExists(table=insert.log.table)
+    if snapshot is not None and insert.mode == "ignore":
+        return None
+    began = chance.now_ms()
+    mine = _transaction(insert, snapshot, chance)
+    hands = InsertHands(insert, snapshot)
+    reach("read")
+    try:
+        mine = with_txn(hands.stage(mine, chance), insert.txn, began)
+        reach("staged")
+    except BaseException:  # an interrupt too: no commit names what was staged
+        hands.discard()
+        raise
+    mine = mine.with_counts(executionTimeMs=chance.now_ms() - began)
+    try:
+        committed = commit(mine, insert.log, hands, patience or patience_for(blind=mine.is_blind), chance)
+    except ProtocolChangedException as lost:
+        if snapshot is None and lost.facts.get("txn_id") == mine.txn_id:
+            raise _CreationRaceLost(lost) from None
+        raise
+    hands.finish()
+    return committed
+
+
+def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> Transaction:
+    """Mine before its files are staged."""
+    if snapshot is None:
+        return _creating(insert, chance)
+    overwrites = insert.takes is not None
+    check_changeable(snapshot, "overwrite", changes_rows=overwrites)
+    mine = Transaction(
+        base=snapshot,
+        table=snapshot.table,
+        txn_id=str(chance.new_id()),
+        operation=insert.operation,
+        parameters={},
+        isolation=snapshot.properties.isolation_level,
+        resolution=snapshot.properties.conflict_resolution,
+        user_metadata=insert.user_metadata,
+        writer=insert.writer,
+    )
+    mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata), insert.new.properties)
+    check_metadata(mine.metadata or snapshot.metadata, snapshot.table)
+    columns = (mine.metadata or snapshot.metadata).partition_columns
+    _check_layout(insert.new, snapshot.table, columns)
+    mine = replace(mine, parameters=_parameters(insert, columns))
+    asked, after = insert.new.cluster_by, mine.metadata or snapshot.metadata
+    return clustered(mine, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
+
+
+def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
+    """Mine as it puts other metadata in place of its base's, with the protocol that this needs and that ``properties``
+    ask for; the same metadata changes nothing, and no action is written.
+
+    Raises:
+        InvalidOption, UnsupportedFeature: no table may look like that.
+    """
+    base = mine.base
+    assert base is not None
+    if metadata == base.metadata:
+        return mine
+    asked = requested(base.table, properties).on_top_of(base.protocol)
+    protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
+    iceberg.check_partitioning(base.metadata, metadata)
+    check_columns(metadata.schema, metadata.partition_columns)
+    check_spelling(metadata, base.metadata)
+    check_hidden(metadata)
+    check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
+    return replace(mine, metadata=metadata, protocol=protocol)
+
+
+def _creating(insert: Insert, chance: Chance) -> Transaction:
+    """The first version of a table."""
+    new = completed(insert.new)
+    metadata = new_metadata(new, chance)
+    note(insert.log.table, -1, metadata.configuration)
+    check_metadata(metadata, insert.log.table)
+    note(insert.log.table, -1, metadata.configuration)
+    properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
+    check_writable(insert.log.table, protocol, metadata, changes_rows=False)
+    created = Transaction(
+        base=None,
+        table=insert.log.table,
+        txn_id=str(chance.new_id()),
+        operation=insert.operation,
+        parameters=_parameters(insert, metadata.partition_columns),
+        isolation=properties.isolation_level,
+        resolution=properties.conflict_resolution,
+        metadata=metadata,
+        protocol=protocol,
+        user_metadata=insert.user_metadata,
+    )
+    return clustered(created, clusters_of(insert.new.cluster_by, metadata))
+
+
+def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
+    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
+    asked = requested(table, new.properties)
+    if asked == Requested():
+        return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
+    return asked.least_for(needed_by(metadata) | asked.unversioned)
+
+
+def completed(new: NewTable) -> NewTable:
+    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
+    names. The property ``comment`` is its description, unless it has one.
+
+    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
+    """
+    defaults = current().defaults()
+    own, comment = described(new.properties, None)
+    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
+        defaults = without_requests(defaults)
+    description = comment if new.description is None else new.description
+    return replace(new, properties={**defaults, **own}, description=description)
+
+
+def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, *, named: bool = False) -> Metadata:
+    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
+    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
+
+    Raises:
+        InvalidProperty, InvalidOption: the table cannot be created so.
+    """
+    properties = iceberg.with_defaults(without_requests(new.properties))
+    validate(properties)
+    check_retention(properties)
+    columns = new.partition_columns or ()
+    schema = new.schema() if callable(new.schema) else new.schema
+    check_columns(schema, columns)
+    check_keys(schema, properties)
+    check_stats_columns(schema, columns, properties)
+    older = requested("", new.properties).is_older_than_vectors
+    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
+    metadata = Metadata(
+        id=str(chance.new_id()),
+        name=new.name,
+        description=new.description,
+        schema_string=schema_json(schema),
+        partition_columns=columns,
+        configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
+        created_time=chance.now_ms(),
+    )
+    metadata = metadata.with_schema(schema, chance.new_id, named=named) if is_mapped(vectors) else metadata
+    check_spelling(metadata)
+    return with_columns(metadata, chance.new_id, old=before)
+
+
+def replaced_metadata(new: NewTable, metadata: Metadata, chance: Chance) -> Metadata:
+    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
+    it has given, and what guards its history.
+    """
+    made = new_metadata(new, chance, metadata)  # its own time: it is never the same metadata
+    guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
+    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
+    return values_kept(metadata, made)
+
+
+def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
+    """Hold that a table can have these columns and this partitioning.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
+    lowered = [name.lower() for name in schema.names]
+    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
+    if doubled:
+        raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
+    if not schema.names:
+        raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
+    for name in partition_columns:
+        found = schema.find(name)
+        if found is None or found.name != name:
+            raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
+        if not isinstance(found.type, str):
+            raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
+        if found.type == "variant":
+            raise InvalidOption(option="partitionBy", value=name, reason="a variant cannot partition a table.")
+    if partition_columns and len(partition_columns) == len(schema.names):
+        raise InvalidOption(
+            option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."
+        )
+
+
+def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
+    """Refuse another partitioning than the table has, or is given now."""
+    asked = new.partition_columns
+    if asked is not None and tuple(asked) != columns:
+        reason = f"the table at {table} is partitioned by {', '.join(columns) or 'nothing'}."
+        raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
+
+
+def _existing(snapshot: Snapshot | None) -> Metadata:
+    assert snapshot is not None
+    return snapshot.metadata
+
+
+def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
+    names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
+    mode = names.get(insert.mode, "ErrorIfExists")
+    return {"mode": mode, "partitionBy": json.dumps(list(partition_columns)), **insert.parameters}
+
+
+def _metrics(adds: pa.Table) -> dict[str, int]:
+    return {
+        "numFiles": len(adds),
+        "numOutputRows": live_rows(adds) or 0,
+        "numOutputBytes": sum(adds["size"].to_pylist()),
+    }
+
+
+class InsertHands:
+    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row, unless its
+    rows come from the table.
+    """
+
+    def __init__(self, insert: Insert, snapshot: Snapshot | None) -> None:
+        self._insert, self._snapshot = insert, snapshot
+        self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
+
+    def stage(self, mine: Transaction, chance: Chance) -> Transaction:
+        """Mine with its new rows, and without those that they replace."""
+        metadata = mine.metadata or _existing(self._snapshot)
+        adds = self._insert.stage(metadata)
+        mine = replace(mine, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
+        if self._taking is not None:
+            taken = self._taking.take(adds, metadata, chance)
+            mine = replace(joined(mine, taken), reads=taken.reads)
+        if self._snapshot is None or self._insert.computed_from is None:
+            return mine
+        return replace(mine, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._insert.log.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that may hold rows to be taken away; any, where the new rows were computed from the table's."""
+        if self._insert.computed_from is not None:
+            return files
+        return self._taking.could_match(files) if self._taking else files.slice(0, 0)
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows to be taken away."""
+        return self._taking.matches(files) if self._taking else {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Take these rows away too, which blind appends brought before the place where this overwrite stands."""
+        assert self._taking is not None, "an append selects no row"
+        return self._taking.redo(files, rows)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows that would have been taken away."""
+        return self._taking.sample(file, rows) if self._taking else []
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """What could be added to the condition of what is taken away."""
+        return self._taking.narrower(mine, file) if self._taking else None
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        self._insert.discard()
+        if self._taking is not None:
+            self._taking.discard()
+
+    def finish(self) -> None:
+        """Say that what was staged is committed."""
+        self._insert.finish()
+        if self._taking is not None:
+            self._taking.finish()

@@ -1,0 +1,311 @@
+"""MERGE: change, delete and insert rows by what a source holds.
+
+Knows which files a condition may touch, asks the engine to join them with the source, and stages marks and new files.
+The source is evaluated once and kept: whether a winner's new rows matter, and any redo, go by what was kept. Guarantee:
+behind its winners a MERGE has acted on every row that its source matches there, and has inserted only what matches
+none there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands import conflict_details
+from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.dml.auto_compaction import compact_after
+from anabranch.commands.dml.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
+from anabranch.commands.dml.idempotence import application_of, is_written
+from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
+from anabranch.commands.dml.insert import under
+from anabranch.commands.dml.sources import base_of, version_read, whole_table
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, file_set, only, open_log, without_options
+from anabranch.commands.staging import Staging, remove
+from anabranch.errors import ExecutionFailed
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
+from anabranch.protocol.layout.paths import store_name
+from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.rules.allowed import check_metadata
+from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.widening import following
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Merge ``source`` into ``table``.
+
+    Attributes:
+        matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
+        of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
+        it is row-local if everything in the command is decided row by row. parameters: what the history shows. schema:
+        what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
+        reads_target: as for `anabranch.commands.dml.write.Write`.
+
+    Example:
+        >>> Merge("/data/flights", updates, matching, where).run(engine).metrics["numTargetRowsUpdated"]
+    """
+
+    table: Location
+    source: Any
+    matching: Matching
+    where: Condition
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    schema: Struct | None = None
+    reads_target: int | None = None
+
+    __repr__ = without_options
+
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Merged:
+        """Run it at the version for which it was understood, or at the newest.
+
+        Raises:
+            AmbiguousMerge: several source rows would change one row.
+            InvalidCondition, SchemaMismatch: an expression does not fit.
+            DeltaConcurrentModificationException: a winner stands in the way.
+            UnknownSourceVersion: the source reads the table, and nothing says which version.
+        """
+        chance, log = chance or Chance(), open_log(self.table)
+        seen = at or log.snapshot()
+        read = version_read(engine, self.source, seen, self.reads_target)
+        snapshot = base_of(log, seen, read)
+        check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
+        txn = application_of()
+        if is_written(txn, seen, chance.now_ms()):
+            return Merged(None, {})
+        if any(clause.action != "delete" for clause in self.matching.clauses):
+            check_metadata(snapshot.metadata, snapshot.table)
+        reach("read")
+        staging = Staging(log.store, str(chance.new_id()))
+        computed_from = None if read is None else seen.version
+        hands = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, chance), computed_from)
+        mine, committed = staged_and_committed(hands, log, patience, chance, txn)
+        compact_after(committed, snapshot, log, engine, chance)
+        return Merged(committed, committed.metrics if committed else mine.metrics)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a MERGE did, in Delta's metrics; ``committed`` is None where it had nothing to do."""
+
+    committed: Committed | None
+    metrics: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """The rows updated, deleted and inserted."""
+        return sum(self.metrics.get(f"numTargetRows{what}", 0) for what in ("Updated", "Deleted", "Inserted"))
+
+
+def _changes_rows(merge: Merge) -> bool:
+    return any(clause.action != "insert" for clause in merge.matching.clauses)
+
+
+def _evolved(merge: Merge, snapshot: Snapshot, chance: Chance) -> Metadata:
+    """The table's metadata as the MERGE makes it."""
+    schema = snapshot.schema
+    if merge.schema is not None:
+        schema = evolved(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
+    if schema == snapshot.schema:
+        return snapshot.metadata
+    return snapshot.metadata.with_schema(schema, chance.new_id)
+
+
+class MergeHands(RowHands):
+    """The hands of one running MERGE, under the metadata that it leaves. Where its source was computed from the table's
+    rows, any row may matter to it, and it has to stand behind the version that its user has seen, ``computed_from``.
+    """
+
+    def __init__(
+        self,
+        merge: Merge,
+        snapshot: Snapshot,
+        engine: Engine,
+        staging: Staging,
+        metadata: Metadata,
+        computed_from: int | None = None,
+    ) -> None:
+        super().__init__(merge.where, snapshot, engine, staging)
+        self._merge, self._computed_from = merge, computed_from
+        self._metadata = metadata
+        added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
+        self._matching = replace(merge.matching, added=added)
+        self._held: Any = None
+        self._joins: list[Joined] = []
+        self._looked: Joined | None = None
+        self._inserted: frozenset[str] = frozenset()
+        self._insert_count = 0
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        began, snapshot = chance.now_ms(), self._snapshot
+        self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
+        self._staging.start()
+        self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
+        self._matching = self._with_identities(chance)
+        candidates = self._candidates()
+        joined = self._join(candidates)
+        scanned = chance.now_ms()
+        mine = self._part(candidates, joined)
+        given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
+        own = own_numbers(snapshot.schema, given)
+        mine = replace(under(mine, self._metadata), writer=self._staging.txn_id, own_numbers=own)
+        mine = mine.with_counts(numSourceRows=self._held.rows)
+        if self._computed_from is not None:
+            mine = replace(mine, seen=self._computed_from)
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
+        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
+        every = self._matching.acts_without_match or self._computed_from is not None
+        return files if every else super().could_match(files)
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows of these files on which the outcome would depend: those that match, and those that are changed
+        because they do not.
+        """
+        self.check_settings()
+        self._looked = self._join(files)
+        self._staging.check_alive()  # the source's kept rows were all there
+        return union_of([self._looked.matched, self._looked.marks])
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
+        assert self._looked is not None, "a redo follows a look"
+        withdrawn, before = self._inserted, self._insert_count
+        part = self._part(files, self._looked)
+        remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
+        written = part.metrics["numOutputRows"] - before
+        counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
+        return replace(part, withdraws=withdrawn, metrics={**part.metrics, **counts})
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """What the source holds in the columns that ON compares."""
+        return conflict_details.of_source(self._snapshot, self._merge.matching, self._where, self._few_values)
+
+    def _few_values(self, column: str) -> Sequence[Any] | None:
+        return self._engine.few_values(self._held, column, conflict_details.FEW_VALUES)
+
+    def _told_first(self) -> frozenset[str]:
+        return frozenset(target for target, _ in self._merge.matching.equated)
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        self._staging.discard()
+
+    def finish(self) -> None:
+        """Remove what was only kept to work with, and close the job folder's markers."""
+        self._staging.sweep()
+        self._staging.finish()
+
+    def _with_identities(self, chance: Chance) -> Matching:
+        """The clauses with values for the identity columns that inserts leave out: one for each source row."""
+        snapshot, matching = self._snapshot, self._matching
+        missing = not_inserted(matching, snapshot.schema, snapshot.table)
+        log = Log(snapshot.store)
+        return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, chance))
+
+    def _candidates(self) -> pa.Table:
+        if self._matching.acts_without_match:
+            return self._snapshot.files
+        return only(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
+
+    def _join(self, files: pa.Table) -> Joined:
+        return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
+
+    def _file_set(self, files: pa.Table) -> FileSet:
+        """These files under the columns to come: what they lack is NULL."""
+        return file_set(self._snapshot, files, self._metadata)
+
+    def _part(self, files: pa.Table, joined: Joined) -> Transaction:
+        """Marks, removals and new files of one join, with all inserts as they are after it."""
+        snapshot, matching = self._snapshot, self._matching
+        self._joins.append(joined)
+        chosen = with_counts(snapshot, self._file_set(files).restricted(set(joined.marks)))
+        keeps = snapshot.properties.vectors
+        removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
+        adds, copied = self._new_files(chosen, joined, keeps=keeps)
+        inserts = self._inserts(chosen)
+        return Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation="MERGE",
+            parameters=self._merge.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            reads=self._reads(files, joined.matched if matching.inserts else {}),
+            marks={path: rows for path, rows in joined.marks.items() if path not in removed},
+            removes=frozenset(removed),
+            sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
+            adds=pa.concat_tables([adds, inserts]),
+            metrics=_counts(joined, inserted=self._insert_count, copied=copied),
+        )
+
+    def _reads(self, files: pa.Table, matched: Marks) -> Reads:
+        if self._computed_from is not None:
+            return whole_table(self._snapshot)
+        return Reads(self._merge.where, frozenset(files["path"].to_pylist()), matched)
+
+    def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, int]:
+        """New images, and without vectors the rows that stay of the files that go; with the number of the latter."""
+        if joined.updated or joined.updated_alone:
+            self._engine.write_images(chosen, joined, self._staging.folder)
+        images = self._collected()
+        wanted = joined.updated + joined.updated_alone
+        if (written := rows_of(images)) != wanted:
+            raise ExecutionFailed(
+                what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
+            )
+        if keeps or not len(chosen.files):
+            return images, 0
+        self._engine.rewrite(chosen, joined.marks, None, self._staging.folder)
+        copies = self._collected()
+        return pa.concat_tables([images, copies]), rows_of(copies)
+
+    def _inserts(self, table: FileSet) -> pa.Table:
+        """All rows to insert, as they are after every join so far."""
+        matching = self._matching
+        if matching.inserts:
+            self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
+        files = self._collected()
+        self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
+        return files
+
+    def _name(self, path: str) -> str | None:
+        return store_name(self._snapshot.table, path)
+
+
+def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:
+    """Delta's metrics of a MERGE."""
+    return {
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": joined.updated + joined.updated_alone,
+        "numTargetRowsDeleted": joined.deleted + joined.deleted_alone,
+        "numTargetRowsMatchedUpdated": joined.updated,
+        "numTargetRowsMatchedDeleted": joined.deleted,
+        "numTargetRowsNotMatchedBySourceUpdated": joined.updated_alone,
+        "numTargetRowsNotMatchedBySourceDeleted": joined.deleted_alone,
+        "numTargetRowsCopied": copied,
+        "numOutputRows": inserted + joined.updated + joined.updated_alone + copied,
+    }

@@ -1,0 +1,72 @@
+"""UPDATE: change columns of the rows that a condition selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.commands.dml.auto_compaction import compact_after
+from anabranch.commands.dml.change import Change, Outcome, run_change
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.identity_values import check_not_assigned
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.transaction.retry import Chance, Patience
+
+
+@dataclass(frozen=True)
+class Update:
+    """Set columns of the rows of ``table`` for which ``where`` is TRUE.
+
+    ``assignments`` maps columns to what the engine evaluates against the old row, all at once.
+
+    Example:
+        >>> Update("/data/flights", {"dep_delay": "dep_delay + 1"}, where).run(engine).rows
+    """
+
+    table: Location
+    assignments: Mapping[str, Any]
+    where: Condition = EVERY_ROW
+
+    __repr__ = without_options
+
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Outcome:
+        """Run it at the version for which it was understood, or at the newest.
+
+        Raises:
+            UnknownColumn: a column to be set is not in the table.
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        at = at or open_log(self.table).snapshot()
+        change = Change("UPDATE", self.where, self._spelled(at), {"predicate": self.where.text})
+        outcome = run_change(change, at, engine, patience=patience, chance=chance)
+        compact_after(outcome.committed, at, Log(at.store), engine, chance)
+        return outcome
+
+    def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:
+        """The assignments under the table's own spelling of its columns."""
+        if not self.assignments:
+            raise InvalidOption(option="set", value="{}", reason="it names no column to set.")
+        spelled: dict[str, Any] = {}
+        for name, value in self.assignments.items():
+            column = snapshot.schema.find(name)
+            if column is None:
+                names = ", ".join(snapshot.schema.names)
+                raise UnknownColumn(table=snapshot.table, column=name, columns=names)
+            if column.name in spelled:
+                raise InvalidOption(option="set", value=name, reason="the column is set twice.")
+            spelled[column.name] = value
+        check_not_assigned(snapshot.schema, list(spelled), snapshot.table)
+        return spelled

@@ -1,0 +1,456 @@
+"""Writing a DataFrame: append, overwrite, or creation, by the engine's own bulk writer.
+
+Knows what each kind of overwrite takes away: every row, the rows that a condition selects, or the partitions that the
+new rows lie in. Each is judged as a DELETE of just that, together with an INSERT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands import conflict_details
+from anabranch.commands.dml.auto_compaction import compact_after
+from anabranch.commands.dml.change import Change, ChangeHands
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.idempotence import application_of
+from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
+from anabranch.commands.dml.insert import (
+    MODES,
+    Insert,
+    NewTable,
+    Taking,
+    completed,
+    replaced_metadata,
+    run_insert,
+)
+from anabranch.commands.dml.sources import base_of, version_read
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log, without_options
+from anabranch.commands.staging import Staging
+from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.features.identity import identities
+from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.rules.table_rules import rules_of
+from anabranch.protocol.schema.column_mapping import inherited
+from anabranch.protocol.schema.evolution import all_nullable, evolved
+from anabranch.protocol.schema.keys import without_lost
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.widening import following
+from anabranch.protocol.session_says import current
+from anabranch.protocol.settings import REPLACES_BY_DATA
+from anabranch.protocol.stats.predicates import Condition, Unknown
+from anabranch.protocol.stats.skipping import must_match
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.retry import Chance, Patience
+
+SchemaChange = Literal["merge", "overwrite"]
+_SHOWN = 10
+"""So many partitions are named in messages."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """Write a source's rows to ``table``.
+
+    Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
+    ``ignore`` (create the table only). A source that reads the same table is judged as having read all of the version
+    that it comes from.
+
+    Attributes:
+        replace_where: an overwrite replaces the rows that it selects, and brings no others. dynamic: an overwrite
+        replaces the partitions that its rows lie in; on a table without partitions, every row. txn: how far an
+        application will have written; where it has already, nothing is done. reads_target: the version of this very
+        table from which the rows were computed, for sources that do not show it. schema_change: ``merge`` adds the
+        columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
+        partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
+        schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
+        of itself, as REPLACE TABLE does; creates: there need be none. optimized: whether few files are written; None:
+        as the session or the table says. codec, most_rows: how files are compressed, and how many rows one has at most;
+        None: as the table says, and any number.
+
+    Example:
+        >>> Write("/data/flights", "append").run(engine, df)
+    """
+
+    table: Location
+    mode: str = "error"
+    partition_by: tuple[str, ...] | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    user_metadata: str | None = None
+    replace_where: Condition | None = None
+    dynamic: bool = False
+    txn: AppTransaction | None = None
+    reads_target: int | None = None
+    schema_change: SchemaChange | None = None
+    cluster_by: tuple[Path, ...] | None = None
+    description: str | None = None
+    replaces: bool = False
+    optimized: bool | None = None
+    creates: bool = True
+    codec: str | None = None
+    most_rows: int | None = None
+
+    __repr__ = without_options
+
+    def run(
+        self,
+        engine: Engine,
+        source: Any,
+        *,
+        at: Snapshot | Newest | None = "newest",
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+    ) -> Committed | None:
+        """Run it at the version for which it was understood (None: there was no table), or at the newest.
+
+        None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
+
+        Raises:
+            SchemaMismatch: a column does not fit the table.
+            ReplaceWhereMismatch: ``replace_where`` does not select some row.
+            TableAlreadyExists: mode ``error`` and there is a table.
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        chance = chance or Chance()
+        self._check()
+        log = open_log(self.table)
+        seen = log.newest() if at == "newest" else at
+        if self.replace_where is not None and seen is not None:
+            engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
+        read = version_read(engine, source, seen, self.reads_target)
+        at = base_of(log, seen, read) if seen is not None else None
+        self._check_replaced(log.table, at)
+        checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
+        jobs = _Jobs(log, chance, checked, self)
+
+        def columns() -> Struct:
+            return all_nullable(engine.describe(source))
+
+        new = NewTable(columns, self.partition_by, self.properties, None, self.description, self.cluster_by)
+        insert = Insert(
+            log=log,
+            mode=self.mode,
+            new=new,
+            stage=lambda metadata: jobs.stage(engine, source, metadata),
+            discard=jobs.discard,
+            finish=jobs.finish,
+            operation=self._operation(),
+            user_metadata=self.user_metadata,
+            takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
+            txn=application_of(self.txn),
+            parameters=self._parameters(),
+            at=at,
+            computed_from=seen.version if seen is not None and read is not None else None,
+            writer=jobs.writer,
+            own_numbers=lambda: jobs.own_numbers,
+            evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
+            lays_out=self._replaces_schema and self.cluster_by is not None,
+        )
+        if self.replaces:
+            anew = completed(replace(new, partition_columns=self.partition_by or ()))
+            evolve = lambda known: replaced_metadata(anew, known, chance)  # noqa: E731
+            insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
+        committed = run_insert(insert, patience=patience, chance=chance)
+        compact_after(committed, seen, log, engine, chance)
+        return committed
+
+    def _operation(self) -> str:
+        """What the history calls it."""
+        if self.replaces:
+            return "CREATE OR REPLACE TABLE AS SELECT" if self.creates else "REPLACE TABLE AS SELECT"
+        return "WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT"
+
+    def _check(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidOption(option="mode", value=self.mode, reason="it takes " + ", ".join(MODES) + ".")
+        if self.replace_where is not None and self.mode != "overwrite":
+            reason = f"it goes with mode overwrite, not with mode {self.mode}."
+            raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
+        if self.replace_where is not None and self.dynamic:
+            reason = "partitionOverwriteMode=dynamic says in another way what is replaced."
+            raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
+
+        if self._replaces_schema and (self.replace_where is not None or self.dynamic):
+            other = "replaceWhere" if self.replace_where is not None else "partitionOverwriteMode=dynamic"
+            reason = f"{other} keeps rows, which the new columns may not fit; use mergeSchema to add columns."
+            raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
+
+    def _check_replaced(self, table: str, at: Snapshot | None) -> None:
+        """Hold that ``replace_where`` names partition columns only, where the session wants it so."""
+        if self.replace_where is None or current().replaces_by_data:
+            return
+        columns = (self.partition_by or ()) if at is None else at.partition_columns
+        named = self.replace_where.columns
+        other = ["a column that is not known"] if named is None else sorted(named - set(columns))
+        if other:
+            raise NonPartitionColumn(
+                table=table,
+                predicate=self.replace_where.text,
+                column=other[0],
+                columns=", ".join(columns) or "none",
+                setting=REPLACES_BY_DATA,
+            )
+
+    @property
+    def _replaces_schema(self) -> bool:
+        return self.schema_change == "overwrite" and self.mode == "overwrite"
+
+    def _evolved(self, metadata: Metadata, columns: Struct, table: str, chance: Chance) -> Metadata:
+        """What the rows make of a table's metadata.
+
+        Raises:
+            SchemaMismatch: a column to be kept has another type in the rows.
+            InvalidOption: the columns to come lack one that the table is partitioned by.
+        """
+        if self._replaces_schema:
+            return self._replaced(metadata, inherited(columns, metadata.schema), chance)
+        if self.schema_change != "merge":
+            return metadata
+        merged = evolved(following(metadata, columns), columns, table)
+        return metadata if merged == metadata.schema else metadata.with_schema(merged, chance.new_id)
+
+    def _replaced(self, metadata: Metadata, columns: Struct, chance: Chance) -> Metadata:
+        asked = self.partition_by
+        missing = [] if asked is not None else [n for n in metadata.partition_columns if n not in columns.names]
+        if missing:
+            reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
+            raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
+        partitions = metadata.partition_columns if asked is None else tuple(asked)
+        changed = metadata if columns == metadata.schema else metadata.with_schema(columns, chance.new_id)
+        configuration = without_lost(changed.schema, changed.configuration)
+        return replace(changed, partition_columns=partitions, configuration=configuration)
+
+    def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
+        if self.replace_where is not None:
+            staging = Staging(snapshot.store, str(chance.new_id()))
+            return SelectedRows(self.replace_where, snapshot, engine, staging)
+        return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
+
+    def _parameters(self) -> dict[str, str]:
+        """What the history shows besides mode and partitioning."""
+        if self.mode != "overwrite":
+            return {}
+        where = {"predicate": self.replace_where.text} if self.replace_where is not None else {}
+        return {**where, "isDynamicPartitionOverwrite": "true"} if self.dynamic else where
+
+
+class _Jobs:
+    """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
+
+    def __init__(self, log: Log, chance: Chance, where: Condition | None, write: Write) -> None:
+        self._log, self._chance, self._where, self._write = log, chance, where, write
+        self.writer = str(chance.new_id())
+        self.own_numbers: frozenset[str] = frozenset()
+        self._staging: Staging | None = None
+
+    def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
+        """Write the rows into a new folder and give its files.
+
+        Raises:
+            ReplaceWhereMismatch: ``where`` does not select some row.
+        """
+        staging = self._staging = Staging(self._log.store, str(self._chance.new_id()))
+        staging.start()
+        source = self._with_identities(engine, source, metadata, staging)
+        schema, columns = metadata.schema, metadata.partition_columns
+        known, asked = rules_of(metadata), self._write
+        rules = replace(
+            known, optimized_asked=asked.optimized, codec=asked.codec or known.codec, most_rows=asked.most_rows
+        )
+        engine.write(source, schema, columns, self._log.table, staging.folder, rules)
+        adds = staging.collect(metadata)
+        if self._where is not None:
+            check_selected(adds, metadata, self._where, self._log.table, engine)
+        return adds
+
+    def _with_identities(self, engine: Engine, source: Any, metadata: Metadata, staging: Staging) -> Any:
+        """The source with values for the identity columns that it lacks, reserved for just as many rows as it has."""
+        schema, table = metadata.schema, self._log.table
+        given = engine.describe(source).names if identities(schema) else ()
+        missing, self.own_numbers = to_generate(schema, given, table), own_numbers(schema, given)
+        if not missing:
+            return source
+        held = engine.hold(source, schema, table, staging.folder)
+        names = [each.column for each in missing]
+        return engine.with_numbers(held, reserve(self._log, names, held.rows, self.writer, self._chance))
+
+    def discard(self) -> None:
+        """Remove the present folder."""
+        if self._staging is not None:
+            self._staging.discard()
+
+    def finish(self) -> None:
+        """Remove what was only kept to work with, and close its markers."""
+        if self._staging is not None:
+            self._staging.sweep()
+            self._staging.finish()
+
+
+def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Engine) -> None:
+    """Hold that a condition is TRUE for every row of these new files, by running it on what was really written.
+
+    Raises:
+        ReplaceWhereMismatch: it is not, for some row.
+    """
+    schema, columns = metadata.schema, metadata.partition_columns
+    unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
+    found = engine.find(FileSet(table, schema, columns, unsure, {}), where) if len(unsure) else {}
+    count = (live_rows(unsure) or 0) - count_of(found)
+    if count:
+        raise ReplaceWhereMismatch(table=table, predicate=where.text, count=count, rows=live_rows(adds))
+
+
+class SelectedRows(ChangeHands):
+    """Takes away the rows that a condition selects, as DELETE does: the hands of ``replaceWhere``."""
+
+    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
+
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+        """What DELETE would do; its time is counted with the whole overwrite's."""
+        self.check_settings()
+        part = self.stage(chance)
+        return part.with_counts(executionTimeMs=-part.metrics["executionTimeMs"])
+
+
+class EveryRow:
+    """Takes away every row: the hands of a plain overwrite. Files go whole, and none is read."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+        """Remove every file."""
+        return self._reading(EVERY_ROW)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that go."""
+        return files
+
+    def matches(self, files: pa.Table) -> Marks:
+        """Of the files that go, every one that has a live row, with the positions of its live rows."""
+        rows = {row["path"]: self._live(row) for row in self.could_match(files).to_pylist()}
+        return {path: live for path, live in rows.items() if live}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Remove the files that blind appends brought in before the place where this overwrite stands."""
+        return self._removal(files)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows that would have gone."""
+        return conflict_details.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
+
+    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+        """Nothing: such an overwrite has no condition that could say more."""
+        return None
+
+    def discard(self) -> None:
+        """Nothing was staged."""
+
+    def finish(self) -> None:
+        """Nothing was staged."""
+
+    def _reading(self, condition: Condition) -> Transaction:
+        part = self._removal(self.could_match(self._snapshot.files))
+        return replace(part, reads=Reads(condition, part.removes))
+
+    def _removal(self, files: pa.Table) -> Transaction:
+        """A transaction that does nothing but remove these files."""
+        sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
+        return Transaction(
+            base=self._snapshot,
+            table=self._snapshot.table,
+            txn_id="",
+            operation="",
+            parameters={},
+            isolation="",
+            resolution="",
+            removes=frozenset(sources),
+            sources=sources,
+        )
+
+    def _live(self, row: FileRow) -> BitMap64:
+        records = num_records(row.get("stats"))
+        if records is None:
+            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
+        return BitMap64(range(records)) - self.vector(row)
+
+
+Partition = tuple[Any, ...]
+
+
+class WrittenPartitions(EveryRow):
+    """Takes away the partitions that the new rows lie in: the hands of a dynamic overwrite."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self._written: frozenset[Partition] = frozenset()
+        self._schema = snapshot.schema
+
+    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+        """Remove every file of these partitions."""
+        self._schema = metadata.schema  # a partition column may become wider with these rows
+        self._written = frozenset(self._partitions(adds))
+        columns = self._snapshot.partition_columns
+        names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
+        written: list[Mapping[str, str | None]] = [
+            {names[key]: value for key, value in values} for values in adds["partitionValues"].to_pylist()
+        ]
+        text, named = _in_words(written), frozenset(columns)
+        # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
+        return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files of these partitions."""
+        mask = pa.array([each in self._written for each in self._partitions(files)], pa.bool_())
+        return only(files, mask)
+
+    def _partitions(self, files: pa.Table) -> Iterator[Partition]:
+        """The partition of each file, so that equal values are equal here; NULL is one of them."""
+        snapshot = self._snapshot
+        for name in snapshot.partition_columns:
+            self._refuse_unzoned(files, name)
+        values = partition_arrays(files, self._schema, snapshot.partition_columns, snapshot.table)
+        columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
+        return zip(*columns, strict=True)
+
+    def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
+        """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
+        column = self._schema.field(name)
+        if column.type != "timestamp":
+            return
+        texts = map_column(files["partitionValues"], column.physical_name)
+        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(zoned(texts))))
+        if len(unzoned):
+            reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
+            raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
+
+
+def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
+    """The condition of these partitions, for people."""
+    distinct = sorted({" AND ".join(_equality(*pair) for pair in values.items()) for values in partitions})
+    if len(distinct) > _SHOWN:
+        return f"the partition is one of the {len(distinct)} written"
+    return " OR ".join(distinct) or "false"
+
+
+def _equality(column: str, value: str | None) -> str:
+    return f"{column} IS NULL" if value is None else f"{column} = '{value}'"

@@ -1,0 +1,90 @@
+"""Layouts: what the files of a table of column mapping mode ``id`` call its columns.
+
+Knows PROTOCOL.md, section "Reader Requirements for Column Mapping": in that mode a column is found by the field id in
+each Parquet file, whatever it is called there. Writers of Delta use physical names all the same, so that only files of
+other origin (an Iceberg table that was converted) need names of their own. Guarantee: no setting of a session is
+touched; a file that says no ids is refused. A file never changes, so each footer is read once per process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from anabranch.errors import CorruptLog, MissingDataFile
+from anabranch.log.file_locations import located_file
+from anabranch.log.footers import read_footer
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.schema.column_mapping import BY_ID, has_ids, located, mode_of
+from anabranch.protocol.schema.types import Struct
+from anabranch.storage.contract import Store
+
+_READERS = 8
+_REMEMBERED = 100_000
+_schemas: OrderedDict[tuple[str, str], pa.Schema] = OrderedDict()
+_guard = threading.Lock()
+
+
+def is_by_id(metadata: Metadata) -> bool:
+    """Whether columns are found by their numbers."""
+    return mode_of(metadata.configuration) == BY_ID
+
+
+def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[str, Struct]:
+    """The columns as those of these files name them that do not use the physical names; see `FileSet.layouts`.
+
+    Raises:
+        MissingDataFile: a file is not there. CorruptLog: it says no ids.
+    """
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = pool.map(lambda path: layout_of(metadata, schema_of(store, path), store.url, path), paths)
+        named = dict(zip(paths, found, strict=True))
+    return {path: layout for path, layout in named.items() if layout != metadata.schema}
+
+
+def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> Struct:
+    """The table's columns with the names that a file of this Arrow schema has for physical ones.
+
+    Raises:
+        CorruptLog: the file says no ids, and the table is of mode ``id``.
+    """
+    if not is_by_id(metadata):
+        return metadata.schema
+    if not has_ids(there):
+        reason = "it has no Parquet field ids, by which alone a table of column mapping mode id can be read."
+        raise CorruptLog(table=table, file=path, reason=reason)
+    inside = located(metadata.schema, there)
+    partitions = frozenset(metadata.partition_columns)  # their values are the log's, under their physical names
+    both = zip(metadata.schema, inside, strict=True)
+    return Struct(tuple(own if own.name in partitions else found for own, found in both))
+
+
+def schema_of(store: Store, path: str) -> pa.Schema:
+    """The Arrow schema of a data file, from its footer.
+
+    Raises:
+        MissingDataFile: it is not there.
+    """
+    key = (store.url, path)
+    with _guard:
+        if key in _schemas:
+            _schemas.move_to_end(key)
+            return _schemas[key]
+    found = _read(store, path)
+    with _guard:
+        _schemas[key] = found
+        if len(_schemas) > _REMEMBERED:
+            _schemas.popitem(last=False)
+    return found
+
+
+def _read(store: Store, path: str) -> pa.Schema:
+    where, name = located_file(store, path)
+    entry = where.head(name)
+    if entry is None:
+        raise MissingDataFile(table=store.url, file=path, reason="is not there")
+    return read_footer(where, entry).schema.to_arrow_schema()

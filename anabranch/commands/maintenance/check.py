@@ -1,0 +1,498 @@
+"""CHECK: is what the log says of this version true?
+
+Knows the whole format, and changes nothing. Serves ``DeltaTable.check()``, the CLI and the end of every table test.
+``deep`` reads every row and compares the statistics with them; otherwise only names, sizes, footers and vectors are
+looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from anabranch.commands.ddl.check_identity import values_behind_marks
+from anabranch.commands.field_id_names import layout_of
+from anabranch.commands.opening import Location, open_log
+from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
+from anabranch.errors.secrets import without_secrets
+from anabranch.log.checksum import Checksum
+from anabranch.log.file_locations import located_file
+from anabranch.log.file_names import checksum_name, checksum_version, commit_version, first_name
+from anabranch.log.footers import read_footer
+from anabranch.log.log import Log
+from anabranch.log.segment import contiguous
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.timeline import stated_ms
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.features.in_commit_timestamps import boundary
+from anabranch.protocol.features.known import DELETION_VECTORS, ROW_TRACKING
+from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
+from anabranch.protocol.features.table_features import active, reader_features, writer_features
+from anabranch.protocol.schema.column_mapping import is_mapped, renaming
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.statistics import num_records, stats_columns
+from anabranch.storage.native import native_file
+
+_READERS, _FEW = 8, 4
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+_NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: which ``rule`` is broken, at which file of the table, and how."""
+
+    rule: str
+    file: str
+    problem: str
+
+    def __post_init__(self) -> None:
+        """A path of a log may be a URL with secrets in it."""
+        for name in ("file", "problem"):
+            object.__setattr__(self, name, without_secrets(getattr(self, name)))
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.file}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check looked at, and what it found."""
+
+    table: str
+    version: int
+    files: int
+    vectors: int
+    rows: int | None
+    deep: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        verdict = "clean" if self.is_clean else f"{len(self.findings)} findings"
+        kind = "deep check" if self.deep else "check"
+        lines = [
+            f"{kind} of {self.table} at version {self.version}: {self.files} files, {self.vectors} vectors: {verdict}"
+        ]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+
+
+def check_table(
+    table: Location, version: int | None = None, *, deep: bool = False, storage_options: Mapping[str, str] | None = None
+) -> Report:
+    """Check one version of the table at a path.
+
+    Raises:
+        NotATable, CorruptLog, UnsupportedFeature: the version cannot even be opened.
+    """
+    return check(open_log(table, storage_options).snapshot(version), deep=deep)
+
+
+def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
+    """Check one snapshot.
+
+    Example:
+        >>> check(log.snapshot()).is_clean
+        True
+    """
+    try:
+        files = snapshot.files.to_pylist()
+    except CorruptLog as error:
+        return _unreadable(snapshot, error, deep=deep)
+    findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
+    findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
+    findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
+    for found in _each(files, lambda file: list(_file(snapshot, file, deep=deep))):
+        findings.extend(found)
+    if deep and not findings:
+        findings += _kept_row_ids(snapshot, files)
+    records = [num_records(file.get("stats")) for file in files]
+    deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
+    live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)
+    return Report(
+        table=snapshot.table,
+        version=snapshot.version,
+        files=len(files),
+        vectors=sum(1 for file in files if file["deletionVector"] is not None),
+        rows=live,
+        deep=deep,
+        findings=tuple(findings),
+    )
+
+
+def _unreadable(snapshot: Snapshot, error: CorruptLog, *, deep: bool) -> Report:
+    """The report where it is not even known which files are live."""
+    is_sum = checksum_version(error.file) is not None
+    rule = "the checksum file agrees" if is_sum else "the log can be read"
+    found = Finding(rule, error.file, error.facts["reason"])
+    return Report(snapshot.table, snapshot.version, 0, 0, None, deep, (found,))
+
+
+def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Iterator[list[Finding]]:
+    """What is found of each file, in order; threads cost more than they save where there are few."""
+    if len(files) <= _FEW:
+        yield from map(look, files)
+        return
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(look, files)
+
+
+def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
+    entries = snapshot.store.list_from(first_name(0))
+    commits = [e for e in entries if (v := commit_version(e.name)) is not None and v <= snapshot.version]
+    try:
+        first = commit_version(commits[0].name) if commits else None
+        contiguous(snapshot.table, commits, first or 0)
+    except AnabranchError as error:
+        yield Finding("the log has no gap", error.facts["file"], error.facts["reason"])
+
+
+def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
+    """The newest checksum file up to this version says what that version amounts to."""
+    entries = snapshot.store.list_from(first_name(0))
+    versions = [v for e in entries if (v := checksum_version(e.name)) is not None and v <= snapshot.version]
+    if not versions:
+        return
+    version = versions[-1]
+    rule = "the checksum file agrees"
+    name = checksum_name(version)
+    try:
+        stated = Checksum.from_json(version, snapshot.store.get(name))
+        summed = snapshot if version == snapshot.version else Log(snapshot.store).snapshot(version)
+        differences = stated.differs(Checksum.of(summed))
+    except (AnabranchError, ValueError) as error:
+        differences = [f"it could not be compared: {error}"]
+    for difference in differences:
+        yield Finding(rule, name, difference)
+
+
+def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
+    """Where the table promises it, each commit since the checkpoint says a later time than those before."""
+    rule = "each commit says when it was made"
+    try:
+        since = boundary(snapshot.metadata)
+    except InvalidProperty as error:
+        yield Finding(rule, snapshot.segment.newest.name, error.message)
+        return
+    before = -1
+    for entry in snapshot.segment.commits if since is not None else ():
+        if since is None or (commit_version(entry.name) or 0) < since.version:
+            continue
+        stated = stated_ms(snapshot.store, entry)
+        if stated is None:
+            yield Finding(rule, entry.name, "its commitInfo has no inCommitTimestamp")
+        elif stated <= before:
+            yield Finding(rule, entry.name, f"it says {stated}, and a commit before it says {before}")
+        before = max(before, before if stated is None else stated)
+
+
+def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
+    """Each feature that the metadata uses is listed, and what binds readers stands in both lists."""
+    readers, writers = reader_features(snapshot.protocol), writer_features(snapshot.protocol)
+    used = set(active(snapshot.metadata))
+    if snapshot.files["deletionVector"].null_count < len(snapshot.files):
+        used.add(DELETION_VECTORS)
+    for feature in sorted(used & _KNOWN_IN_PROTOCOL):
+        if feature not in writers or (feature in _NEEDS_BOTH and feature not in readers):
+            yield Finding("the protocol lists what is used", "_delta_log", f"{feature} is used but not listed")
+    for feature in sorted((readers & _NEEDS_BOTH) - writers) if snapshot.protocol.min_writer >= 7 else ():
+        yield Finding(
+            "the protocol lists what is used", "_delta_log", f"{feature} is listed for readers but not for writers"
+        )
+
+
+_KNOWN_IN_PROTOCOL = frozenset(
+    {
+        DELETION_VECTORS,
+        "timestampNtz",
+        "columnMapping",
+        "variantType",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "identityColumns",
+        "allowColumnDefaults",
+        "invariants",
+        ROW_TRACKING,
+    }
+)
+
+
+def _no_path_twice(files: list[FileRow]) -> Iterator[Finding]:
+    for path, times in Counter(file["path"] for file in files).items():
+        if times > 1:
+            yield Finding("each path is live once", path, f"it is live {times} times")
+
+
+def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]:
+    """All that can be wrong with one live file; the later looks need the earlier ones to be well."""
+    try:
+        store, name = located_file(snapshot.store, file["path"])
+        entry = store.head(name)
+    except CorruptLog as error:
+        yield Finding("each path stays in the table", file["path"], error.facts["reason"])
+        return
+    except FileOutsideTable as error:
+        yield Finding("each file lies on a store that is allowed", file["path"], error.message)
+        return
+    except StoreError as error:  # of a clone's file, in a place that cannot be reached from here
+        yield Finding("each live file exists", file["path"], f"it cannot be looked for: {error.message}")
+        return
+    if entry is None:
+        yield Finding("each live file exists", file["path"], "there is no such file")
+    elif entry.size != file["size"]:
+        yield Finding(
+            "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
+        )
+    else:
+        yield from _readable(snapshot, file, lambda: read_footer(store, entry), deep=deep)
+
+
+def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:
+    try:
+        footer = footer_of()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield Finding("each live file is Parquet", file["path"], f"its footer cannot be read ({error})")
+        return
+    yield from _counts(file, footer.num_rows)
+    wrong = list(_vector(snapshot, file, footer.num_rows))
+    yield from wrong
+    try:
+        names = _names(snapshot, file, footer)
+    except CorruptLog as error:
+        yield Finding("each file of mode id has ids", file["path"], error.facts["reason"])
+        return
+    if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
+        yield from _stats(snapshot, file, _bounds_of_footer(footer), names)
+    if deep and not wrong:
+        yield from _rows(snapshot, file, names)
+
+
+def _names(snapshot: Snapshot, file: FileRow, footer: Any) -> Mapping[str, str]:
+    """Logical name -> name in the file, for the columns that it has."""
+    if not is_mapped(snapshot.metadata.configuration):
+        return {name: name for name in snapshot.schema.names}
+    there = footer.schema.to_arrow_schema()
+    return renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"])).names()
+
+
+def _counts(file: FileRow, rows: int) -> Iterator[Finding]:
+    stated = num_records(file.get("stats"))
+    if stated is not None and stated != rows:
+        yield Finding("statistics agree with the file", file["path"], f"it holds {rows} rows, the log says {stated}")
+    if stated is None and file["deletionVector"] is not None:
+        yield Finding(
+            "a file with a vector has numRecords", file["path"], "the log does not say how many rows it holds"
+        )
+
+
+def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
+    if file["deletionVector"] is None:
+        return
+    try:
+        vector = vector_of(
+            snapshot.store, {**file, "stats": None}
+        )  # whether it fits is asked below, of the file itself
+    except AnabranchError as error:
+        yield Finding("each vector is whole", file["path"], error.facts.get("reason", error.message))
+        return
+    if vector and vector.max() >= rows:
+        yield Finding(
+            "each vector lies in its file", file["path"], f"it deletes row {vector.max()} of a file with {rows} rows"
+        )
+
+
+def _rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str]) -> Iterator[Finding]:
+    try:
+        rows = _live_rows(snapshot, file)
+    except (pa.ArrowException, OSError) as error:
+        yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
+        return
+    yield from _stats(snapshot, file, _bounds_of_rows(rows), names)
+
+
+def _live_rows(snapshot: Snapshot, file: FileRow) -> pa.Table:
+    """The live rows of the columns that have an order here, in types that Arrow can filter and order.
+
+    Another engine's file brings its own Arrow types along (delta-rs: views, pandas: dictionaries).
+    """
+    rows = pq.read_table(_bytes_of(snapshot, file))
+    rows = pa.table({name: column for name in rows.column_names if (column := _ordered(rows.column(name))) is not None})
+    live = np.ones(len(rows), bool)
+    live[np.fromiter(vector_of(snapshot.store, {**file, "stats": None}), np.int64)] = False
+    return rows.filter(pa.array(live))
+
+
+def _bytes_of(snapshot: Snapshot, file: FileRow) -> pa.NativeFile:
+    store, name = located_file(snapshot.store, file["path"])
+    return native_file(store.get(name))
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string_view(type_):
+        type_ = pa.string()
+    if pa.types.is_nested(type_) or any(is_bytes(type_) for is_bytes in _BYTES):
+        return None
+    return column if type_ == column.type else column.cast(type_)
+
+
+Bounds = Mapping[str, tuple[Any, Any, int | None]]
+"""column -> least value, greatest value (None: not known), number of NULLs"""
+
+
+def _bounds_of_footer(footer: Any) -> Bounds:
+    """What a footer says of each top-level column; columns with a chunk that says nothing are left out."""
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for i in range(footer.num_columns if footer.num_row_groups else 0):
+        name = footer.row_group(0).column(i).path_in_schema
+        chunks = [footer.row_group(g).column(i).statistics for g in range(footer.num_row_groups)]
+        if "." in name or any(chunk is None or not chunk.has_null_count for chunk in chunks):
+            continue
+        bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
+        values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
+        try:
+            low = min((chunk.min for chunk in values), default=None)
+            high = max((chunk.max for chunk in values), default=None)
+        except (OverflowError, ValueError):  # dates and times that Python does not have: the rows are asked
+            continue
+        found[name] = (low, high, sum(chunk.null_count for chunk in chunks))
+    return found
+
+
+def _bounds_of_rows(rows: pa.Table) -> Bounds:
+    """What the rows themselves say."""
+    found: dict[str, tuple[Any, Any, int | None]] = {}
+    for name in rows.column_names:
+        column = rows.column(name)
+        bounds = pc.min_max(column)
+        found[name] = (_python(bounds["min"]), _python(bounds["max"]), column.null_count)
+    return found
+
+
+def _python(value: pa.Scalar) -> Any:
+    """A bound as a value of Python's; None, as where it is not known, for a date or moment after the year 9999."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None
+
+
+def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str, str]) -> Iterator[Finding]:
+    """Stated bounds must hold the true ones; a stated number of NULLs must be the true one, unless bounds are wide."""
+    if not file.get("stats"):
+        return
+    schema = snapshot.schema
+    bounds = {name: found[own] for name, own in there.items() if own in found}
+    names = [
+        n
+        for n in schema.names
+        if n in bounds and n not in snapshot.partition_columns and isinstance(schema.field(n).type, str)
+    ]
+    table = stats_columns(pa.array([file["stats"]], pa.string()), schema, names)
+    for name in names:
+        stated = table.columns.get(name)
+        if stated is not None:
+            yield from _column(file, name, stated, bounds[name], schema)
+
+
+def _column(
+    file: FileRow, name: str, stated: Any, true: tuple[Any, Any, int | None], schema: Struct
+) -> Iterator[Finding]:
+    low, high, nulls = _python(stated.minimum[0]), _python(stated.maximum[0]), stated.null_count[0].as_py()
+    rule = "statistics agree with the file"
+    if _is_above(low, true[0]):
+        yield Finding(rule, file["path"], f"the least {name} is {true[0]!r}, below the stated {low!r}")
+    if _is_above(true[1], high):
+        yield Finding(rule, file["path"], f"the greatest {name} is {true[1]!r}, above the stated {high!r}")
+    tight = file["deletionVector"] is None
+    if tight and nulls is not None and true[2] is not None and nulls != true[2]:
+        yield Finding(rule, file["path"], f"{name} holds {true[2]} NULLs, not the stated {nulls}")
+
+
+def _is_above(left: Any, right: Any) -> bool:
+    """Whether both are known, can be compared, and ``left`` is greater."""
+    if left is None or right is None or left != left or right != right:  # NaN has no place in an order
+        return False
+    try:
+        return bool(_comparable(left) > _comparable(right))
+    except TypeError:
+        return False
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
+
+
+# -- row ids -----------------------------------------------------------------------------------------------------------
+
+
+def _row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """Each file has a range of ids of its own, below the mark that the log states."""
+    if not assigns(snapshot.protocol, snapshot.metadata):
+        return
+    enabled = is_enabled(snapshot.metadata)
+    if enabled and tracked(snapshot.protocol, snapshot.metadata) is None:
+        yield Finding("each file has its row ids", "_delta_log", "the hidden columns of row tracking have no names")
+    for file in files if enabled else ():
+        if file["baseRowId"] is None or file["defaultRowCommitVersion"] is None:
+            yield Finding("each file has its row ids", file["path"], "row tracking is enabled, and it has none")
+    mark, end, last = _mark(snapshot), NOTHING, ""
+    numbered = [(file["baseRowId"], file) for file in files if file["baseRowId"] is not None]
+    for base, file in sorted(numbered, key=lambda each: each[0]):
+        if base <= end:
+            yield Finding("no two rows share an id", file["path"], f"its ids begin at {base}, inside those of {last}")
+        end, last = max(end, base + (num_records(file.get("stats")) or 1) - 1), file["path"]
+    if end > mark:
+        yield Finding("the mark of row ids is the highest", last, f"its ids reach {end}, the log states {mark}")
+
+
+def _mark(snapshot: Snapshot) -> int:
+    domain = snapshot.state.domains.get(DOMAIN)
+    try:
+        return NOTHING if domain is None else mark_of(domain)
+    except (ValueError, RecursionError):
+        return NOTHING
+
+
+def _kept_row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """No two live rows have one id, those that moved into another file counted too."""
+    names = tracked(snapshot.protocol, snapshot.metadata)
+    if names is None:
+        return
+    seen, mark = np.empty(0, np.int64), _mark(snapshot)
+    for file in files:
+        ids = _live_ids(snapshot, file, pq.ParquetFile(_bytes_of(snapshot, file)), names.row_id)
+        shared = np.intersect1d(ids, seen)
+        if len(shared) or len(np.unique(ids)) < len(ids):
+            told = f"the id {shared[0]} is another row's too" if len(shared) else "it holds an id twice"
+            yield Finding("no two rows share an id", file["path"], told)
+        if len(ids) and ids.max() > mark:
+            problem = f"a row has the id {ids.max()}, the log states {mark}"
+            yield Finding("the mark of row ids is the highest", file["path"], problem)
+        seen = np.concatenate([seen, ids])
+
+
+def _live_ids(snapshot: Snapshot, file: FileRow, data: pq.ParquetFile, column: str) -> Any:
+    own = np.arange(data.metadata.num_rows, dtype=np.int64) + file["baseRowId"]
+    if column in data.schema_arrow.names:
+        kept = data.read(columns=[column]).column(0)
+        own = pc.coalesce(kept, pa.chunked_array([own])).to_numpy()
+    live = np.ones(len(own), bool)
+    live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
+    return own[live]

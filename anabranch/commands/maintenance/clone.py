@@ -1,0 +1,386 @@
+"""CLONE: a table becomes another one, at another place, as it stood at one version.
+
+Knows two tables: the source at a pinned version, which is only read, and the target, which gets one commit. A shallow
+clone names the source's files, a deep one copies them; a clone onto an earlier one does only what has changed since.
+Guarantees: nothing of the target is to be seen before its commit; a clone that dies leaves only files which nothing
+names; where a file of the source is gone, nothing is committed; no byte of the source is ever written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.ddl.alter import refuse_constraints
+from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.dml.sources import whole_table
+from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.maintenance.file_copies import check_there, copy_files
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.staging import Staging
+from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, files_table
+from anabranch.protocol.cloning import Copy, deep, shallow
+from anabranch.protocol.features import row_tracking
+from anabranch.protocol.features.iceberg import check_partitioning, flags
+from anabranch.protocol.features.identity import values_kept
+from anabranch.protocol.features.in_commit_timestamps import KEPT_BY_WRITERS
+from anabranch.protocol.features.requested_by_properties import requested, without_requests
+from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
+from anabranch.protocol.features.table_features import check_writable, upgraded, with_features, writer_features
+from anabranch.protocol.layout.paths import lies_in
+from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, check_retention, described, validate
+from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
+from anabranch.protocol.schema.leaves import check_stats_columns
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Source, Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+_ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
+_OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
+"""Properties that speak of a table's own versions, and mean nothing in another."""
+
+
+@dataclass(frozen=True)
+class Clone:
+    """Make a table at ``target`` that is as ``source`` was.
+
+    Attributes:
+        shallow: name the source's files instead of copying them. version, timestamp: of the source; the newest where
+        both are None. zone: of timestamps that say none. replace: put the clone in the place of a table that is there.
+        properties: set in the clone, whatever the source says. storage_options: of the source, and of the target unless
+        it has ``target_options``.
+
+    Example:
+        >>> Clone("/data/flights", "/data/copy").run().metrics["numCopiedFiles"]
+        14
+    """
+
+    source: Location
+    target: Location
+    shallow: bool = False
+    version: int | str | None = None
+    timestamp: Any = None
+    zone: str = "UTC"
+    replace: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] | None = None
+    target_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
+
+    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
+        """Run it.
+
+        Raises:
+            TableAlreadyExists: there is a table at the target, and this is not ``replace``.
+            CloneRefused: one lies in the other's folder, the target cannot become such a table, or a file that is to
+            be copied is no Parquet file.
+            FileOutsideTable: a file of the source lies on a store that is neither its own nor allowed; or the files of
+            the source lie on another store than the target, which a shallow clone would have to name.
+            MissingDataFile, CorruptVector: a file of the source is gone; nothing was committed.
+            NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no source is meant.
+            InvalidProperty, UnsupportedFeature, AppendOnlyTable: the target may not be so.
+            ProtocolChangedException: another writer created or replaced the target meanwhile.
+            DeltaConcurrentModificationException: another one wrote what is to be replaced.
+        """
+        chance = chance or Chance()
+        location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
+        source = open_log(location, self.storage_options).snapshot(version)
+        log = open_log(self.target, self.target_options or self.storage_options)
+        _check_apart(source.table, log.table)
+        base = log.newest()
+        if base is not None and not self.replace:
+            raise TableAlreadyExists(table=log.table)
+        work = _Cloning(self, source, _spelled(location, source.table), log, base, chance)
+        reach("read")
+        hands = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
+        try:
+            mine = work.staged()
+            reach("staged")
+            work.check_source(mine)
+        except BaseException:  # an interrupt too: no commit names what was copied
+            hands.discard()
+            raise
+        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+        work.finish()
+        return committed
+
+
+class NewHands(NoRows):
+    """The hands of a clone where no table was."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+
+    def discard(self) -> None:
+        """Remove what was copied."""
+        self._staging.discard()
+
+
+class CloneHands(EveryRow):
+    """The hands of a clone that takes a table's place: it has read all of it."""
+
+    def __init__(self, snapshot: Snapshot, staging: Staging) -> None:
+        super().__init__(snapshot)
+        self._staging = staging
+
+    def discard(self) -> None:
+        """Remove what was copied."""
+        self._staging.discard()
+
+
+class _Cloning:
+    """One running clone: what the target is to say, and its files."""
+
+    def __init__(
+        self, plan: Clone, source: Snapshot, root: str, log: Log, base: Snapshot | None, chance: Chance
+    ) -> None:
+        self._plan, self._source, self._root, self._base, self._chance = plan, source, root, base, chance
+        self._table = log.table
+        self.staging = Staging(log.store, str(chance.new_id()))
+        self._started = False
+
+    def staged(self) -> Transaction:
+        """Mine, with every file that it names in its place."""
+        metadata, base = self._metadata(), self._base
+        protocol = self._protocol(metadata)
+        check_writable(self._table, protocol, metadata, changes_rows=False)
+        adds, removes = self._files()
+        if base is not None and (removes or base.properties.append_only):
+            check_changeable(base, "clone", changes_rows=True)
+        numbered, domains = self._numbered(adds, protocol, metadata)
+        properties = Properties(metadata.configuration)
+        gone = {row["path"]: row for row in self._present() if row["path"] in removes}
+        mine = Transaction(
+            base=base,
+            table=self._table,
+            txn_id=self.staging.txn_id,
+            operation="CLONE",
+            parameters=self._parameters(),
+            isolation=(base.properties if base is not None else properties).isolation_level,
+            resolution=(base.properties if base is not None else properties).conflict_resolution,
+            reads=None if base is None else whole_table(base),
+            removes=removes,
+            sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
+            adds=numbered,
+            metadata=metadata,
+            protocol=protocol if base is None or protocol != base.protocol else None,
+            domains=domains,
+            app_transactions=self._app_transactions(),
+        )
+        return mine.with_counts(**self._metrics(gone))
+
+    def check_source(self, mine: Transaction) -> None:
+        """Hold that the files which a shallow clone would name are there; copies are made already.
+
+        Raises:
+            MissingDataFile: one is not.
+        """
+        if self._plan.shallow:
+            check_there(self._source, self.staging.store, mine.adds.to_pylist())
+
+    def finish(self) -> None:
+        """Close the job folder's markers."""
+        if self._started:
+            self.staging.finish()
+
+    # -- what the table is to say --------------------------------------------------------------------------------------
+
+    def _metadata(self) -> Metadata:
+        """The source's, under the target's own name, with the properties that were asked for."""
+        said, description = described(self._plan.properties, None)
+        asked, source, base = without_requests(said), self._source.metadata, self._base
+        refuse_constraints(asked)
+        validate(asked)
+        check_stats_columns(source.schema, source.partition_columns, asked)
+        known = {key: value for key, value in source.configuration.items() if key not in _OF_THE_SOURCE}
+        configuration = {**known, **asked}
+        check_retention(configuration, asked)
+        _check_files_fit(source.configuration, configuration)
+        metadata = replace(
+            source,
+            id=str(self._chance.new_id()),
+            name=None,
+            description=description,
+            configuration=configuration,
+            created_time=self._chance.now_ms(),
+        )
+        metadata = metadata if base is None else self._in_place_of(base.metadata, metadata)
+        return row_tracking.with_columns(metadata, self._chance.new_id)
+
+    def _in_place_of(self, old: Metadata, new: Metadata) -> Metadata:
+        """The clone's metadata in the place of another's: the table stays who it is, and gives no number twice."""
+        if mode_of(old.configuration) != mode_of(new.configuration):
+            reason = (
+                f"its column mapping mode is {mode_of(new.configuration)}, the target's {mode_of(old.configuration)}."
+            )
+            raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
+        check_partitioning(old, new)
+        guard = {key: value for key, value in old.configuration.items() if key in _OF_THE_SOURCE}
+        numbers = [each for each in (old, new) if is_mapped(each.configuration)]
+        highest = max((highest_number(each.configuration) for each in numbers), key=_number, default={})
+        configuration = {**new.configuration, **guard, **highest}
+        named = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
+        return values_kept(old, named)
+
+    def _protocol(self, metadata: Metadata) -> Protocol:
+        """The source's, and what a table in its place has besides, with what the properties ask for."""
+        protocol = self._source.protocol
+        if self._base is not None:
+            protocol = with_features(self._base.protocol, writer_features(protocol))
+        asked = requested(self._table, described(self._plan.properties, None)[0]).on_top_of(protocol)
+        return upgraded(asked, metadata) or asked
+
+    def _domains(self, mark: int | None) -> tuple[DomainMetadata, ...]:
+        """The source's domains; those that only the target has are taken away."""
+        wanted = {name: each for name, each in self._source.state.domains.items() if name != ROW_IDS}
+        known = dict(self._base.state.domains) if self._base is not None else {}
+        gone = [replace(each, removed=True) for name, each in known.items() if name not in {*wanted, ROW_IDS}]
+        new = [each for name, each in wanted.items() if known.get(name) != each]
+        rows = [] if mark is None else [row_tracking.domain_of(mark)]
+        return (*new, *gone, *(each for each in rows if known.get(ROW_IDS) != each))
+
+    def _app_transactions(self) -> tuple[Any, ...]:
+        """How far applications have written, for a deep clone: a stream may go on where it left the source."""
+        known = self._base.state.app_transactions if self._base is not None else {}
+        apps = {} if self._plan.shallow else self._source.state.app_transactions
+        return tuple(each for name, each in apps.items() if known.get(name) != each)
+
+    def _parameters(self) -> dict[str, str]:
+        return {
+            "source": f"delta.`{self._root}`",
+            "sourceVersion": str(self._source.version),
+            "isShallow": str(self._plan.shallow).lower(),
+            "properties": json.dumps(dict(self._plan.properties), ensure_ascii=False),
+        }
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _files(self) -> tuple[list[FileRow], frozenset[str]]:
+        """The files to be named, each in its place, and the paths to be given up."""
+        try:
+            if self._plan.shallow:
+                found = shallow(self._rows(), self._root, self._table, self._present())
+                self._copied: list[Copy] = []
+                self._refuse_other(found.other)
+                return found.adds, found.removes
+            needed = deep(self._rows(), self._root, self._present())
+        except ValueError as error:
+            raise CorruptLog(table=self._source.table, file="_delta_log", reason=f"{error}.") from None
+        self._copied = [each for each in needed.copies if each.had is None]
+        if needed.copies:
+            self._started = True
+            self.staging.start()
+        return copy_files(self._source, needed.copies, self.staging, self._chance.new_id), needed.removes
+
+    def _refuse_other(self, paths: frozenset[str]) -> None:
+        """No commit may take away and add one file with one vector, so that the log cannot say other things of it.
+
+        Raises:
+            CloneRefused: it would have to.
+        """
+        if paths:
+            reason = f"it names {min(paths)} already, of which the source now says another size, time or first row id."
+            raise CloneRefused(source=self._source.table, table=self._table, reason=f"{reason} Take another path.")
+
+    def _rows(self) -> list[FileRow]:
+        rows: list[FileRow] = self._source.files.to_pylist()
+        if row_tracking.assigns(self._source.protocol, self._source.metadata):
+            return rows
+        return [{**row, "baseRowId": None} for row in rows]
+
+    def _present(self) -> list[FileRow]:
+        return [] if self._base is None else self._base.files.to_pylist()
+
+    def _numbered(
+        self, adds: list[FileRow], protocol: Protocol, metadata: Metadata
+    ) -> tuple[pa.Table, tuple[DomainMetadata, ...]]:
+        """The files with the row ids that they have in the source, or with new ones; and all domains.
+
+        Raises:
+            CloneRefused: ids are asked for, and a file does not say how many rows it has.
+        """
+        files = files_table([{**row} for row in adds])
+        if not row_tracking.assigns(protocol, metadata):
+            return files, self._domains(None)
+        if any(row["baseRowId"] is None and num_records(row["stats"]) is None for row in adds):
+            reason = "its rows are to be tracked, and a file does not say how many it has."
+            raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
+        mark = max(_mark(each) for each in (self._source, self._base) if each is not None)
+        version = 0 if self._base is None else self._base.version + 1
+        files, mark = row_tracking.numbered(files, mark, version)
+        return files, self._domains(mark)
+
+    def _metrics(self, gone: Mapping[str, FileRow]) -> dict[str, int]:
+        sizes = self._source.files["size"].to_pylist()
+        return {
+            "sourceTableSize": sum(sizes),
+            "sourceNumOfFiles": len(sizes),
+            "numRemovedFiles": len(gone),
+            "numCopiedFiles": len(self._copied),
+            "removedFilesSize": sum(row["size"] for row in gone.values()),
+            "copiedFilesSize": sum(each.row["size"] for each in self._copied),
+        }
+
+
+def _check_apart(source: str, target: str) -> None:
+    """Hold that neither table lies in the folder of the other, whichever of its names is used.
+
+    Raises:
+        CloneRefused: one does.
+    """
+    one, other = _real(source), _real(target)
+    if not lies_in(one, other) and not lies_in(other, one):
+        return
+    inside = (
+        "they are one folder." if lies_in(one, other) and lies_in(other, one) else "one lies in the other's folder."
+    )
+    raise CloneRefused(source=source, table=target, reason=inside)
+
+
+def _real(url: str) -> str:
+    return "file://" + os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else url
+
+
+def _spelled(location: Location, url: str) -> str:
+    """The source's root by the scheme that the user has for it: not every engine takes each name of a bucket."""
+    alias = _ALIAS.match(os.fspath(location))
+    return url if alias is None else f"{alias[1].lower()}{url[url.index('://') :]}"
+
+
+def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Hold that the source's files are such as the properties say: none is written anew.
+
+    Raises:
+        InvalidProperty: they are not.
+    """
+    for key in ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId"):
+        if key in after and after[key] != before.get(key) and (key in before or mode_of(after) != mode_of(before)):
+            raise InvalidProperty(
+                property=key, value=after[key], reason="a clone finds its columns as its source does."
+            )
+    for key in sorted(set(flags(after)) - set(flags(before))):
+        raise InvalidProperty(property=key, value=after[key], reason="the source's files are not written for it.")
+
+
+def _number(said: Mapping[str, str]) -> int:
+    return max((int(value) for value in said.values()), default=0)
+
+
+def _mark(snapshot: Snapshot) -> int:
+    known = snapshot.state.domains.get(ROW_IDS)
+    return row_tracking.highest(snapshot.files) if known is None else row_tracking.mark_of(known)

@@ -1,0 +1,311 @@
+"""CONVERT TO DELTA: a folder of Parquet files becomes a table where it lies, by one commit.
+
+Knows folders, footers and partitions; needs no engine. Guarantees: no data file is written, moved or removed, whatever
+happens; version 0 names every data file of the folder, each as it was when its footer was read; where anything about
+the folder is in doubt nothing is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.commands.dml.insert import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.field_id_names import is_by_id
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.staging import describe_file
+from anabranch.errors import (
+    ConversionRefused,
+    EmptyDirectory,
+    InvalidOption,
+    InvalidPartitionValue,
+    InvalidProperty,
+    NotBuilt,
+    NotFound,
+    SchemaMergeFailed,
+    UnexpectedPartition,
+    UnreadableFooter,
+)
+from anabranch.errors.rows import note
+from anabranch.log.file_names import FOLDER
+from anabranch.log.footers import read_footer
+from anabranch.log.log import Log
+from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.features.iceberg import flags
+from anabranch.protocol.layout.partitions import folders_of, parse_hive_path, read_value
+from anabranch.protocol.properties import Properties
+from anabranch.protocol.schema.column_mapping import MODE
+from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.statistics import stats_json
+from anabranch.storage.contract import Entry, Store
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+_READERS = 16
+_IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)
+_STREAMED = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Make a Delta table of the Parquet files under ``table``.
+
+    ``partitions`` are the columns that the folders ``name=value`` stand for, in their order. Without ``statistics`` the
+    log says of each file how many rows it has, and no bounds of their values.
+
+    Example:
+        >>> Convert("/data/flights", Struct((Field("day", "date"),))).run()
+    """
+
+    table: Location
+    partitions: Struct = field(default_factory=Struct)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] | None = None
+    statistics: bool = True
+
+    __repr__ = without_options
+
+    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
+        """Run it; None where there is a Delta table already, which stays as it is.
+
+        Raises:
+            EmptyDirectory: there is no data file. UnreadableFooter: one is no Parquet file.
+            UnexpectedPartition, InvalidPartitionValue: the folders are not as ``partitions`` say.
+            SchemaMergeFailed, UnsupportedType: the columns of the files do not go together, or in no table.
+            InvalidProperty: the properties are not those of a table that such files could make.
+            ConversionRefused: the folder is not one table's, or was written meanwhile.
+            ProtocolChangedException: another writer created the table meanwhile.
+        """
+        chance, log = chance or Chance(), open_log(self.table, self.storage_options)
+        if log.exists():
+            return None
+        _check_partitions(self.partitions)
+        note(log.table, -1, self.properties)
+        entries = _data_files(log.store)
+        values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
+        footers = _footers(log.store, entries)
+        reach("read")
+        mine = self._transaction(log, chance, entries, values, footers)
+        reach("staged")
+        _hold_still(log.store, entries)
+        return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+
+    def _transaction(
+        self,
+        log: Log,
+        chance: Chance,
+        entries: Sequence[Entry],
+        values: Sequence[dict[str, str | None]],
+        footers: Sequence[pq.FileMetaData],
+    ) -> Transaction:
+        columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
+        new = completed(NewTable(columns, self.partitions.names, self.properties))
+        metadata = new_metadata(new, chance, named=True)
+        _check_found(metadata)
+        properties = Properties(metadata.configuration)
+        found = zip(entries, values, footers, strict=True)
+        adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
+        if not self.statistics:
+            counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
+            adds = [{**add, "stats": count} for add, count in zip(adds, counts, strict=True)]
+        return Transaction(
+            base=None,
+            table=log.table,
+            txn_id=str(chance.new_id()),
+            operation="CONVERT",
+            parameters=_parameters(self, len(entries)),
+            isolation=properties.isolation_level,
+            resolution=properties.conflict_resolution,
+            adds=files_table(adds),
+            metadata=metadata,
+            protocol=first_protocol(log.table, new, metadata),
+            metrics={"numConvertedFiles": len(entries)},
+        )
+
+
+def _check_found(metadata: Metadata) -> None:
+    """Hold that columns are found in files that no writer of Delta wrote: by their names, for numbers they have none.
+
+    Raises:
+        InvalidProperty: they are not.
+    """
+    for key in (MODE,) if is_by_id(metadata) else flags(metadata.configuration):
+        reason = "the files have no field ids; convert without it."
+        raise InvalidProperty(property=key, value=metadata.configuration[key], reason=reason)
+
+
+def parquet_path(identifier: str) -> tuple[str, str]:
+    """Format and path of an identifier such as ``parquet.`/data/flights```, the format in lower case.
+
+    Raises:
+        InvalidOption: it is none, or of a format that cannot be converted. NotBuilt: it is a table's name.
+    """
+    match = _IDENTIFIER.fullmatch(identifier.strip()) if isinstance(identifier, str) else None
+    if match is None:
+        if isinstance(identifier, str) and re.fullmatch(r"[\w.]+", identifier.strip()):
+            raise NotBuilt(what=f"the table name {identifier}", instead="Write parquet.`/the/path`.")
+        raise InvalidOption(option="identifier", value=identifier, reason="it is written parquet.`/the/path`.")
+    form, path = match["format"].lower(), match["path"].replace("``", "`")
+    if form not in ("parquet", "delta"):
+        reason = f"only Parquet files can be converted, and it names {form}."
+        raise InvalidOption(option="identifier", value=identifier, reason=reason)
+    return form, path
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _data_files(store: Store) -> list[Entry]:
+    """Every file of the folder that Spark would read, sorted by name.
+
+    Raises:
+        EmptyDirectory: there is none. ConversionRefused: not every file of the folder need be one of the table.
+    """
+    listed = store.list_all()
+    for entry in listed:
+        _refuse_foreign(store, entry.name.split("/")[:-1])
+    found = [entry for entry in listed if not _is_hidden(entry)]
+    if not found:
+        raise EmptyDirectory(table=store.url)
+    return found
+
+
+def _refuse_foreign(store: Store, folders: list[str]) -> None:
+    """Refuse what a file in these folders says: that not every file of the table's folder is one of its rows."""
+    shown = list(takewhile(lambda name: not _is_hidden_folder(name), folders))
+    first_hidden = folders[len(shown)] if len(shown) < len(folders) else None
+    if first_hidden == _STREAMED:
+        reason = f"a stream wrote it, and {_STREAMED} says which files count. Read it, and write it as a new table."
+        raise ConversionRefused(table=store.url, reason=reason)
+    if first_hidden == FOLDER and shown:
+        raise ConversionRefused(table=store.url, reason=f"there is a Delta table inside it, at {'/'.join(shown)}.")
+
+
+def _is_hidden(entry: Entry) -> bool:
+    *folders, base = entry.name.split("/")
+    marker = entry.size == 0 and base.endswith("_$folder$")  # how old Hadoop makes a folder in a bucket
+    return marker or base.startswith(("_", ".")) or any(_is_hidden_folder(name) for name in folders)
+
+
+def _is_hidden_folder(name: str) -> bool:
+    return name.startswith(("_", ".")) and "=" not in name
+
+
+def _hold_still(store: Store, entries: Sequence[Entry]) -> None:
+    """Make the files durable, and see that they are what they were, all of them, and no others.
+
+    Raises:
+        ConversionRefused: they are not.
+    """
+    try:
+        store.sync([entry.name for entry in entries])
+        is_same = _identities(_data_files(store)) == _identities(entries)
+    except (NotFound, EmptyDirectory):
+        is_same = False
+    if not is_same:
+        reason = "files came, went or changed while it was read. Run it again when nobody writes there."
+        raise ConversionRefused(table=store.url, reason=reason)
+
+
+def _identities(entries: Sequence[Entry]) -> set[tuple[Any, ...]]:
+    return {(entry.name, entry.size, entry.etag, entry.modified_ms) for entry in entries}
+
+
+def _footers(store: Store, entries: Sequence[Entry]) -> list[pq.FileMetaData]:
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(lambda entry: _footer(store, entry), entries))
+
+
+def _footer(store: Store, entry: Entry) -> pq.FileMetaData:
+    try:
+        return read_footer(store, entry)
+    except (pa.ArrowException, ValueError, struct.error, OSError) as error:
+        raise UnreadableFooter(table=store.url, file=entry.name, reason=_sentence(error)) from error
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).strip().rstrip(".") + "."
+
+
+def _add(
+    store: Store, metadata: Metadata, entry: Entry, values: dict[str, str | None], footer: pq.FileMetaData
+) -> dict[str, Any]:
+    return describe_file(
+        store,
+        metadata,
+        name=entry.name,
+        values=values,
+        modified_ms=entry.modified_ms,
+        size=entry.size,
+        footer=footer,
+    )
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _columns(table: str, entries: Sequence[Entry], footers: Sequence[pq.FileMetaData]) -> Struct:
+    """The columns of all files together, in the order in which they first appear."""
+    known = Struct()
+    for entry, footer in zip(entries, footers, strict=True):
+        try:
+            known = merged(known, columns_of(footer))
+        except DoNotMerge as why:
+            raise SchemaMergeFailed(table=table, file=entry.name, column=why.column, reason=why.reason) from None
+        except (pa.ArrowException, OSError) as error:
+            raise UnreadableFooter(table=table, file=entry.name, reason=_sentence(error)) from error
+    return known
+
+
+def _check_partitions(partitions: Struct) -> None:
+    names = [name.lower() for name in partitions.names]
+    for column in partitions:
+        if not isinstance(column.type, str) or names.count(column.name.lower()) > 1:
+            reason = "a column of folders is named once, and has a type that is not nested."
+            raise InvalidOption(option="partitionSchema", value=column.name, reason=reason)
+
+
+def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, str | None]:
+    """The partition strings of a file, as its folders say.
+
+    Raises:
+        UnexpectedPartition: the folders name other columns. InvalidPartitionValue: a value is not one of its type.
+    """
+    folders = folders_of(name)
+    named = [column for column, _ in folders if column is not None]
+    strays = [text for column, text in folders if column is None] if partitions.names else []
+    if strays or [each.lower() for each in named] != [each.lower() for each in partitions.names]:
+        found = ", ".join(named + strays) or "none"
+        expected = ", ".join(partitions.names) or "none"
+        raise UnexpectedPartition(table=table, file=name, found=found, expected=expected)
+    values = parse_hive_path(name, partitions.names)
+    for column in partitions:
+        try:
+            read_value(values[column.name], str(column.type))
+        except ValueError:
+            value = values[column.name]
+            facts = {"file": name, "column": column.name, "type": column.type, "value": value}
+            raise InvalidPartitionValue(table=table, **facts) from None
+    return values
+
+
+def _parameters(asked: Convert, files: int) -> dict[str, str]:
+    return {
+        "numFiles": str(files),
+        "partitionedBy": json.dumps(list(asked.partitions.names)),
+        "collectStats": json.dumps(asked.statistics),
+        "sourceFormat": "parquet",
+    }

@@ -1,0 +1,158 @@
+"""FSCK REPAIR TABLE: files that the log names and that are gone are taken out of the table.
+
+Knows which files are live and which of them are there. Guarantees: a file is taken out only where the store said, right
+before the commit, that its data or its vector is not there; what was looked for and not decided is an error; rows that
+can be read stay. Nothing is brought back: whoever has a copy of a file puts it where it was, and needs no repair.
+
+Source: Databricks documentation, "FSCK REPAIR TABLE".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands.maintenance.file_existence import Absent, absent
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
+from anabranch.log.commits import Commit
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow
+from anabranch.protocol.features.table_features import check_writable
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflict_errors import Conflict
+from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.footprint import Source, Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience, patience_for
+
+MISSING = pa.schema(
+    [
+        pa.field("dataFilePath", pa.string(), nullable=False),
+        pa.field("dataFileMissing", pa.bool_(), nullable=False),
+        pa.field("deletionVectorPath", pa.string()),
+        pa.field("deletionVectorFileMissing", pa.bool_(), nullable=False),
+    ]
+)
+"""The columns of FSCK REPAIR TABLE … DRY RUN, as Databricks names them."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a FSCK found and did.
+
+    Attributes:
+        version: the one that it looked at. files: how many it looked for. missing: the live files that cannot be read,
+        since a file is gone. committed: where the table stands without them; None for a dry run, and where none was
+        missing.
+    """
+
+    version: int
+    files: int
+    missing: tuple[Absent, ...]
+    committed: Committed | None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each missing file, with the columns of `MISSING`."""
+        return [
+            dict(zip(MISSING.names, (each.path, each.data, each.vector, each.vector_missing), strict=True))
+            for each in self.missing
+        ]
+
+
+@dataclass(frozen=True)
+class Fsck:
+    """Take the files out of the table that are gone, or, by ``dry_run``, only name them.
+
+    Example:
+        >>> Fsck("/data/flights", dry_run=True).run().missing
+    """
+
+    table: Location
+    dry_run: bool = False
+    storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
+
+    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Repair:
+        """Run it at the newest version.
+
+        Raises:
+            StoreError, UnknownStore: it could not be found out whether a file is there.
+            AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
+            DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile.
+        """
+        chance, log = chance or Chance(), open_log(self.table, self.storage_options)
+        base = log.snapshot()
+        reach("read")
+        found = tuple(absent(log.store, base.files))
+        if self.dry_run or not found:
+            reach("staged")
+            return Repair(base.version, len(base.files), found, None)
+        _check_removable(base)
+        mine, hands = _transaction(base, found, chance), FsckHands(base, found)
+        reach("staged")
+        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+        return Repair(base.version, len(base.files), found, committed)
+
+
+def _check_removable(base: Snapshot) -> None:
+    """Hold that files may be taken out of the table: that needs nothing of what a change of single rows needs."""
+    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    if base.properties.append_only:
+        raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
+
+
+def _transaction(base: Snapshot, found: Sequence[Absent], chance: Chance) -> Transaction:
+    """The removal of these files. No vector is asked for, which may be what is gone: whoever touches one of the files
+    meanwhile is a conflict.
+    """
+    files = _named(base.files, found)
+    return Transaction(
+        base=base,
+        table=base.table,
+        txn_id=str(chance.new_id()),
+        operation="FSCK",
+        parameters={},
+        isolation=base.properties.isolation_level,
+        resolution=base.properties.conflict_resolution,
+        removes=frozenset(files["path"].to_pylist()),
+        sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
+        means_files=True,
+        metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)},
+    )
+
+
+def _named(files: pa.Table, found: Sequence[Absent]) -> pa.Table:
+    return files.filter(pc.is_in(files["path"], value_set=pa.array([each.path for each in found], pa.string())))
+
+
+class FsckHands(NoRows):
+    """The hands of one repair: it reads no row, and looks again for what was missing right before each put."""
+
+    def __init__(self, base: Snapshot, found: Sequence[Absent]) -> None:
+        self._base, self._files = base, _named(base.files, found)
+
+    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
+        """Hold that each of the files still cannot be read; one that came back has rows that count."""
+        still = {each.path for each in absent(self._base.store, self._files)}
+        back = next((row for row in self._files.to_pylist() if row["path"] not in still), None)
+        if back is None:
+            return None
+        said = "a file that was missing is there again"
+        return Conflict(ConcurrentWriteException, "WITHOUT_HINT", said, None, back)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """Never asked for: it is judged by files."""
+        raise AssertionError("a repair does not look at vectors")
+
+    def matches(self, files: pa.Table) -> Marks:
+        """It selects no row."""
+        return {}

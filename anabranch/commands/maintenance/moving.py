@@ -1,0 +1,215 @@
+"""Moving: rows written to other files as they are, as OPTIMIZE and REORG do.
+
+Knows batches of files chosen by others, how they are staged, and the record of where each row went. Guarantees: not a
+row comes or goes, or nothing is committed; deleted rows are left out; the commit says that no data changed, and, where
+it can, where each row is now, so that neither it nor a change of those rows ever has to fail because of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from anabranch.commands.dml.change import RowHands, rows_of, staged_and_committed, with_counts
+from anabranch.commands.engine import Engine
+from anabranch.commands.maintenance.rewriting import NO_ROW
+from anabranch.commands.opening import file_set
+from anabranch.commands.staging import Staging
+from anabranch.errors import ExecutionFailed
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import FileRow, files_table
+from anabranch.protocol.features.iceberg import folder_keys
+from anabranch.protocol.layout.curves import Curve
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.moves import Group, Origin, Output
+from anabranch.protocol.layout.partitions import hive_segment
+from anabranch.protocol.layout.paths import decode, encode
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.retry import Chance, Patience
+
+Told = Callable[[int, int], None]
+"""Hears how many batches of how many are written."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Files of one partition that are written anew together: one behind the other as one file, or along a curve as
+    several. ``tags`` are given to what is written.
+    """
+
+    files: pa.Table
+    curve: Curve | None = None
+    outputs: int = 1
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Move:
+    """Batches of a version's files that are to be written anew.
+
+    Attributes:
+        base: the version. batches: no file is in two of them. operation, parameters: the commit's names in the history.
+        provider: what the log is to say of who has laid out the files (``clusteringProvider``). most_rows: a batch with
+        more rows is not recorded where its order changes, since the record holds an address for each.
+        workers: how many batches are written at once.
+    """
+
+    base: Snapshot
+    batches: Sequence[Batch]
+    operation: str
+    parameters: Mapping[str, str]
+    provider: str | None = None
+    most_rows: int = 0
+    workers: int = 1
+
+    def run(
+        self, engine: Engine, log: Log, patience: Patience | None, chance: Chance, told: Told | None = None
+    ) -> Committed | None:
+        """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
+
+        Raises:
+            DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
+            ExecutionFailed: the engine did not write the rows that it was to write.
+        """
+        staging = Staging(log.store, str(chance.new_id()))
+        return staged_and_committed(MoveHands(self, engine, staging, told), log, patience, chance)[1]
+
+
+class MoveHands(RowHands):
+    """The hands of one move."""
+
+    def __init__(self, move: Move, engine: Engine, staging: Staging, told: Told | None = None) -> None:
+        super().__init__(NO_ROW, move.base, engine, staging)
+        self._move, self._told = move, told
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Write the batches, and hold that not a row came or went."""
+        began, move, snapshot = chance.now_ms(), self._move, self._snapshot
+        chosen = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
+        if chosen:
+            self._start()
+        self._write(chosen)
+        files = self._collected().to_pylist()
+        parts = _by_batch(files, self._staging.folder, len(chosen))
+        origins = self._origins()
+        groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
+        rows = [row for each in chosen for row in each.files.to_pylist()]
+        paths = frozenset(row["path"] for row in rows)
+        return Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation=move.operation,
+            parameters=move.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            reads=Reads(NO_ROW, paths),
+            removes=paths,
+            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+            adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
+            data_change=False,
+            groups=groups,
+            metrics={"executionTimeMs": chance.now_ms() - began},
+        )
+
+    def _write(self, chosen: Sequence[FileSet]) -> None:
+        written = _mapped(self._write_one, list(enumerate(chosen)), self._move.workers)
+        for done, _ in enumerate(written, 1):
+            if self._told is not None:
+                self._told(done, len(chosen))
+
+    def _write_one(self, numbered: tuple[int, FileSet]) -> None:
+        number, files = numbered
+        batch, folder = self._move.batches[number], self._folder(number, files)
+        if batch.curve is None:
+            self._engine.pack(files, folder)
+            return
+        moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if self._is_recorded(files) else None
+        self._engine.cluster(files, batch.curve, batch.outputs, folder, moves)
+
+    def _folder(self, number: int, files: FileSet) -> str:
+        """The partition's own folder of a batch: no two batches share one, as no two jobs of Spark may."""
+        (values,) = {tuple(each) for each in files.files["partitionValues"].to_pylist()}
+        by_key, metadata = dict(values), self._metadata
+        keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+        return "/".join(
+            [self._staging.folder, f"{number:05d}", *(hive_segment(name, by_key[key]) for name, key in keys)]
+        )
+
+    def _is_recorded(self, files: FileSet) -> bool:
+        """Whether it is kept where each row of an order that changes went: marks are what it is asked for."""
+        return self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
+
+    def _origins(self) -> Mapping[str, str]:
+        """The files that say where rows came from: batch and number of the output -> path."""
+        folder = f"{self._staging.folder}/{_MOVES}/"
+        names = [entry.name for entry in self._staging.store.list_all(folder) if entry.name.endswith(".parquet")]
+        visible = [name for name in names if not name[len(folder) :].partition("/")[2].startswith(("_", "."))]
+        self._staging.store.sync(visible)
+        return {_key(name[len(folder) :]): encode(name) for name in visible}
+
+    def _group(self, number: int, files: FileSet, outputs: Sequence[FileRow], origins: Mapping[str, str]) -> Group:
+        batch, vectors = self._move.batches[number], files.vectors
+        live = rows_of(files.files) - count_of(vectors)
+        written = sum(num_records(row["stats"]) or 0 for row in outputs)
+        if written != live or (batch.curve is None and len(outputs) > 1):
+            reason = f"{live} rows were to be kept, but {written} were written, in {len(outputs)} files."
+            raise ExecutionFailed(what=self._move.operation, reason=reason)
+        sources = tuple(
+            Origin(row["path"], num_records(row["stats"]) or 0, row["deletionVector"])
+            for row in files.files.to_pylist()
+        )
+        inside = len(self._staging.folder) + 1
+        known = {row["path"]: origins.get(_key(decode(row["path"])[inside:])) for row in outputs}
+        told = tuple(Output(row["path"], num_records(row["stats"]) or 0, known[row["path"]]) for row in outputs)
+        return Group(sources, told, batch.curve is None)
+
+    def _tagged(self, number: int, row: FileRow) -> FileRow:
+        return {**row, "tags": dict(self._move.batches[number].tags) or None, "clusteringProvider": self._move.provider}
+
+    def matches(self, files: pa.Table) -> Marks:
+        """New rows do not concern it."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("a move selects no new row")
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
+        """Rows are moved whole; none says more than its file."""
+        return ()
+
+
+_MOVES = "_moves"
+"""The hidden folder, in that of the job, of what says where rows came from."""
+
+
+def _mapped(
+    act: Callable[[tuple[int, FileSet]], None], items: list[tuple[int, FileSet]], workers: int
+) -> Iterable[None]:
+    """Each act as it is done; on this thread where one worker is enough, so that a test may stop it anywhere."""
+    if workers <= 1 or len(items) <= 1:
+        yield from map(act, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(act, items)
+
+
+def _by_batch(files: Iterable[FileRow], folder: str, count: int) -> list[list[FileRow]]:
+    """What was written, for each batch, in the order of the outputs."""
+    parts: list[list[FileRow]] = [[] for _ in range(count)]
+    for row in sorted(files, key=lambda row: row["path"]):
+        parts[int(decode(row["path"])[len(folder) + 1 :].partition("/")[0])].append(row)
+    return parts
+
+
+def _key(name: str) -> str:
+    """Batch and number of an output: what its file and the file of its origins have in common."""
+    batch, _, rest = name.partition("/")
+    return f"{batch}/{rest.rpartition('/')[2][: len('part-00000')]}"

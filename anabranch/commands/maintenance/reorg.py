@@ -1,0 +1,109 @@
+"""REORG … APPLY (PURGE): files without what is deleted or dropped in them.
+
+Knows which files hold deleted rows, or columns that the table no longer has. Judged as OPTIMIZE: the rows are the same
+afterwards, and each is recorded where it went. The old bytes go with the next VACUUM.
+
+Source: Databricks documentation, "REORG TABLE" and "Purge metadata-only deletes to force data rewrite".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.engine import Engine
+from anabranch.commands.field_id_names import layout_of, schema_of
+from anabranch.commands.maintenance.moving import Batch, Move, Told
+from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selected
+from anabranch.commands.maintenance.rewriting import PURGE
+from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience
+
+
+@dataclass(frozen=True)
+class Purge:
+    """Write anew each file of ``table`` in which rows are deleted, or columns are left that were dropped.
+
+    Attributes:
+        where: over partition columns only: which partitions. workers: how many files are written at once.
+
+    Example:
+        >>> Purge("/data/flights").run(engine).metrics["numRemovedFiles"]
+    """
+
+    table: Location
+    where: Condition = EVERY_ROW
+    workers: int = 1
+
+    __repr__ = without_options
+
+    def run(
+        self,
+        engine: Engine,
+        *,
+        at: Snapshot | None = None,
+        patience: Patience | None = None,
+        chance: Chance | None = None,
+        told: Told | None = None,
+    ) -> Optimized:
+        """Run it at the version for which ``where`` was understood, or at the newest; ``told`` hears of its progress.
+
+        Raises:
+            InvalidCondition: the condition names other columns than those that partition the table.
+            DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
+        """
+        chance = chance or Chance()
+        base = at or open_log(self.table).snapshot()
+        check_changeable(base, "REORG", changes_rows=False)
+        reach("read")
+        files = selected(base, self.where)
+        chosen = only(files, _to_purge(base, files))
+        batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
+        move = Move(base, batches, "REORG", self._parameters(), workers=self.workers)
+        log = Log(base.store)
+        return outcome_of(log, move.run(engine, log, patience, chance, told), len(files))
+
+    def _parameters(self) -> dict[str, str]:
+        return dict(PURGE) if self.where is EVERY_ROW else {**PURGE, "predicate": json.dumps([self.where.text])}
+
+
+def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:
+    """Whether each file holds deleted rows, or columns that were dropped; without names of their own none can be."""
+    marked = pc.is_valid(files["deletionVector"]).combine_chunks()
+    if not is_mapped(base.metadata.configuration):
+        return marked
+    return pc.or_(marked, pa.array([_holds_more(base, path) for path in files["path"].to_pylist()], pa.bool_()))
+
+
+def _holds_more(base: Snapshot, path: str) -> bool:
+    """Whether a file has a column, or a member of one, that the table has not."""
+    there = schema_of(base.store, path)
+    wanted = file_schema(layout_of(base.metadata, there, base.table, path))
+    known = [*wanted, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
+    return _more(list(without_hidden(there, base.metadata)), known)
+
+
+def _more(there: list[pa.Field], wanted: list[pa.Field]) -> bool:
+    by_name = {field.name: field for field in wanted}
+    return any(each.name not in by_name or _more_inside(each.type, by_name[each.name].type) for each in there)
+
+
+def _more_inside(there: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(there) and pa.types.is_struct(wanted):
+        return _more(list(there), list(wanted))
+    if pa.types.is_map(there) and pa.types.is_map(wanted):
+        return _more_inside(there.key_type, wanted.key_type) or _more_inside(there.item_type, wanted.item_type)
+    if pa.types.is_list(there) and pa.types.is_list(wanted):
+        return _more_inside(there.value_type, wanted.value_type)
+    return False

@@ -1,0 +1,147 @@
+"""Rewriting: files written anew with the same rows, as a REORG does, so that they fit what their table says.
+
+Knows how files are chosen by others, staged and committed. Guarantees: not a row comes or goes, or nothing is
+committed; deleted rows are left out; the commit says that no data changed; where a table is to say something else by
+it, the commit stands directly behind the version that was looked at, or fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from anabranch.commands.ddl.cluster_by import clustered
+from anabranch.commands.dml.change import RowHands, rows_of, staged_and_committed, with_counts
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import file_set
+from anabranch.commands.staging import Staging
+from anabranch.errors import ExecutionFailed
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.schema.column_mapping import fields_of
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.predicates import Always, Condition
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.retry import Chance, Patience
+
+NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
+PURGE = {"predicate": "[]", "applyPurge": "true"}
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What is to be written anew, and what the table is to say with it.
+
+    Attributes:
+        base: the version that was looked at.
+        files: the live files that do not fit.
+        metadata, protocol: what the table is to say; None: what it says.
+        operation, parameters: the commit's names in the history.
+    """
+
+    base: Snapshot
+    files: pa.Table
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    operation: str = "REORG"
+    parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
+
+    def run(self, engine: Engine, log: Log, patience: Patience | None, chance: Chance) -> Committed | None:
+        """Run it; None where there is nothing to do.
+
+        Raises:
+            DeltaConcurrentModificationException: one of the files was changed meanwhile, or the table was, in any way,
+                where it is to say something else.
+            ExecutionFailed: the engine did not write the rows that it was to write.
+        """
+        staging = Staging(log.store, str(chance.new_id()))
+        return staged_and_committed(RewriteHands(self, engine, staging), log, patience, chance)[1]
+
+    def to_read(self) -> FileSet:
+        """The files to be rewritten: read under the names that they have for columns, written under those to come."""
+        now = with_counts(self.base, file_set(self.base, self.files))
+        if self.metadata is None:
+            return now
+        files, old, new = now.files, self.base.metadata, self.metadata
+        then = file_set(self.base, files.slice(0, 0), new)
+        if old.partition_keys != new.partition_keys:
+            files = _rekeyed(files, dict(zip(old.partition_keys, new.partition_keys, strict=True)))
+        renamed = _names(old.schema) != _names(new.schema)
+        layouts = {path: now.layouts.get(path, old.schema) for path in files["path"].to_pylist()} if renamed else {}
+        return replace(then, files=files, vectors=now.vectors, layouts=layouts)
+
+
+def _names(schema: Struct) -> list[str]:
+    """What files call the columns, also inside nested ones; types and numbers do not matter."""
+    return [each.physical_name for each in fields_of(schema)]
+
+
+def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The files with their partition values under other names."""
+    values = [[(names[key], value) for key, value in each] for each in files["partitionValues"].to_pylist()]
+    place = files.schema.get_field_index("partitionValues")
+    known = files.schema.field(place)
+    return files.set_column(place, known, pa.array(values, known.type))
+
+
+class RewriteHands(RowHands):
+    """The hands of one rewriting."""
+
+    def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
+        super().__init__(NO_ROW, plan.base, engine, staging)
+        self._plan = plan
+        self._metadata = plan.metadata or plan.base.metadata
+
+    def stage(self, chance: Chance) -> Transaction:
+        """Rewrite the files, and hold that not a row came or went."""
+        plan, snapshot = self._plan, self._snapshot
+        chosen = plan.to_read()
+        paths = frozenset(chosen.files["path"].to_pylist())
+        adds, live = self._rewritten(chosen) if paths else (chosen.files, 0)
+        rows = plan.files.to_pylist()
+        mine = Transaction(
+            base=snapshot,
+            table=snapshot.table,
+            txn_id=self._staging.txn_id,
+            operation=plan.operation,
+            parameters=plan.parameters,
+            isolation=snapshot.properties.isolation_level,
+            resolution=snapshot.properties.conflict_resolution,
+            reads=Reads(NO_ROW, paths),
+            removes=paths,
+            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+            adds=adds,
+            metadata=plan.metadata,
+            protocol=plan.protocol,
+            data_change=False,
+            means_files=True,
+            metrics={"numCopiedRows": live},
+        )
+        columns = snapshot.clustering_columns
+        return clustered(mine, columns) if columns else mine  # it names them as files do
+
+    def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
+        self._start()
+        self._engine.rewrite(chosen, {}, None, self._staging.folder)
+        adds, live = self._collected(), rows_of(chosen.files) - count_of(chosen.vectors)
+        if rows_of(adds) != live:
+            reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."
+            raise ExecutionFailed(what=self._plan.operation, reason=reason)
+        return adds, live
+
+    def matches(self, files: pa.Table) -> Marks:
+        """New rows do not concern it."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("a rewriting selects no new row")
+
+    def sample(self, file: Mapping[str, object], rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
+        """Rows are moved whole; none says more than its file."""
+        return ()

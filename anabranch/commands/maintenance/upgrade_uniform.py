@@ -1,0 +1,99 @@
+"""REORG TABLE … APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=2)): a table made fit to be read as an Iceberg table's.
+
+Knows what the flag of Iceberg compatibility asks of a table (PROTOCOL.md, "Iceberg Compatibility V2"), and which files
+lack it. Guarantees: flag, mapping, protocol and rewritten files come in one commit, which says that no data changed and
+stands directly behind the version that was looked at, or fails. No Iceberg metadata is produced, so
+``delta.universalFormat.enabledFormats``, which promises that, is not set: an engine that does produce it sets it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from anabranch.commands.ddl.alter import NOW, Moment
+from anabranch.commands.ddl.iceberg import misfit
+from anabranch.commands.engine import Engine
+from anabranch.commands.maintenance.rewriting import Rewriting
+from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.features.iceberg import ICEBERG_V1, VECTORS, flags
+from anabranch.protocol.features.table_features import check_writable, upgraded
+from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
+from anabranch.transaction.commit import Committed
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance
+
+
+@dataclass(frozen=True)
+class UpgradeUniform:
+    """Make a table compatible with Iceberg: a mapping by name, no deletion vectors, files with numbers and partitions.
+
+    Danger: files that lack something are written anew, often all; every write meanwhile makes it fail.
+
+    Example:
+        >>> UpgradeUniform("/data/flights").run(engine)
+    """
+
+    table: Location
+    version: int = 2
+
+    __repr__ = without_options
+
+    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+        """Run it; None where the table is so already.
+
+        Raises:
+            InvalidOption: another version of the compatibility than 2.
+            InvalidProperty: the table has a type that Iceberg does not know.
+            NotBuilt: the engine cannot write what files must say.
+            DeltaConcurrentModificationException: the table was written meanwhile.
+        """
+        if self.version != 2:
+            reason = "this command makes tables compatible with version 2."
+            raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
+        log, chance = open_log(self.table), moment.chance or Chance()
+        base = moment.at or log.snapshot()
+        check_writable(base.table, base.protocol, base.metadata, changes_rows=True)
+        plan = _plan(base, chance)
+        if plan is None:
+            return None
+        check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata, changes_rows=True)
+        reach("read")
+        return plan.run(engine, log, moment.patience, chance)
+
+
+def _plan(base: Snapshot, chance: Chance) -> Rewriting | None:
+    metadata = compatible(base.metadata, chance)
+    files = only(base.files, pa.array([misfit(base, metadata, each) is not None for each in base.files.to_pylist()]))
+    if metadata == base.metadata and not len(files):
+        return None
+    known = base.metadata.configuration
+    changed = {key: value for key, value in metadata.configuration.items() if known.get(key) != value}
+    return Rewriting(
+        base,
+        files,
+        metadata,
+        upgraded(base.protocol, metadata),
+        operation="REORG TABLE UPGRADE UNIFORM",
+        parameters={"properties": json.dumps(changed)},
+    )
+
+
+def compatible(metadata: Metadata, chance: Chance) -> Metadata:
+    """The metadata of the table as Iceberg would have it; columns that have a mapping keep it."""
+    known = metadata.configuration
+    said = {ICEBERG_V2: "true"}
+    if not is_mapped(known):
+        said[MODE] = BY_NAME
+    if ICEBERG_V1 in flags(known):
+        said[ICEBERG_V1] = "false"
+    if known.get(VECTORS, "").strip().lower() == "true":
+        said[VECTORS] = "false"
+    if ICEBERG_V2 in flags(known) and len(said) == 1:
+        return metadata
+    return replace(metadata, configuration={**known, **said}).with_schema(metadata.schema, chance.new_id, named=True)

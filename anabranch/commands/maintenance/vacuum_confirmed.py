@@ -1,0 +1,74 @@
+"""What VACUUM asks before it removes anything: is it certain which files are live?
+
+Knows what was found in the folder, and what the log says. Decides, and changes nothing. Guarantee: where it returns,
+a second witness in the log says the same of the live files (`anabranch.log.confirmation`), and each of them is there
+under the name that the log gives it: a name that was garbled would leave the true one unprotected. A LITE VACUUM, which
+lists nothing, goes by the commits instead: what it removes is not what a later commit brought back.
+
+docs/verbs/vacuum.md says the same for users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.maintenance.file_existence import absent
+from anabranch.commands.maintenance.vacuum_candidates import Found, last_version
+from anabranch.commands.maintenance.vacuum_retained import names_of
+from anabranch.errors import LiveFilesNotConfirmed
+from anabranch.log.commits import Commit
+from anabranch.log.confirmation import confirm
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.storage.contract import Entry
+
+
+def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
+    """Hold that what goes is not live in the snapshot, by a second witness.
+
+    Raises:
+        LiveFilesNotConfirmed: it is not certain. CorruptLog, CorruptVector, StoreError, UnknownStore: it cannot be
+        found out.
+    """
+    confirm(snapshot)
+    if found.running is None:
+        _hold_not_back(log, snapshot, going)
+    else:
+        _hold_there(snapshot, {entry.name for entry in found.files})
+
+
+def _hold_there(snapshot: Snapshot, listed: set[str]) -> None:
+    """Hold that each live file, and each vector, is there; those that the listing leaves out are asked for by name."""
+    files = snapshot.files
+    names = pa.array(listed, pa.string())
+    plain = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
+    for lost in absent(snapshot.store, files.filter(pc.invert(plain)))[:1]:
+        reason = (
+            "the log has it as live, and there is no such file. Where it was lost, put it back, or take it out of the "
+            "table by FSCK REPAIR TABLE; where its name in the log is wrong, another file is live."
+        )
+        raise LiveFilesNotConfirmed(table=snapshot.table, file=lost.missing, reason=reason)
+
+
+def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None:
+    """Hold that no commit since their removal has added these files again."""
+    left = {entry.name for entry in going}
+    live = set[str]()
+    for commit in _worked_off(log, snapshot):
+        live -= names_of(log.table, commit.removes)
+        live |= left & names_of(log.table, commit.adds)
+    for name in sorted(live)[:1]:
+        reason = "a commit brought it back, though it is not live by the version that is read."
+        raise LiveFilesNotConfirmed(table=log.table, file=name, reason=reason)
+
+
+def _worked_off(log: Log, snapshot: Snapshot) -> Iterator[Commit]:
+    """The commits that no VACUUM has worked off yet, among them those that removed the files."""
+    done = last_version(log.store)
+    for version in range(0 if done is None else done + 1, snapshot.version + 1):
+        commit = log.read(version, snapshot.partition_keys)
+        if commit is not None:
+            yield commit

@@ -1,0 +1,239 @@
+"""What VACUUM keeps: the files of every version that is retained, and whatever is not the table's to remove.
+
+Knows names, and what commits say of them. Decides, and does nothing. Any doubt keeps a file. Guarantees: a file that a
+retained version holds is kept, in whatever way its path is spelled; so is all of a job that is spared, of another table
+inside the folder, and what is hidden and not ours.
+
+PROTOCOL.md, sections "Vacuum Protocol Check", "Deletion Vectors" and "Add CDC File".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.errors import CorruptVector
+from anabranch.log.changes import change_files
+from anabranch.log.commits import Commit
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.timeline import timeline
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.paths import is_absolute, store_name
+from anabranch.storage.contract import Entry
+from anabranch.storage.trees import Tree, folders_above
+from anabranch.transaction.fence import job_of
+
+CHANGE_DATA = "_change_data"
+LOG = "_delta_log"
+_NOT_HIDDEN = (CHANGE_DATA, "_delta_index")
+_MARKER = re.compile(r"_(?:started|beating)_(?P<id>[0-9a-f-]{36})")
+
+
+# -- names in the folder -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Which names are not the table's, as delta-spark has it: those that begin with ``_`` or ``.``, but for folders of
+    these ``partitions``, of change data, and of our own jobs.
+    """
+
+    partitions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Hidden:
+        """By a version's partition columns, under all of their names."""
+        return cls(tuple(f"{name}=" for name in {*snapshot.partition_columns, *snapshot.partition_keys}))
+
+    def hides(self, part: str) -> bool:
+        """Whether a file or folder of this name is hidden."""
+        return part.startswith(("_", ".")) and not part.startswith((*_NOT_HIDDEN, *self.partitions))
+
+    def skips(self, folder: str) -> bool:
+        """Whether nothing below a folder is looked at."""
+        return job_of(f"{folder}/") is None and self.hides(folder.rpartition("/")[2])
+
+    def holds(self, name: str) -> bool:
+        """Whether a file, or a folder that it lies in, is hidden."""
+        return any(map(self.hides, name.split("/")))
+
+
+def running_jobs(files: Iterable[Entry], alive_since_ms: int) -> frozenset[str]:
+    """The jobs whose marker or heartbeat was last put at this moment or later."""
+    return frozenset(
+        match["id"]
+        for entry in files
+        if entry.modified_ms >= alive_since_ms
+        and (match := _MARKER.fullmatch(entry.name.rpartition("/")[2])) is not None
+        and job_of(entry.name) == match["id"]
+    )
+
+
+def tables_inside(tree: Tree) -> tuple[str, ...]:
+    """The folders, each with a slash at its end, of other tables that lie inside this one's."""
+    logs = [name for name in tree.left_out if name.rpartition("/")[2] == LOG]
+    return tuple(name.removesuffix(LOG) for name in logs if name != LOG)
+
+
+# -- names in the log --------------------------------------------------------------------------------------------------
+
+
+def names_of(table: str, actions: pa.Table) -> set[str]:
+    """The names of the files that these actions speak of, data and vectors, in each way that they could be meant.
+
+    Raises:
+        CorruptVector: a vector's descriptor says nothing that could be kept.
+    """
+    paths = actions["path"].to_pylist()
+    found = set(paths)
+    for path in paths:
+        if "%" in path or ":" in path or path.startswith("/"):  # most mean nothing but themselves
+            found.update(_meant(path))
+    vectors = actions.select(["path", "deletionVector"]).filter(pc.is_valid(actions["deletionVector"]))
+    for row in vectors.to_pylist():
+        found.update(_vector_names(table, row))
+    return found
+
+
+def _meant(path: str) -> Iterator[str]:
+    """A path is percent-encoded, but engines have been known to forget it; and an absolute one may spell the table's
+    folder in another way, so that everything is kept that ends like it.
+    """
+    plain = unquote(path)
+    yield path
+    yield plain
+    if is_absolute(path):
+        for parts in (path.split("/"), plain.split("/")):
+            yield from ("/".join(parts[depth:]) for depth in range(1, len(parts)))
+
+
+def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        descriptor = Descriptor.from_row(row["deletionVector"])
+        if descriptor.storage_type == "u":
+            yield descriptor.name
+        elif descriptor.storage_type == "p":
+            yield from _meant(descriptor.path_or_inline)
+    except ValueError as error:
+        raise CorruptVector(table=table, file=row["path"], reason=f"{error}.") from None
+
+
+def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, retained_ms: int) -> set[str]:
+    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later.
+
+    Raises:
+        CorruptVector, CorruptLog: what is to be kept cannot be told.
+    """
+    stones = snapshot.tombstones
+    retained = pc.fill_null(pc.greater_equal(stones["deletionTimestamp"], cutoff_ms), True)
+    found = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
+    if retained_ms > snapshot.properties.tombstone_retention_ms:  # checkpoints do not remember removes for so long
+        for commit in _commits_since(log, snapshot, cutoff_ms):
+            found |= names_of(snapshot.table, commit.removes)
+    return found
+
+
+def retained_change_data(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:
+    """The names of the files of change data that versions committed at ``cutoff_ms`` or later speak of."""
+    found = set[str]()
+    for commit in _commits_since(log, snapshot, cutoff_ms):
+        found |= {name for path in change_data_of(commit) for name in _meant(path)}
+    return found
+
+
+def change_data_of(commit: Commit) -> list[str]:
+    """The paths of a commit's files of change data, which no snapshot knows."""
+    return [each["path"] for each in change_files(commit)]
+
+
+def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
+    line = timeline(log.store, snapshot.metadata)
+    for place in range(max(line.at(moment_ms), 0), len(line)):
+        commit = log.read(line.versions[place], snapshot.partition_keys)
+        if commit is not None:  # else it was cleaned up just now: nobody can read that version any more
+            yield commit
+
+
+# -- the decision ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is kept: ``names``, whatever was written at ``cutoff_ms`` or later, all of the jobs ``spared``, what lies
+    below ``others`` (folders of other tables), and what is ``hidden``.
+    """
+
+    names: set[str]
+    cutoff_ms: int
+    spared: frozenset[str]
+    others: tuple[str, ...]
+    hidden: Hidden
+
+    def going(self, files: Sequence[Entry]) -> list[Entry]:
+        """Those of these files that go, sorted by name."""
+        going = [entry for entry in files if self._goes(entry)]
+        names = {entry.name for entry in going}
+        return sorted([*going, *(entry for entry in files if self._goes_with(entry, names))])
+
+    def is_ours(self, folder: str) -> bool:
+        """Whether a folder may go once it holds nothing."""
+        job = job_of(f"{folder}/")
+        inside = f"{folder}/".startswith(self.others) if self.others else False
+        return not inside and (not self.hidden.holds(folder) if job is None else job not in self.spared)
+
+    def _goes(self, entry: Entry) -> bool:
+        name = entry.name
+        if entry.modified_ms >= self.cutoff_ms or name in self.names or self._is_of_others(name):
+            return False
+        job = job_of(name)
+        if job is not None:
+            return job not in self.spared and _summed(name) not in self.names
+        return not self.hidden.holds(name)
+
+    def _goes_with(self, entry: Entry, going: set[str]) -> bool:
+        """Hadoop writes a hidden checksum beside each local file, which is of no use without it."""
+        return entry.name not in going and _summed(entry.name) in going
+
+    def _is_of_others(self, name: str) -> bool:
+        return bool(self.others) and name.startswith(self.others)
+
+
+def _summed(name: str) -> str | None:
+    """The file of which this is Hadoop's checksum."""
+    folder, slash, base = name.rpartition("/")
+    is_sum = base.startswith(".") and base.endswith(".crc")
+    return f"{folder}{slash}{base[1:-4]}" if is_sum else None
+
+
+def folders_of(files: Iterable[Entry]) -> set[str]:
+    """All folders that these files lie in, at any depth."""
+    return {folder for entry in files for folder in folders_above(entry.name)}
+
+
+def removed_by(table: str, commit: Commit) -> dict[str, int]:
+    """The names and sizes of the files of which a commit speaks the last time: those that it removes, their vectors,
+    and its change data. What lies outside the table's folder is not among them.
+    """
+    found: dict[str, int] = {}
+    for row in commit.removes.select(["path", "size", "deletionVector"]).to_pylist():
+        found[row["path"]] = row["size"] or 0
+        vector = row["deletionVector"]
+        if vector is not None and Descriptor.from_row(vector).storage_type == "u":
+            found[Descriptor.from_row(vector).name] = 0
+    found |= dict.fromkeys(change_data_of(commit), 0)
+    names = ((_inside(table, path), size) for path, size in found.items())
+    return {name: size for name, size in names if name is not None}
+
+
+def _inside(table: str, path: str) -> str | None:
+    try:
+        return store_name(table, path)
+    except ValueError:
+        return None

@@ -1,0 +1,68 @@
+"""Explaining: which files a condition leaves, and what each part of it did. Needs no Spark, and reads the log only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from anabranch.commands.opening import only
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.stats.predicates import Predicate
+from anabranch.protocol.stats.skipping_verdicts import Conjunct, verdict
+
+_UNITS = ("bytes", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class Skipping:
+    """What file skipping made of a condition, for one version of a table.
+
+    Attributes:
+        table: where it is. version: which one was looked at. where: the condition.
+        total: live files. kept: those that may hold rows for which the condition is TRUE.
+        bytes_total: their size together. bytes_kept: the size of those that are kept.
+        by: what each part did, in order; parts are joined by AND.
+    """
+
+    table: str
+    version: int
+    where: str
+    total: int
+    kept: int
+    bytes_total: int
+    bytes_kept: int
+    by: tuple[Conjunct, ...]
+
+    def __str__(self) -> str:
+        sizes = f"{_size(self.bytes_kept)} of {_size(self.bytes_total)}"
+        first = f"{self.table} at version {self.version}: {self.kept} of {self.total} files, {sizes}"
+        return "\n".join([first, *(f"  {each}" for each in self.by)])
+
+
+def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequence[tuple[str, Predicate]]) -> Skipping:
+    """What skipping makes of a condition.
+
+    Args:
+        predicate: what is known of all of it. parts: text and predicate of each part; AND joins them.
+    """
+    files, facts = snapshot.files, snapshot.facts
+    kept = only(files, facts.could_match(predicate))
+    return Skipping(
+        table=snapshot.table,
+        version=snapshot.version,
+        where=where,
+        total=len(files),
+        kept=len(kept),
+        bytes_total=pc.sum(files["size"]).as_py() or 0,
+        bytes_kept=pc.sum(kept["size"]).as_py() or 0,
+        by=tuple(verdict(text, part, facts) for text, part in parts),
+    )
+
+
+def _size(count: int) -> str:
+    size, unit = float(count), 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"

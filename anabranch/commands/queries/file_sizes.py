@@ -1,0 +1,53 @@
+"""Sizes: whether the data files that are about to be read are as long as the log says.
+
+Knows the log's sizes and asks the store for the true ones. Guarantee: a file that is empty, was cut, or was replaced by
+one of another size is told before a row of it is read. Spark does not tell: it leaves empty files out when it plans. A
+file that is not there is left to whoever reads it, who says of which version it is; so is one of the same size that
+holds something else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.errors import MissingDataFile
+from anabranch.log.file_locations import located_file
+from anabranch.storage.contract import Store
+from anabranch.storage.sizes import sizes
+
+
+def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
+    """Hold that these files, with columns ``path`` and ``size``, have the sizes that the log says.
+
+    Raises:
+        MissingDataFile: one has not. CorruptLog: the log names what is no file of any table. StoreError: the store did
+        not say. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
+    """
+    stated = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
+    paths, logged = stated["path"].to_pylist(), stated["size"].to_pylist()
+    for path, size, found in zip(paths, logged, _found(store, paths), strict=True):
+        if found is not None and found != size:
+            reason = f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
+            facts = {"size": size, "found": found, "version": version}
+            raise MissingDataFile(table=store.url, file=path, reason=reason, **facts)
+
+
+def _found(store: Store, paths: list[str]) -> list[int | None]:
+    if all(_is_plain(path) for path in paths):
+        own = sizes(store, paths)
+        return [own[path] for path in paths]
+    places = [located_file(store, path) for path in paths]
+    by_store, stores = defaultdict[str, list[str]](list), dict[str, Store]()
+    for where, name in places:
+        by_store[where.url].append(name)
+        stores[where.url] = where
+    found = {url: sizes(stores[url], names) for url, names in by_store.items()}
+    return [found[where.url][name] for where, name in places]
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path means nothing but itself, as almost all do."""
+    return bool(path) and not (path.startswith("/") or any(sign in path for sign in ("%", ":", "..", "//")))

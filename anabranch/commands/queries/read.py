@@ -1,0 +1,107 @@
+"""Reading: which files hold the rows of a version, as far as a condition cannot rule them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.opening import Location, file_set, only, open_log, without_options
+from anabranch.errors import CorruptLog, InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.row_tracking import ENABLED
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.stats.predicates import Predicate
+from anabranch.protocol.stats.statistics import num_records
+
+
+@dataclass(frozen=True)
+class Read:
+    """Read ``table`` at its newest version, or at ``version``.
+
+    Example:
+        >>> Read("/data/flights", version=0).run().files.num_rows
+    """
+
+    table: Location
+    version: int | None = None
+    where: Predicate | None = None
+    storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
+
+    def run(self) -> FileSet:
+        """The files to scan, with their vectors, pinned to one version.
+
+        Raises:
+            NotATable, VersionNotFound, UnsupportedFeature, CorruptLog, CorruptVector.
+        """
+        snapshot = self.snapshot()
+        return file_set(snapshot, kept(snapshot, self.where))
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is read."""
+        return open_log(self.table, self.storage_options).snapshot(self.version)
+
+
+def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
+    """The live files that may hold rows which satisfy the predicate."""
+    if where is None:
+        return snapshot.files
+    return only(snapshot.files, snapshot.facts.could_match(where))
+
+
+def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
+    """The partition values as the log spells them, by the logical names of their columns."""
+    if snapshot.partition_keys == snapshot.partition_columns:
+        return files["partitionValues"]
+    names = dict(zip(snapshot.partition_keys, snapshot.partition_columns, strict=True))
+    listed = [[(names[key], value) for key, value in pairs or ()] for pairs in files["partitionValues"].to_pylist()]
+    return pa.chunked_array([pa.array(listed, files["partitionValues"].type)])
+
+
+FILE_COLUMNS = ("path", "size", "rows", "partition_values", "vector")
+
+
+def files(
+    table: Location,
+    where: Predicate | None = None,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The live files that may hold matching rows, as an Arrow table; needs no Spark.
+
+    Columns: ``path`` (as in the log), ``size`` (bytes), ``rows`` (physical rows, null where the log does not say),
+    ``partition_values`` (map of strings) and ``vector`` (how many rows are deleted, 0 without a deletion vector).
+    """
+    snapshot = Read(table, version, where, storage_options).snapshot()
+    chosen = kept(snapshot, where)
+    rows = pa.array([num_records(stats) for stats in chosen["stats"].to_pylist()], pa.int64())
+    deleted = pa.array([(v or {}).get("cardinality") or 0 for v in chosen["deletionVector"].to_pylist()], pa.int64())
+    columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
+    return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))
+
+
+ROW_ID, ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
+"""The columns under which the ids of rows, and the versions at which they were last changed, are shown."""
+
+
+def shown_ids(files: FileSet) -> dict[str, str]:
+    """The hidden columns of a table that tracks its rows, and the names under which they are shown.
+
+    Raises:
+        InvalidOption: it does not, or a column of its own has such a name.
+        CorruptLog: a file has no ids, though row tracking is enabled.
+    """
+    if files.tracked is None:
+        reason = f"the table at {files.root} does not track its rows; set {ENABLED} = true."
+        raise InvalidOption(option="row_ids", value=True, reason=reason)
+    for name in (ROW_ID, ROW_COMMIT_VERSION):
+        if files.schema.find(name) is not None:
+            reason = f"the table at {files.root} has a column {name} of its own."
+            raise InvalidOption(option="row_ids", value=True, reason=reason)
+    for row in files.files.filter(pc.is_null(files.files["baseRowId"])).slice(0, 1).to_pylist():
+        raise CorruptLog(table=files.root, file=row["path"], reason="row tracking is enabled, but it has no row ids.")
+    return {files.tracked.row_id: ROW_ID, files.tracked.commit_version: ROW_COMMIT_VERSION}

@@ -1,0 +1,77 @@
+"""Time travel: which version a user means, by its number, by a moment, or behind the ``@`` of a path.
+
+Knows what delta-spark takes; the zone of a session is given. Reading is `anabranch.commands.queries.read`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.errors import AmbiguousTimeTravel, InvalidOption
+from anabranch.log.timeline import version_at
+from anabranch.protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
+
+_AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIGITS}}}))$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A table as it was: at ``version``, or at ``timestamp``, or, where both are None, as it is now.
+
+    ``zone`` is that of timestamps which say none; ``storage_options`` are as in obstore.
+
+    Example:
+        >>> AsOf("/data/flights", timestamp="2024-01-31", zone="UTC").pinned()
+    """
+
+    table: Location
+    version: int | str | None = None
+    timestamp: Any = None
+    zone: str = "UTC"
+    storage_options: Mapping[str, str] | None = None
+
+    __repr__ = without_options
+
+    def pinned(self) -> tuple[Location, int | None]:
+        """The table's location and the version that is meant, None for the newest.
+
+        ``path@v3`` and ``path@20240131000000000`` are a path and a version only where no table lies at exactly that
+        path.
+
+        Raises:
+            AmbiguousTimeTravel: the version is named twice. InvalidOption, InvalidTimestamp: by something that is none.
+            NotATable, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
+        """
+        path, at = self._spelled()
+        named = {"its number": self.version, "a timestamp": self.timestamp, f"{self.table}": at}
+        ways = [way for way, value in named.items() if value is not None]
+        if len(ways) > 1:
+            raise AmbiguousTimeTravel(table=path, first=ways[0], second=ways[1])
+        if self.version is not None:
+            return path, _number(self.version)
+        if at is not None and at["version"] is not None:
+            return path, int(at["version"])
+        moment = self._moment(at)
+        return path, None if moment is None else version_at(open_log(path, self.storage_options), moment)
+
+    def _moment(self, at: re.Match[str] | None) -> int | None:
+        if at is not None:
+            return at_milliseconds(at["digits"], self.zone)
+        return None if self.timestamp is None else milliseconds(self.timestamp, self.zone)
+
+    def _spelled(self) -> tuple[Location, re.Match[str] | None]:
+        match = _AT.match(os.fspath(self.table))
+        if match is None or open_log(self.table, self.storage_options).exists():
+            return self.table, None
+        return match["path"], match
+
+
+def _number(version: int | str) -> int:
+    if isinstance(version, bool) or not re.fullmatch(r"\d+", str(version)):
+        raise InvalidOption(option="versionAsOf", value=version, reason="it takes a whole number from 0.")
+    return int(version)

@@ -1,0 +1,88 @@
+"""Blocks: what the WHERE of a query block says of one table's rows, and names that say whose column they mean.
+
+Guarantee: the predicate that is given holds for every row of the table that can reach the block's result; a name is
+changed only where it can mean nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from anabranch.expressions.context import Context
+from anabranch.expressions.dialect import TokenType, tokenized
+from anabranch.expressions.trees import known_tree, predicate_of
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.predicates import Predicate, Unknown
+
+_NOBODYS = exp.column("x", table="nobody")
+
+
+def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sole: bool) -> Predicate:
+    """What a block's condition says of the rows of a table.
+
+    Args:
+        names: what the condition calls it, and what may stand before that, such as a schema. sole: whether the block
+        reads nothing else, so that a bare name is one of its columns.
+    """
+    tree = known_tree(where, context)
+    if tree is None:
+        return Unknown()
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        parts = [part.name for part in node.parts]
+        length = _qualifying(parts, names)
+        if length and context.schema.find(parts[0]) is None:
+            parts = parts[length:]
+        elif not sole:
+            return _NOBODYS.copy()
+        found = context.schema.find(parts[0])
+        return exp.column(found.name, quoted=True) if found and len(parts) == 1 else _NOBODYS.copy()
+
+    return predicate_of(tree.transform(bare), context)
+
+
+def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:
+    """How many parts of a column's name are its table's."""
+    said, folded = [part.lower() for part in parts], [name.lower() for name in names]
+    ends = (folded[start:] for start in range(len(folded)))
+    return next((len(end) for end in ends if len(said) > len(end) and said[: len(end)] == end), 0)
+
+
+def unqualified(text: str, names: tuple[str, ...], schema: Struct) -> str:
+    """The text with the columns of a table under their bare names: ``t.x`` becomes ``x`` for a table called ``t``.
+
+    Args:
+        names: what the table is called, and what may stand before that, such as ``delta`` before a path.
+    """
+    if schema.find(names[-1]) is not None:
+        return text
+    tokens, pieces, end, i = tokenized(text), [], 0, 0
+    folded = [name.lower() for name in names]
+    while i < len(tokens):
+        length = _length_of(tokens, i, folded)
+        if not length:
+            i += 1
+            continue
+        pieces.append(text[end : tokens[i].start])
+        end = tokens[i + length].start
+        i += length
+    return "".join([*pieces, text[end:]])
+
+
+def _length_of(tokens: list, i: int, names: list[str]) -> int:
+    """How many tokens from here on are the table's name and the dot behind it; 0 where it is not there."""
+    if i and tokens[i - 1].token_type == TokenType.DOT:
+        return 0
+    for start in range(len(names)):
+        wanted = names[start:]
+        length = 2 * len(wanted)
+        part = tokens[i : i + length]
+        said = [each.text.lower() for each in part[::2] if each.token_type != TokenType.STRING]
+        dots = all(each.token_type == TokenType.DOT for each in part[1::2])
+        if len(part) == length and said == wanted and dots and i + length < len(tokens):
+            return length
+    return 0

@@ -1,0 +1,222 @@
+"""Sides: whose column a name in a MERGE is.
+
+Knows how Spark looks a name up: as ``alias.column``, or as a column of which a member may be meant. Guarantee:
+`Sides.target_column` names a column only where no reading of the name leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
+from anabranch.expressions.context import Context
+from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.rules.table_rules import default_of, generation_of
+from anabranch.protocol.schema.assignments import Members, Path, gathered, spelled
+from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.types import DataType, Field, Struct
+
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(?:\.|$)")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a name: the column of a side, and whether a member of that column is meant."""
+
+    side: Literal["target", "source"]
+    column: str
+    nested: bool
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The two sides of a MERGE, as its expressions speak of them.
+
+    Attributes:
+        table: the target's columns. source_columns: the source's. target, source: their aliases, None where there is
+        none. evolved: what the target's columns become, where the MERGE may add some. described: the source's columns
+        with their types, known in that case.
+    """
+
+    table: Struct
+    source_columns: tuple[str, ...]
+    target: str | None = None
+    source: str | None = None
+    evolved: Struct | None = None
+    described: Struct = field(default_factory=Struct)
+
+    @property
+    def settable(self) -> Struct:
+        """The columns that may be set."""
+        if self.evolved is None:
+            return self.table
+        return self.evolved.exactly() if self.table.exact else self.evolved
+
+    @property
+    def all_columns(self) -> Struct:
+        """Every name that stands for a column; of the source's only the names are known."""
+        return Struct((*self.table.fields, *(Field(name, "string") for name in self.source_columns)))
+
+    def readings(self, parts: Sequence[str]) -> list[Reading]:
+        """Every way in which a dotted name can be read; none where it is no column."""
+        found = [self._column("target", parts), self._column("source", parts)]
+        if len(parts) > 1:
+            found += [self._column("target", parts[1:])] if _same(parts[0], self.target) else []
+            found += [self._column("source", parts[1:])] if _same(parts[0], self.source) else []
+        return [reading for reading in found if reading is not None]
+
+    def target_column(self, parts: Sequence[str]) -> str | None:
+        """The table's top-level column that a dotted name stands for; None where it may stand for anything else."""
+        match self.readings(parts):
+            case [Reading("target", column, nested=False)]:
+                return column
+        return None
+
+    def source_column(self, name: str) -> str | None:
+        """The source's column of this name, else, unless names are exact, the one whose name differs only in case."""
+        alike = [each for each in self.source_columns if each.lower() == name.lower()]
+        if self.table.exact:
+            return name if name in alike else None
+        return name if name in alike else next(iter(alike), None)
+
+    def _column(self, side: Literal["target", "source"], parts: Sequence[str]) -> Reading | None:
+        nested = len(parts) > 1
+        if side == "source":
+            name = self.source_column(parts[0])
+            return None if name is None else Reading(side, name, nested)
+        found = self.table.find(parts[0])
+        if found is None or (nested and isinstance(found.type, str)):
+            return None
+        return Reading(side, found.name, nested)
+
+
+def assigned(
+    values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context, *, keeps: bool = False
+) -> dict[str, Any]:
+    """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
+
+    Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated or
+    counted, and in an insert one with a default.
+
+    Args:
+        option: what the caller calls the mapping, for messages. keeps: whether columns and members that are not named
+            keep their values, as in an update.
+
+    Raises:
+        UnknownColumn: the table has no such column or member. SchemaMismatch: ``*`` needs a column that the source
+        lacks. InvalidOption: no column is named, or one twice.
+    """
+    if values is None:
+        return _star(sides, context, keeps=keeps)
+    if not values:
+        raise InvalidOption(option=option, value="{}", reason="it names no column.")
+    return gathered([(key, path_of(key, sides, context), value) for key, value in values.items()], option)
+
+
+def evolved_by(values: Mapping[str, Any] | None, schema: Struct, sides: Sides) -> Struct:
+    """Columns with what a clause adds to them: for ``*`` all that the source has, else what it has of the keys' names.
+
+    Types of columns that are there stay; whether values fit them is seen when they are fitted.
+    """
+    if values is None:
+        return evolved(schema, sides.described, None)
+    for key in values:
+        parts = [key] if sides.described.find(key) is not None else _parts_of(key, sides)
+        schema = evolved(schema, _only_at(parts, sides.described), None)
+    return schema
+
+
+def path_of(key: str, sides: Sides, context: Context) -> Path:
+    """The table's column, or member of one, that a key such as ``x``, ``t.x``, ``t.`a b` `` or ``s.x`` means.
+
+    Raises:
+        UnknownColumn: there is none.
+    """
+    direct = sides.settable.find(key)
+    found = (direct.name,) if direct is not None else spelled(_parts_of(key, sides), sides.settable)
+    if found is None:
+        raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.settable.names))
+    return found
+
+
+def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
+    """Whether the table gives a column a value that the source lacks."""
+    counted = STEP in field.metadata
+    given = counted or generation_of(field) is not None or (inserts and default_of(field) is not None)
+    return given and sides.source_column(field.name) is None
+
+
+def _parts_of(key: str, sides: Sides) -> list[str]:
+    parts = name_parts(key)
+    return parts[1:] if len(parts) > 1 and _same(parts[0], sides.target) else parts
+
+
+def _only_at(path: Sequence[str], columns: Struct) -> Struct:
+    """Of these columns the one at a path, in the structs that lead to it; none where there is none."""
+    found = columns.find(path[0]) if path else None
+    if found is None or len(path) == 1:
+        return Struct(() if found is None else (found,))
+    inner = _only_at(path[1:], found.type) if isinstance(found.type, Struct) else Struct()
+    return Struct((replace(found, type=inner),)) if inner.fields else Struct()
+
+
+def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
+    if sides.evolved is None:
+        wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=not keeps)]
+        return {field.name: _from_source(field, sides, context) for field in wanted}
+    there = [field for field in sides.evolved if sides.source_column(field.name) is not None]
+    return {field.name: _evolving(field, sides, keeps=keeps) for field in there}
+
+
+def _evolving(field: Field, sides: Sides, *, keeps: bool) -> Any:
+    """A column that the source has; of a struct that it has in part, just that part where the rest is kept."""
+    column = sides.source_column(field.name)
+    assert column is not None
+    whole = SourceColumn(column)
+    return _in_part(whole, sides.described.field(column).type, field.type) if keeps else whole
+
+
+def _in_part(value: SourceColumn, given: DataType, target: DataType) -> Any:
+    if not isinstance(given, Struct) or not isinstance(target, Struct):
+        return value
+    parts = {}
+    for each in target:
+        known = given.find(each.name)
+        if known is not None:
+            inner = replace(value, members=(*value.members, known.name))
+            parts[each.name] = _in_part(inner, known.type, each.type)
+    is_whole = len(parts) == len(target) and not any(isinstance(part, Members) for part in parts.values())
+    return value if is_whole else Members(parts)
+
+
+def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:
+    name = sides.source_column(field.name)
+    if name is None:
+        raise SchemaMismatch(
+            column=field.name,
+            table=context.table,
+            reason="all columns are to be taken from the source, which has none of this name",
+            expected=f"{field.name} {field.type if isinstance(field.type, str) else 'nested'}",
+            found=", ".join(sides.source_columns),
+        )
+    return SourceColumn(name)
+
+
+def name_parts(name: str) -> list[str]:
+    """The parts of a dotted name, without backticks; none where it is not one."""
+    parts, end = [], 0
+    while end < len(name):
+        match = _PART.match(name, end)
+        if match is None:
+            return []
+        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        end = match.end()
+    return [] if name.endswith(".") else parts
+
+
+def _same(name: str, alias: str | None) -> bool:
+    return alias is not None and name.lower() == alias.lower()

@@ -1,0 +1,67 @@
+"""Parts: which files of a listing make up a whole checkpoint.
+
+Knows names (PROTOCOL.md, "Checkpoint Naming Scheme"), not what the files hold. Pure. Guarantee: a multi-part checkpoint
+of which a part is missing is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from anabranch.log.file_names import checkpoint_file, part_name
+from anabranch.log.last_checkpoint import Hint
+from anabranch.storage.contract import Entry
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of one whole checkpoint of ``version``: one file, or all parts in their order.
+
+    ``hint`` is what ``_last_checkpoint`` says of this version's checkpoint, if that is the one which it names.
+    """
+
+    version: int
+    files: tuple[Entry, ...]
+    hint: Hint | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The name of its (first) file, by which it is told from other checkpoints of its version."""
+        return self.files[0].name
+
+
+def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[Found]:
+    """The whole checkpoints of a listing, oldest first; of one version the best last.
+
+    Best is one classic file, then a file under a UUID, then parts, which two writers may have mixed.
+
+    Args:
+        but: the names of checkpoints that are left out, since they were found to be broken.
+    """
+    groups: dict[tuple[int, int, int, str], list[Entry]] = {}
+    for entry in listing:
+        said = checkpoint_file(entry.name)
+        if said is not None:
+            rank = 0 if said.parts > 1 else 1 if said.id else 2
+            groups.setdefault((said.version, rank, said.parts, said.id or ""), []).append(entry)
+    whole = [
+        Found(version, tuple(sorted(entries)))
+        for (version, _, parts, _), entries in sorted(groups.items())
+        if len(entries) == parts
+    ]
+    return [found for found in whole if found.name not in but]
+
+
+def missing_part(listing: Iterable[Entry], first: int, last: int) -> str | None:
+    """A part that is missing from a multi-part checkpoint of one of these versions, if there is such a checkpoint."""
+    seen: dict[tuple[int, int], set[int]] = {}
+    for entry in listing:
+        said = checkpoint_file(entry.name)
+        if said is not None and said.parts > 1 and first <= said.version <= last:
+            seen.setdefault((said.version, said.parts), set()).add(said.part)
+    for (version, parts), found in sorted(seen.items()):
+        for part in range(1, min(parts, len(found) + 1) + 1):
+            if part not in found:
+                return part_name(version, part, parts)
+    return None

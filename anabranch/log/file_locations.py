@@ -1,0 +1,45 @@
+"""Files: where the bytes lie that a path of the log names, in the table's folder or outside it.
+
+Knows both spellings of paths and how stores are opened. The one place that turns a path into a store and a name in it.
+Guarantee: a file in the table's folder is found through the table's own store, whatever the path looks like; what comes
+from outside, as in a shallow clone, is another table's, and only to be read; it is looked for on the table's own store,
+or on one that the user allows, and nowhere else.
+
+`ALLOWED_STORES` in the environment counts for a whole process, the storage option of that name for one store.
+"""
+
+from __future__ import annotations
+
+import os
+
+from anabranch.protocol.layout.outside_files import placed
+from anabranch.storage.contract import Store
+from anabranch.storage.open import listed_stores, open_beside
+
+ALLOWED_STORES = "ANABRANCH_ALLOWED_STORES"
+"""The environment variable that lists, separated by commas, the URLs of other stores whose files a log may name."""
+
+
+def allowed_by(store: Store) -> tuple[str, ...]:
+    """The other stores whose files the log in this one may name, by their URLs."""
+    own: tuple[str, ...] = getattr(store, "allowed", ())
+    return (*own, *listed_stores(os.environ.get(ALLOWED_STORES, "")))
+
+
+def located_file(store: Store, path: str) -> tuple[Store, str]:
+    """The store that keeps the file of a path, and its name there.
+
+    Args:
+        store: of the table in whose log the path stands.
+
+    Raises:
+        CorruptLog: the path names no file, leaves the table's folder, or goes up and down.
+        FileOutsideTable: it names a file on a store that is neither the table's own nor allowed.
+        UnknownStore: it names no store.
+
+    Example:
+        >>> located_file(store, "file:/data/origin/part%201.parquet")
+        (LocalStore(root='/data/origin'), 'part 1.parquet')
+    """
+    folder, name = placed(store.url, path, allowed_by(store))
+    return (store if folder is None else open_beside(store, folder)), name

@@ -1,0 +1,30 @@
+"""Origins: which row of which file each row of a moved file was, as a relocation recorded it beside its files.
+
+Knows one Parquet file in the store. Guarantee: what comes back has the columns of `ORIGINS` and no gap, or is refused.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.errors import CorruptLog, NotFound
+from anabranch.protocol.layout.curves import ORIGINS
+from anabranch.protocol.layout.paths import decode
+from anabranch.storage.contract import Store
+from anabranch.storage.native import native_file
+
+
+def origins_of(store: Store, path: str) -> pa.Table:
+    """The origins that lie at a path, as a commit names it.
+
+    Raises:
+        CorruptLog: the file is not there, or not what it must be.
+    """
+    try:
+        table = pq.read_table(native_file(store.get(decode(path))), columns=ORIGINS.names)
+        return pa.table([table[name].cast(ORIGINS.field(name).type) for name in ORIGINS.names], schema=ORIGINS)
+    except NotFound:
+        raise CorruptLog(table=store.url, file=path, reason="the record of moved rows is not there.") from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise CorruptLog(table=store.url, file=path, reason=f"the record of moved rows is damaged ({error}).") from None

@@ -1,0 +1,193 @@
+"""The change data feed: which rows of which files each version inserted and deleted.
+
+Knows PROTOCOL.md, sections "Add CDC File" and "Change Data Files", and delta-spark's rule for versions without such
+files. Pure: actions and vectors in, values out; nothing is read. Guarantee: the rows of a version, then its inserts put
+to them and its deletes taken from them, are the rows of the next, whatever vectors came, grew, shrank or went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.protocol.actions import FILES, FileRow, Metadata
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+
+ENABLED = "delta.enableChangeDataFeed"
+INSERT, DELETE = "insert", "delete"
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+"""What a feed adds to the table's columns."""
+
+PLACES = pa.schema([FILES.field(name) for name in ("path", "partitionValues", "size")])
+"""What is to be known of a file that is read for its changes."""
+CHANGES = PLACES.append(pa.field("change", pa.string()))
+
+_COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(frozen=True)
+class VersionChanges:
+    """What one version changed.
+
+    Attributes:
+        version: its number. timestamp: when it was committed, in milliseconds since 1970.
+        whole: files of which every row was inserted or deleted (`CHANGES`), but for those that were gone before.
+        hidden: of these files, the rows that were gone.
+        partly: files of which some rows were inserted or deleted (`CHANGES`). rows: which, one set for each.
+        written: files of change data, whose rows say themselves what became of them (`PLACES`).
+    """
+
+    version: int
+    timestamp: int
+    whole: pa.Table = field(default_factory=CHANGES.empty_table)
+    hidden: Marks = field(default_factory=dict)
+    partly: pa.Table = field(default_factory=CHANGES.empty_table)
+    rows: tuple[BitMap64, ...] = ()
+    written: pa.Table = field(default_factory=PLACES.empty_table)
+
+    @property
+    def paths(self) -> set[str]:
+        """Its files."""
+        return {path for table in (self.whole, self.partly, self.written) for path in table["path"].to_pylist()}
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Changes to read: of which table, with the columns of which ``metadata``, version after version.
+
+    ``read_at`` is the version that was the newest when they were looked for; ``layouts`` and ``allowed`` are as those
+    of `anabranch.protocol.layout.file_sets.FileSet`.
+    """
+
+    root: str
+    metadata: Metadata
+    versions: tuple[VersionChanges, ...]
+    read_at: int
+    layouts: Mapping[str, Struct] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Struct:
+        """The table's columns, to which `COLUMNS` come."""
+        return self.metadata.schema
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file, once."""
+        return list(dict.fromkeys(path for each in self.versions for path in each.paths))
+
+    def version_of(self, path: str) -> int | None:
+        """The first version of whose changes a file is one."""
+        return next((each.version for each in self.versions if path in each.paths), None)
+
+
+# -- one version -------------------------------------------------------------------------------------------------------
+
+
+def derived(
+    version: int, timestamp: int, adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
+) -> VersionChanges:
+    """The changes of a version that has no files of change data.
+
+    What it added are inserts, what it removed are deletes, as far as it says that data changed. A file that it removed
+    and added again with another vector stays: only the rows in which the vectors differ were deleted, or came back.
+
+    Args:
+        adds, removes: its actions (`anabranch.protocol.actions.ADDS`, `DROPS`).
+        vector: the vector of one of them; called only for those that have one, or whose path is in both.
+    """
+    adds, removes = _changing(adds), _changing(removes)
+    again = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
+    kept = pc.is_in(removes["path"], value_set=adds["path"].combine_chunks())
+    came, went = adds.filter(pc.invert(again)), removes.filter(pc.invert(kept))
+    partly, rows = _differences(adds.filter(again), removes.filter(kept), vector)
+    return VersionChanges(
+        version,
+        timestamp,
+        pa.concat_tables([_changes(came, INSERT), _changes(went, DELETE)]),
+        {**_hidden(came, vector), **_hidden(went, vector)},
+        partly,
+        rows,
+    )
+
+
+def written(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:
+    """The changes of a version that has files of change data, which alone say what it changed: its ``cdc`` actions."""
+    rows = [{**each, "partitionValues": list((each.get("partitionValues") or {}).items())} for each in actions]
+    return VersionChanges(version, timestamp, written=pa.Table.from_pylist(rows, schema=PLACES))
+
+
+def changes_nothing(info: Mapping[str, Any]) -> bool:
+    """Whether a commit says that it is a MERGE which changed no row. It may have written rows anew all the same, which
+    delta-spark does not take for changes either.
+    """
+    counts = info.get("operationMetrics") or {}
+    return info.get("operation") == "MERGE" and all(str(counts.get(name)) == "0" for name in _COUNTS)
+
+
+def _changing(actions: pa.Table) -> pa.Table:
+    return actions.filter(pc.fill_null(actions["dataChange"], False))
+
+
+def _changes(actions: pa.Table, change: str) -> pa.Table:
+    found = actions.select(PLACES.names)
+    return found.append_column(CHANGES.field("change"), pa.array([change] * len(found), pa.string())).cast(CHANGES)
+
+
+def _hidden(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -> dict[str, BitMap64]:
+    marked = actions.filter(pc.is_valid(actions["deletionVector"]))
+    return {row["path"]: vector(row) for row in marked.to_pylist()}
+
+
+def _differences(
+    adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
+) -> tuple[pa.Table, tuple[BitMap64, ...]]:
+    """Of files that were removed and added at once, the rows that this deleted, and those that it brought back."""
+    before = {row["path"]: vector(row) for row in removes.to_pylist()}
+    found: list[dict[str, Any]] = []
+    sets: list[BitMap64] = []
+    for row in adds.to_pylist():
+        gone, was_gone = vector(row), before[row["path"]]
+        for change, rows in ((DELETE, gone - was_gone), (INSERT, was_gone - gone)):
+            if rows:
+                found.append({**{name: row[name] for name in PLACES.names}, "change": change})
+                sets.append(rows)
+    return pa.Table.from_pylist(found, schema=CHANGES), tuple(sets)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
+    """Why rows of one schema cannot be read with a newer one; None where they can: all that the newer one may have is
+    more columns, which then are NULL.
+
+    Example:
+        >>> unreadable(Struct((Field("id", "integer"),)), Struct((Field("id", "long"),)))
+        'id is no longer of the type integer'
+    """
+    if isinstance(older, Struct) and isinstance(newer, Struct):
+        return next((why for each in older if (why := _unreadable_field(each, newer, path))), None)
+    if isinstance(older, Array) and isinstance(newer, Array):
+        return unreadable(older.element, newer.element, f"{path}.element")
+    if isinstance(older, Map) and isinstance(newer, Map):
+        key = unreadable(older.key, newer.key, f"{path}.key")
+        return key or unreadable(older.value, newer.value, f"{path}.value")
+    if older == newer:
+        return None
+    return f"{path} is no longer of the type {older if isinstance(older, str) else type(older).__name__.lower()}"
+
+
+def _unreadable_field(older: Field, newer: Struct, prefix: str) -> str | None:
+    path = f"{prefix}.{older.name}" if prefix else older.name
+    found = newer.find(older.name)
+    if found is None or found.name != older.name or found.physical_name != older.physical_name:
+        return f"{path} was dropped or renamed"
+    return unreadable(older.type, found.type, path)

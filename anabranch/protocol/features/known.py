@@ -1,0 +1,108 @@
+"""The table features known here, one line each: whom they bind, what makes them active, how far they are supported.
+
+Knows PROTOCOL.md, sections "Table Features" and "Appendix: Valid Feature Names in Table Features". Pure data; what
+follows from it is reasoned in `anabranch.protocol.features.table_features`. A feature that is not in `KNOWN` is refused
+by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from anabranch.protocol.features.in_commit_timestamps import ENABLED, IN_COMMIT
+from anabranch.protocol.rules import table_rules
+
+
+class Support(IntEnum):
+    """How far something is done here of what a feature asks."""
+
+    NO = 0
+    """Refused as soon as the protocol lists the feature."""
+    UNUSED = 1
+    """Refused as soon as the metadata uses the feature (`anabranch.protocol.features.table_features.active`)."""
+    APPENDS = 2
+    """Refused where rows are changed while the metadata uses the feature; to add rows, and to mark some as deleted, is
+    fine.
+    """
+    YES = 3
+    """All that it asks is done."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature.
+
+    Attributes:
+        name: as the protocol action lists it.
+        reads, writes: what is supported of it.
+        binds_readers: whether it stands among the reader features as well.
+        reader_version, writer_version: the old versions that imply it, if any do.
+        flag: the property that makes it active when it is ``flag_value``.
+        column_key: the key in a column's metadata that makes it active.
+        type_name: the type of a column that makes it active.
+        is_rule: whether it holds rows to a rule (`anabranch.protocol.rules.table_rules`), so that only its use asks for
+            it.
+        needs: features that must be listed beside it.
+        preview_of: the feature of which it is an earlier name; a table that lists it needs no other, and no new one
+        gets it.
+    """
+
+    name: str
+    reads: Support = Support.YES
+    writes: Support = Support.YES
+    binds_readers: bool = False
+    reader_version: int | None = None
+    writer_version: int | None = None
+    flag: str | None = None
+    flag_value: str = "true"
+    column_key: str | None = None
+    type_name: str | None = None
+    is_rule: bool = False
+    needs: tuple[str, ...] = ()
+    preview_of: str | None = None
+
+
+DELETION_VECTORS = "deletionVectors"
+TIMESTAMP_NTZ = "timestampNtz"
+CHECK_CONSTRAINTS = "checkConstraints"
+COLUMN_MAPPING = "columnMapping"
+V2_CHECKPOINT = "v2Checkpoint"
+CHECKPOINT_PROTECTION = "checkpointProtection"
+CHECKPOINT_POLICY = "delta.checkpointPolicy"
+ROW_TRACKING = "rowTracking"
+
+KNOWN: tuple[Feature, ...] = (
+    Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
+    Feature("invariants", writer_version=2, column_key=table_rules.INVARIANT, is_rule=True),
+    Feature(CHECK_CONSTRAINTS, writer_version=3, is_rule=True),
+    Feature("changeDataFeed", writes=Support.APPENDS, writer_version=4, flag="delta.enableChangeDataFeed"),
+    Feature("generatedColumns", writer_version=4, column_key=table_rules.GENERATION, is_rule=True),
+    Feature(
+        COLUMN_MAPPING,
+        binds_readers=True,
+        reader_version=2,
+        writer_version=5,
+    ),
+    Feature("identityColumns", writer_version=6, column_key="delta.identity.start", is_rule=True),
+    Feature("allowColumnDefaults", column_key=table_rules.DEFAULT, is_rule=True),
+    Feature(DELETION_VECTORS, binds_readers=True, flag="delta.enableDeletionVectors"),
+    Feature(TIMESTAMP_NTZ, binds_readers=True, type_name="timestamp_ntz"),
+    Feature("vacuumProtocolCheck", binds_readers=True),
+    Feature(V2_CHECKPOINT, binds_readers=True, flag=CHECKPOINT_POLICY, flag_value="v2"),
+    Feature(CHECKPOINT_PROTECTION),
+    Feature("domainMetadata"),
+    Feature("clustering", needs=("domainMetadata",)),
+    Feature("icebergCompatV1", flag="delta.enableIcebergCompatV1", needs=(COLUMN_MAPPING,)),
+    Feature("icebergCompatV2", flag="delta.enableIcebergCompatV2", needs=(COLUMN_MAPPING,)),
+    Feature("typeWidening", binds_readers=True, flag="delta.enableTypeWidening"),
+    Feature("typeWidening-preview", binds_readers=True, preview_of="typeWidening"),
+    Feature("variantType", binds_readers=True, type_name="variant"),
+    Feature("variantType-preview", binds_readers=True, preview_of="variantType"),
+    Feature("variantShredding", binds_readers=True, needs=("variantType",)),
+    Feature("variantShredding-preview", binds_readers=True, preview_of="variantShredding"),
+    Feature(ROW_TRACKING, flag="delta.enableRowTracking", needs=("domainMetadata",)),
+    Feature(IN_COMMIT, flag=ENABLED),
+)
+
+BY_NAME = {feature.name: feature for feature in KNOWN}

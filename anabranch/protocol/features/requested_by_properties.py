@@ -1,0 +1,106 @@
+"""Requested: what properties say about a table's protocol, which stands in the log as an action of its own.
+
+Knows ``delta.minReaderVersion``, ``delta.minWriterVersion``, ``delta.feature.<name>`` and
+``delta.ignoreProtocolDefaults``, as delta-spark 4 understands them. Pure. Guarantee: none of them stands in a table's
+metadata, and a protocol only ever gains by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from anabranch.errors import InvalidProperty, UnsupportedFeature
+from anabranch.protocol.actions import Protocol
+from anabranch.protocol.features.refused import why_refused
+from anabranch.protocol.features.table_features import SUPPORTED, reader_features, with_features, writer_features
+from anabranch.protocol.properties import FEATURE_PREFIX, IGNORE_DEFAULTS, VERSIONS
+
+NO_REQUESTS: Mapping[str, str] = {}
+_NAMED_BY_READERS, _NAMED_BY_WRITERS = 3, 7
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What is asked of the protocol: features by name, and the old versions of readers and writers, if any.
+
+    Example:
+        >>> requested("t", {"delta.minWriterVersion": "4", "team": "harbour"}).least_for(frozenset())
+        Protocol(min_reader=1, min_writer=4, reader_features=None, writer_features=None)
+    """
+
+    features: frozenset[str] = frozenset()
+    versions: tuple[int, int] | None = None
+
+    @property
+    def is_older_than_vectors(self) -> bool:
+        """Whether versions are asked for that leave no room for deletion vectors."""
+        return self.versions is not None and self.versions[1] < _NAMED_BY_WRITERS and not self.features
+
+    @property
+    def unversioned(self) -> frozenset[str]:
+        """What a new table has unless versions are asked for."""
+        return frozenset({"appendOnly", "invariants"}) if self.versions is None else frozenset()
+
+    def least_for(self, needed: frozenset[str]) -> Protocol:
+        """The protocol of a new table that needs these features: the least that says all of it."""
+        return with_features(self._asked() or Protocol(1, 1), needed | self.features)
+
+    def on_top_of(self, present: Protocol) -> Protocol:
+        """The protocol of a table that has this one; versions that it is beyond change nothing."""
+        asked = self._asked()
+        if asked is None or present.min_writer >= _NAMED_BY_WRITERS:
+            implied = frozenset() if asked is None else reader_features(asked) | writer_features(asked)
+            return with_features(present, implied | self.features)
+        higher = Protocol(max(present.min_reader, asked.min_reader), max(present.min_writer, asked.min_writer))
+        return with_features(higher, self.features)
+
+    def _asked(self) -> Protocol | None:
+        """The old protocol that is asked for. The newest versions stand for no feature by themselves."""
+        if self.versions is None or self.versions[1] >= _NAMED_BY_WRITERS:
+            return None
+        reader, writer = self.versions
+        return Protocol(min(reader, 2 if writer >= 5 else 1), writer)
+
+
+def speaks_of_protocol(key: str) -> bool:
+    """Whether a property is one of these."""
+    return key in VERSIONS or key == IGNORE_DEFAULTS or key.lower().startswith(FEATURE_PREFIX)
+
+
+def without_requests(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that stand in the metadata."""
+    return {key: value for key, value in properties.items() if not speaks_of_protocol(key)}
+
+
+def requested(table: str, properties: Mapping[str, str]) -> Requested:
+    """What these properties ask of the protocol.
+
+    Raises:
+        InvalidProperty: a value is none. UnsupportedFeature: a feature is not known here, or not held.
+    """
+    features = frozenset(_feature(table, k, v) for k, v in properties.items() if k.lower().startswith(FEATURE_PREFIX))
+    if str(properties.get(IGNORE_DEFAULTS, "false")).strip().lower() not in ("true", "false"):
+        value = properties[IGNORE_DEFAULTS]
+        raise InvalidProperty(property=IGNORE_DEFAULTS, value=value, reason="it takes true or false.")
+    if not any(key in properties for key in VERSIONS):
+        return Requested(features)
+    reader = _version(VERSIONS[0], properties.get(VERSIONS[0], "1"), _NAMED_BY_READERS)
+    return Requested(features, (reader, _version(VERSIONS[1], properties.get(VERSIONS[1], "2"), _NAMED_BY_WRITERS)))
+
+
+def _version(key: str, value: str, highest: int) -> int:
+    text = str(value).strip()
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= highest):
+        raise InvalidProperty(property=key, value=value, reason=f"it takes a whole number from 1 to {highest}.")
+    return int(text)
+
+
+def _feature(table: str, key: str, value: str) -> str:
+    if value not in ("supported", "enabled"):
+        raise InvalidProperty(property=key, value=value, reason="it takes supported.")
+    name = key[len(FEATURE_PREFIX) :]
+    found = next((each for each in SUPPORTED if each.lower() == name.lower()), None)
+    if found is None:
+        raise UnsupportedFeature(table=table, kind="table", feature=name, reason=why_refused(name))
+    return found

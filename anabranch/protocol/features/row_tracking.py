@@ -1,0 +1,190 @@
+"""Row tracking: ids that rows keep, and the version at which each was last changed.
+
+Knows PROTOCOL.md, section "Row Tracking". Pure. A row's *default* id is its file's ``baseRowId`` plus its position, its
+default commit version the file's ``defaultRowCommitVersion``; where a row moved into another file, two hidden columns
+of that file hold what it had before (they are *materialised*). Guarantee: what is numbered here lies above the mark
+that is given, and no two rows are given one id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.errors import InvalidOption, InvalidProperty
+from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
+from anabranch.protocol.features.known import ROW_TRACKING
+from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.statistics import num_records
+
+DOMAIN = "delta.rowTracking"
+ENABLED = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
+PREFIX = "delta.rowTracking."
+ROW_ID_COLUMN = f"{PREFIX}materializedRowIdColumnName"
+COMMIT_VERSION_COLUMN = f"{PREFIX}materializedRowCommitVersionColumnName"
+PRESERVED = "delta.rowTracking.preserved"
+"""The tag of a commit in which every row that was changed or copied kept what it must keep."""
+
+NOTHING = -1
+"""The high-water mark of a table in which no id was given yet."""
+MOST = (1 << 63) - 1
+_MARK = "rowIdHighWaterMark"
+_PREFIXES = {ROW_ID_COLUMN: "_row-id-col-", COMMIT_VERSION_COLUMN: "_row-commit-version-col-"}
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """The names of the hidden columns of a table whose rows keep their ids."""
+
+    row_id: str
+    commit_version: str
+
+    @property
+    def fields(self) -> tuple[Field, Field]:
+        """The columns, as they lie in files."""
+        return Field(self.row_id, "long"), Field(self.commit_version, "long")
+
+    def beside(self, schema: Struct) -> Struct:
+        """A table's columns with these behind them."""
+        return Struct((*schema.fields, *self.fields))
+
+
+# -- what a table says -------------------------------------------------------------------------------------------------
+
+
+def assigns(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether writers give every file its ids: row tracking is *supported*, and not suspended."""
+    return ROW_TRACKING in writer_features(protocol) and not _is_true(metadata.configuration, SUSPENDED)
+
+
+def tracked(protocol: Protocol, metadata: Metadata) -> Tracked | None:
+    """The hidden columns where row tracking is *enabled*, so that rows keep their ids; else None."""
+    known = metadata.configuration
+    if ROW_TRACKING not in writer_features(protocol) or not _is_true(known, ENABLED):
+        return None
+    row_id, commit_version = known.get(ROW_ID_COLUMN), known.get(COMMIT_VERSION_COLUMN)
+    return Tracked(row_id, commit_version) if row_id and commit_version else None
+
+
+def is_enabled(metadata: Metadata) -> bool:
+    """Whether the property asks for it."""
+    return _is_true(metadata.configuration, ENABLED)
+
+
+def is_suspended(metadata: Metadata) -> bool:
+    """Whether no file may be given ids now."""
+    return _is_true(metadata.configuration, SUSPENDED)
+
+
+def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata | None = None) -> Metadata:
+    """The metadata with names for the hidden columns, where it asks for them: once chosen, a table keeps them.
+
+    Args:
+        new_id: gives a name that no column has.
+        old: the metadata in whose place this one is put.
+
+    Raises:
+        InvalidProperty: row tracking would be enabled and suspended at once.
+        InvalidOption: a column of the table has the name of a hidden one.
+    """
+    known = metadata.configuration
+    if is_enabled(metadata) and _is_true(known, SUSPENDED):
+        reason = f"row tracking cannot be enabled while {SUSPENDED} is true."
+        raise InvalidProperty(property=ENABLED, value=known[ENABLED], reason=reason)
+    before = old.configuration if old is not None else known
+    names = {key: before[key] for key in _PREFIXES if key in before}
+    for key, prefix in _PREFIXES.items() if is_enabled(metadata) else ():
+        if key not in names:
+            names[key] = f"{prefix}{new_id()}"
+    named = metadata if names.items() <= known.items() else replace(metadata, configuration={**known, **names})
+    check_columns(named)
+    return named
+
+
+def check_columns(metadata: Metadata) -> None:
+    """Hold that no column of a table is called as one of the hidden ones.
+
+    Raises:
+        InvalidOption: one is.
+    """
+    hidden = {metadata.configuration.get(key, "").lower() for key in _PREFIXES} - {""}
+    for each in metadata.schema if hidden else ():
+        if not hidden.isdisjoint({each.name.lower(), each.physical_name.lower()}):
+            raise InvalidOption(option="columns", value=each.name, reason="row tracking uses this name.")
+
+
+def without_hidden(there: pa.Schema, metadata: Metadata) -> pa.Schema:
+    """The columns of a file without the hidden ones: they are none of the table's, and have no numbers."""
+    hidden = {metadata.configuration.get(key) for key in _PREFIXES}
+    return pa.schema([field for field in there if field.name not in hidden])
+
+
+def _is_true(configuration: Mapping[str, str], key: str) -> bool:
+    return configuration.get(key, "").strip().lower() == "true"
+
+
+# -- the mark and the numbers ------------------------------------------------------------------------------------------
+
+
+def mark_of(domain: DomainMetadata) -> int:
+    """The highest id that was ever given, as a domain of this name states it.
+
+    Raises:
+        ValueError: it states none.
+
+    Example:
+        >>> mark_of(domain_of(41))
+        41
+    """
+    body = json.loads(domain.configuration)
+    found = body.get(_MARK) if isinstance(body, dict) else None
+    if type(found) is not int or not NOTHING <= found <= MOST:
+        raise ValueError(f"it holds no {_MARK}")
+    return found
+
+
+def domain_of(mark: int) -> DomainMetadata:
+    """The domain that states a mark."""
+    return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
+
+
+def highest(files: pa.Table) -> int:
+    """The highest default id among the rows of these files (`FILES`); `NOTHING` where none has any."""
+    numbered = files.filter(pc.is_valid(files["baseRowId"]))
+    ranges = zip(numbered["baseRowId"].to_pylist(), numbered["stats"].to_pylist(), strict=True)
+    return max((base + (num_records(stats) or 0) - 1 for base, stats in ranges), default=NOTHING)
+
+
+def numbered(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
+    """The files, those without ids with fresh ones above the mark, and the mark after that.
+
+    Args:
+        files: `FILES`; each states its ``numRecords``.
+        mark: the highest id given so far.
+        version: the one at which they are committed.
+
+    Raises:
+        OverflowError: there are not as many numbers left.
+    """
+    bases: list[int] = []
+    for known, stats in zip(files["baseRowId"].to_pylist(), files["stats"].to_pylist(), strict=True):
+        count = num_records(stats)
+        if known is None:
+            assert count is not None, "a file without numRecords cannot be given row ids"
+            known, mark = mark + 1, mark + count
+        bases.append(known)
+    if mark > MOST:
+        raise OverflowError("there are not as many row ids left")
+    versions = pc.fill_null(files["defaultRowCommitVersion"], version)
+    with_bases = _with_column(files, "baseRowId", pa.array(bases, pa.int64()))
+    return _with_column(with_bases, "defaultRowCommitVersion", versions), mark
+
+
+def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)

@@ -1,0 +1,303 @@
+"""Features: what a table demands of its readers and writers, and what is understood here.
+
+Knows PROTOCOL.md, sections "Table Features" and "Requirements for Readers / Writers". Pure. Guarantee: a table that
+needs a feature unknown here is refused by that feature's name, before anything is read wrongly or written at all.
+
+A feature can be *listed* (the protocol action names it, or an old version number implies it) and *active* (the
+metadata uses it). What each one is, and how far it is supported, stands in `anabranch.protocol.features.known`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from functools import lru_cache
+from typing import Any
+
+from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.features import iceberg
+from anabranch.protocol.features.known import (
+    BY_NAME,
+    CHECK_CONSTRAINTS,
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    KNOWN,
+    ROW_TRACKING,
+    Support,
+)
+from anabranch.protocol.features.refused import why_refused
+from anabranch.protocol.rules import table_rules
+from anabranch.protocol.schema.column_mapping import fields_of
+from anabranch.protocol.schema.types import (
+    LEVELS_IN_FILES,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    levels_in_files,
+    parse_schema,
+)
+from anabranch.protocol.schema.widening import unreadable_change
+
+READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
+"""Reader features understood here, some only as long as they are not active."""
+
+WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
+"""Writer features understood here, some only as long as they are not active (see `active`)."""
+
+SUPPORTED = frozenset(
+    each.name
+    for each in KNOWN
+    if each.reads == Support.YES and each.writes >= Support.APPENDS and each.preview_of is None
+)
+"""Features that a user may switch on here: all that they ask is done, or who does not is refused."""
+
+_OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
+_RULES = frozenset(each.name for each in KNOWN if each.is_rule)
+_NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
+"""Their properties say how to write; what they ask of a writer is done whatever the properties say."""
+
+_USED = "a column or a property of the table uses it."
+_LENGTHS = "char / varchar length"
+_BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
+_BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {
+    _LENGTHS: table_rules.LENGTH
+}
+_BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not None}
+
+
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a reader must understand, by name, whichever way the protocol says it."""
+    if protocol.min_reader >= 3:
+        return protocol.reader_features or frozenset()
+    return frozenset(f.name for f in KNOWN if f.reader_version is not None and f.reader_version <= protocol.min_reader)
+
+
+def writer_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a writer must understand, by name."""
+    if protocol.min_writer >= 7:
+        return protocol.writer_features or frozenset()
+    return frozenset(f.name for f in KNOWN if f.writer_version is not None and f.writer_version <= protocol.min_writer)
+
+
+def active(metadata: Metadata) -> frozenset[str]:
+    """The features that this metadata really uses."""
+    configuration = metadata.configuration
+    names = set(_switched_on(configuration) - _NEVER_ACTIVE)
+    in_columns, _, by_types = _asked_by(metadata.schema_string)
+    names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
+    if any(map(table_rules.is_constraint, configuration)):
+        names.add(CHECK_CONSTRAINTS)
+    if configuration.get("delta.columnMapping.mode", "none").lower() != "none":
+        names.add(COLUMN_MAPPING)
+    return frozenset(names | by_types)
+
+
+def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
+    """The features whose property has the value that asks for them."""
+    flags = _BY_FLAG.items()
+    return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
+
+
+@lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns
+def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The keys in the metadata of a schema's columns, those of them that stand too deep to be held here, and the
+    features that the types ask for.
+    """
+    schema = parse_schema(schema_string)
+    deep = Counter(key for field in fields_of(schema) for key in field.metadata)
+    deep.subtract(key for field in schema for key in field.metadata)
+    deep.subtract(table_rules.INVARIANT for field in _members(schema) if table_rules.INVARIANT in field.metadata)
+    keys = frozenset(key for field in fields_of(schema) for key in field.metadata)
+    return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
+
+
+@lru_cache(maxsize=256)
+def _unreadable_change(schema_string: str) -> str | None:
+    return unreadable_change(parse_schema(schema_string))
+
+
+@lru_cache(maxsize=256)
+def _check_levels(schema_string: str) -> None:
+    for field in parse_schema(schema_string):
+        if (levels := levels_in_files(field.type)) > LEVELS_IN_FILES:
+            reason = f"the column {field.name} takes {levels} levels in a file, of which {LEVELS_IN_FILES} can be read."
+            raise InvalidSchema(reason=reason)
+
+
+def required_by_types(schema: Struct) -> frozenset[str]:
+    """The features that the types of these columns ask for."""
+    return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
+
+
+def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
+    """Refuse a table that cannot be read rightly.
+
+    Raises:
+        UnsupportedFeature: with the feature's name.
+    """
+    if protocol.min_reader > 3:
+        _refuse(table, "reader", {f"of reader version {protocol.min_reader}"})
+    _refuse(table, "reader", reader_features(protocol) - READABLE)
+    _refuse(table, "reader", _refused_when_active(metadata, "reads", Support.UNUSED), _USED)
+    if change := _unreadable_change(metadata.schema_string):
+        _refuse(table, "reader", {"typeWidening"}, change)
+
+
+def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
+    """Refuse a table that cannot be written rightly; ``changes_rows`` is false for a command that only adds rows, or
+    marks some as deleted.
+
+    Raises:
+        UnsupportedFeature: with the feature's name. InvalidSchema: a column is nested deeper than files may be.
+    """
+    check_readable(table, protocol, metadata)
+    _check_levels(metadata.schema_string)
+    if protocol.min_writer > 7:
+        _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
+    _refuse(table, "writer", writer_features(protocol) - WRITABLE)
+    _refuse(table, "writer", _row_tracking_amiss(protocol, metadata))
+    short = Support.APPENDS if changes_rows else Support.UNUSED
+    _refuse(table, "writer", _refused_when_active(metadata, "writes", short), _USED)
+    _, deep, _ = _asked_by(metadata.schema_string)
+    inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
+    _refuse(table, "writer", inside, "rules inside nested columns are not held.")
+    iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))
+
+
+def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
+    """Row tracking where a property enables it that the protocol does not list, or the list lacks what it needs."""
+    listed = writer_features(protocol)
+    if ROW_TRACKING not in listed:
+        return _switched_on(metadata.configuration) & {ROW_TRACKING}
+    lacking = sorted(frozenset(BY_NAME[ROW_TRACKING].needs) - listed)
+    return frozenset(f"{ROW_TRACKING} (without {each})" for each in lacking)
+
+
+def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
+    """The active features of which no more is supported than ``short``, for ``reads`` or ``writes``."""
+    used = active(metadata) & BY_NAME.keys()  # lengths of text are no feature of the protocol, and held
+    return frozenset(name for name in used if getattr(BY_NAME[name], what) <= short)
+
+
+def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
+    """The least protocol for a new table, as delta-spark 4 chooses it: an old version where that says exactly what is
+    needed, else features by name.
+    """
+    vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
+    needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
+    writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & _OF_READERS
+    if readers:
+        return _named(readers, writers)
+    for version in (2, 3, 4):
+        if writer_features(Protocol(1, version)) == writers:
+            return Protocol(min_reader=1, min_writer=version)
+    return Protocol(1, 7, None, writers)
+
+
+def needed_by(metadata: Metadata) -> frozenset[str]:
+    """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
+    on = _switched_on(metadata.configuration) & SUPPORTED
+    not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
+    by_use = active(metadata) & (_RULES | {COLUMN_MAPPING})
+    return _with_companions(required_by_types(metadata.schema) | by_use | on | not_null)
+
+
+def _with_companions(features: frozenset[str]) -> frozenset[str]:
+    """These features and those that must be listed beside them."""
+    return features | frozenset(needed for name in features for needed in BY_NAME[name].needs)
+
+
+def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
+    """The protocol with these features on top, by the least that says so: a version number, else their names.
+
+    Source: PROTOCOL.md "Table Features"; what the old versions stand for is written out when names begin.
+
+    Example:
+        >>> with_features(Protocol(1, 2), frozenset({"checkConstraints"})).min_writer
+        3
+    """
+    listed = writer_features(protocol)
+    new = _with_companions(features) - listed - {BY_NAME[name].preview_of for name in listed & BY_NAME.keys()}
+    if not new:
+        return protocol
+    readers, writers = reader_features(protocol) | (new & _OF_READERS), writer_features(protocol) | new
+    for version in range(protocol.min_writer, 7):
+        older = Protocol(protocol.min_reader, version)
+        if writer_features(older) == writers and reader_features(older) == readers:
+            return older
+    if new & _OF_READERS or protocol.min_reader >= 3:
+        return _named(readers, writers) if protocol.min_reader < 3 else Protocol(3, 7, readers, writers)
+    return Protocol(protocol.min_reader, 7, None, writers)
+
+
+def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
+    """The protocol that names features; readers that need only column mapping are told so by their version."""
+    return Protocol(2, 7, None, writers) if readers == {COLUMN_MAPPING} else Protocol(3, 7, readers, writers)
+
+
+def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
+    """The protocol at higher versions; what the old versions stand for is written out where names begin.
+
+    Raises:
+        InvalidOption: a version is lower than the present one, or is none, or reader 3 comes without writer 7.
+    """
+    present = (protocol.min_reader, protocol.min_writer)
+    if not (present[0] <= reader <= 3 and present[1] <= writer <= 7):
+        reason = f"the table has {present}; versions only go up, to at most 3 for readers and 7 for writers."
+        raise InvalidOption(option="protocol", value=(reader, writer), reason=reason)
+    if reader == 3 and writer < 7:
+        raise InvalidOption(
+            option="protocol", value=(reader, writer), reason="reader version 3 needs writer version 7."
+        )
+    if writer < 7:
+        return Protocol(reader, writer)
+    readers = reader_features(protocol) | (reader_features(Protocol(2, 5)) if reader == 2 else frozenset())
+    names = readers if reader == 3 else None
+    return Protocol(reader, writer, names, writer_features(protocol) | readers)
+
+
+def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
+    """The protocol that a table needs under this metadata; None where the present one is enough."""
+    found = with_features(protocol, needed_by(metadata))
+    return None if found == protocol else found
+
+
+def _refuse(table: str, kind: str, features: Set[str], reason: str | None = None) -> None:
+    for feature in sorted(features):
+        raise UnsupportedFeature(table=table, kind=kind, feature=feature, reason=reason or why_refused(feature))
+
+
+def _members(schema: Struct) -> Iterator[Field]:
+    """The members of structs that stand in no array and no map."""
+    for field in schema:
+        if isinstance(field.type, Struct):
+            yield from field.type
+            yield from _members(field.type)
+
+
+def _type_names(type_: DataType) -> Iterator[str]:
+    if isinstance(type_, str):
+        yield type_
+    for part in _parts(type_):
+        yield from _type_names(part)
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield from _type_names(field.type)
+
+
+def _parts(type_: DataType) -> tuple[Any, ...]:
+    if isinstance(type_, Array):
+        return (type_.element,)
+    return (type_.key, type_.value) if isinstance(type_, Map) else ()
+
+
+def describe(protocol: Protocol) -> Mapping[str, Any]:
+    """The protocol in the words of DESCRIBE DETAIL."""
+    return {
+        "minReaderVersion": protocol.min_reader,
+        "minWriterVersion": protocol.min_writer,
+        "tableFeatures": sorted(reader_features(protocol) | writer_features(protocol)),
+    }

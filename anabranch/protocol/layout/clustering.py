@@ -1,0 +1,188 @@
+"""Clustering: by which columns a table's files are meant to be laid out.
+
+Knows the domain ``delta.clustering`` (PROTOCOL.md "Clustered Table", "Writer Requirements for Clustered Table"), pure.
+Guarantee: columns that are accepted get statistics in every file that is written, as the protocol demands.
+
+Columns are paths of names, outermost first, as users call them; the domain holds their physical names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from anabranch.errors import CorruptLog, InvalidOption
+from anabranch.protocol.actions import DomainMetadata, Metadata
+from anabranch.protocol.properties import Properties
+from anabranch.protocol.schema.evolution import sql_name
+from anabranch.protocol.schema.leaves import column_list, indexed
+from anabranch.protocol.schema.types import DataType, Field, Struct
+
+Path: TypeAlias = tuple[str, ...]
+
+DOMAIN = "delta.clustering"
+FEATURES = frozenset({"clustering", "domainMetadata"})
+_MOST = 4
+_ORDERED = {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
+
+
+def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Struct) -> tuple[Path, ...]:
+    """The clustering columns of a table; none where it is not clustered.
+
+    Raises:
+        CorruptLog: the domain is not written as the protocol says, or names a column that there is not.
+    """
+    domain = domains.get(DOMAIN)
+    if domain is None or domain.removed:
+        return ()
+    try:
+        columns = json.loads(domain.configuration)["clusteringColumns"]
+        # PROTOCOL.md's example has plain names; known writers, and delta-spark, write the path of each column.
+        paths = [[column] if isinstance(column, str) else list(map(str, column)) for column in columns]
+        return tuple(_logical(schema, path) for path in paths)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"the domain {DOMAIN} does not say by which columns the table is clustered ({error!r})."
+        raise CorruptLog(table=table, file="_delta_log", reason=reason) from None
+
+
+def _logical(schema: Struct, physical: Sequence[str]) -> Path:
+    names: list[str] = []
+    level: DataType = schema
+    for part in physical:
+        found = next((f for f in level if f.physical_name == part), None) if isinstance(level, Struct) else None
+        if found is None:
+            raise KeyError(".".join(physical))
+        names.append(found.name)
+        level = found.type
+    return tuple(names)
+
+
+def domain_of(columns: Sequence[Path], schema: Struct) -> DomainMetadata:
+    """The domain that says so; without columns, that the table is clustered no more.
+
+    Example:
+        >>> domain_of([("day",)], Struct((Field("day", "date"),))).configuration
+        '{"clusteringColumns": [["day"]], "domainName": "delta.clustering"}'
+    """
+    physical = [[each.physical_name for each in _fields_on(schema, column)] for column in columns]
+    said = json.dumps({"clusteringColumns": physical, "domainName": DOMAIN})
+    return DomainMetadata(DOMAIN, said, removed=not columns)
+
+
+def same_clustering(one: DomainMetadata, other: DomainMetadata | None) -> bool:
+    """Whether both say the same; no domain says that there is no clustering."""
+    if other is None or other.removed:
+        return one.removed
+    return not one.removed and _said(one) == _said(other)
+
+
+def _said(domain: DomainMetadata) -> object:
+    """What a domain says, or its very text where that is damaged."""
+    try:
+        return json.loads(domain.configuration)
+    except (ValueError, RecursionError):
+        return domain.configuration
+
+
+def paths_of(names: Sequence[str]) -> tuple[Path, ...]:
+    """The columns that a user names, as paths; a dot parts a struct from its member, outside of backticks.
+
+    Raises:
+        InvalidOption: a name is none.
+    """
+    return tuple(_parts(name) for name in names)
+
+
+def _parts(name: str) -> Path:
+    if not isinstance(name, str):
+        raise InvalidOption(option="clusterBy", value=name, reason="it takes names of columns.")
+    try:
+        (path,) = column_list(name)
+    except ValueError as error:
+        raise InvalidOption(
+            option="clusterBy", value=name, reason=f"it is not the name of one column: {error}."
+        ) from None
+    return path
+
+
+def respelled(columns: Sequence[Path], schema: Struct) -> tuple[Path, ...]:
+    """The same columns, spelled as the schema spells them.
+
+    Raises:
+        InvalidOption: there is no such column.
+    """
+    return tuple(tuple(each.name for each in _fields_on(schema, column)) for column in columns)
+
+
+def _fields_on(schema: Struct, column: Path) -> list[Field]:
+    fields: list[Field] = []
+    level: DataType = schema
+    for part in column:
+        found = level.find(part) if isinstance(level, Struct) else None
+        if found is None:
+            raise InvalidOption(
+                option="clusterBy", value=".".join(column), reason=f"the columns are {', '.join(schema.names)}."
+            )
+        fields.append(found)
+        level = found.type
+    return fields
+
+
+def shown(columns: Sequence[Path]) -> list[str]:
+    """The columns as SQL names them."""
+    return [".".join(map(sql_name, column)) for column in columns]
+
+
+def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
+    """Hold that rows can be laid together by these columns, and that something is gained by it.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
+    paths = _with_statistics(metadata)
+    for column in columns:
+        if column[0] in metadata.partition_columns:
+            reason = "it is a partition column, by which files are apart already."
+            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=reason)
+        if column not in paths:
+            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=_unindexed(column))
+
+
+def _with_statistics(metadata: Metadata) -> set[Path]:
+    chosen = Properties(metadata.configuration).indexed_columns()
+    return {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
+
+
+def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
+    """Hold that a table with this metadata can be clustered so.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
+    if not columns:
+        return
+    paths = _with_statistics(metadata)
+    reasons = [
+        (bool(metadata.partition_columns), "a table is partitioned or clustered, not both."),
+        (len(columns) > _MOST, f"it takes at most {_MOST} columns."),
+        (len({tuple(map(str.lower, column)) for column in columns}) < len(columns), "a column is named twice."),
+        *((not _is_ordered(metadata.schema, column), _unordered(column)) for column in columns),
+        *((column not in paths, _unindexed(column)) for column in columns),
+    ]
+    for is_wrong, reason in reasons:
+        if is_wrong:
+            raise InvalidOption(option="clusterBy", value=shown(columns), reason=reason)
+
+
+def _is_ordered(schema: Struct, column: Path) -> bool:
+    type_ = _fields_on(schema, column)[-1].type
+    return isinstance(type_, str) and (type_ in _ORDERED or type_.startswith("decimal"))
+
+
+def _unordered(column: Path) -> str:
+    return f"{'.'.join(column)} has a type without minimum and maximum in the statistics."
+
+
+def _unindexed(column: Path) -> str:
+    return f"{'.'.join(column)} gets no statistics; see delta.dataSkippingStatsColumns and …NumIndexedCols."

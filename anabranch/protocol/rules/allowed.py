@@ -1,0 +1,82 @@
+"""Which rules of a table may be evaluated: `rule_texts`, rule by rule, with errors that name the rule.
+
+Pure. Guarantee: a rule that is not made of what rules may be made of is never handed on.
+"""
+
+from __future__ import annotations
+
+from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.table_rules import Check, Generated, Rules, rules_of
+from anabranch.protocol.rules.texts import Reading, read
+from anabranch.protocol.rules.words import NotUnderstood
+from anabranch.protocol.schema.types import Struct
+
+_RESERVED = frozenset({"__CHAR_VARCHAR_STRING_LENGTH_CHECK__", "GENERATED COLUMN", "NOT NULL"})
+"""Names by which Delta calls rules that are no constraints."""
+
+
+def read_check(check: Check, schema: Struct, table: str) -> Reading:
+    """A constraint or invariant as it may be evaluated over these columns.
+
+    Raises:
+        RuleRefused: it may not be. UnreadableExpression: it ends too early.
+    """
+    return _read(f"constraint {check.name}", check.expression, schema, table, clock=True)
+
+
+def read_generated(rule: Generated, schema: Struct, table: str) -> Reading:
+    """As `read_check`, for the expression of a generated column."""
+    return _read(f"generated column {rule.column}", rule.expression, schema, table, clock=False)
+
+
+def read_default(column: str, text: str, table: str) -> Reading:
+    """As `read_check`, for the default of a column, which speaks of no column."""
+    return _read(f"default of {column}", text, Struct(), table, clock=True)
+
+
+def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
+    """Hold that all rules of a table may be evaluated, before anything is written.
+
+    Raises:
+        RuleRefused: one may not be. UnreadableExpression: one ends too early.
+    """
+    for check in rules.checks:
+        read_check(check, schema, table)
+    for generated in rules.generated:
+        read_generated(generated, schema, table)
+    for column, text in rules.defaults.items():
+        read_default(column, text, table)
+
+
+def check_name(check: Check, table: str) -> None:
+    """Hold that a constraint to be added has a name of its own.
+
+    Raises:
+        InvalidConstraintName: it is one that Delta uses itself.
+    """
+    if check.name.upper() in _RESERVED:
+        raise InvalidConstraintName(constraint=check.name, table=table)
+
+
+def check_metadata(metadata: Metadata, table: str) -> None:
+    """As `check_allowed`, for the rules that a table's metadata says: asked by whatever brings rows."""
+    check_allowed(rules_of(metadata), metadata.schema, table)
+
+
+def refused(rule: str, text: str, table: str, found: str, reason: str) -> RuleRefused:
+    """The error that says so."""
+    return RuleRefused(rule=rule, expression=text, table=table, found=found, reason=reason)
+
+
+def _read(rule: str, text: str, columns: Struct, table: str, *, clock: bool) -> Reading:
+    try:
+        return read(text, columns, clock=clock)
+    except NotUnderstood as error:
+        if error.ends:
+            reason = f"the {rule} ends where {error.reason.removesuffix(' there')}."
+            raise UnreadableExpression(expression=text, table=table, reason=reason) from None
+        if error.unknown is not None:  # a name that is misspelled, more likely than an attack
+            facts = {"column": error.unknown, "delta_condition": "UNRESOLVED_COLUMN.WITH_SUGGESTION"}
+            raise RuleRefused(**facts, **refused(rule, text, table, error.found, error.reason).facts) from None
+        raise refused(rule, text, table, error.found, error.reason) from None

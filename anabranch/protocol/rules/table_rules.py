@@ -1,0 +1,308 @@
+"""Rules: what a table itself demands of every row that is written to it.
+
+Knows PROTOCOL.md, sections "CHECK Constraints", "Column Invariants", "Generated Columns" and "Default Columns", and how
+Spark notes the lengths of char and varchar. Knows nothing of rows, and reads no SQL: expressions are texts. Pure.
+Guarantee: `rules_of` leaves out no rule of the metadata; what it cannot read is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TypeAlias
+
+from anabranch.errors import InvalidProperty, InvalidSchema
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.features.iceberg import materialises
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
+
+CONSTRAINT_PREFIX = "delta.constraints."
+INVARIANT = "delta.invariants"
+GENERATION = "delta.generationExpression"
+DEFAULT = "CURRENT_DEFAULT"
+LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+
+_LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]+)\s*\)", re.IGNORECASE)
+_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_STAR = re.compile(r"[(,.]\s*\*")
+_PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
+
+
+class Inside(Enum):
+    """A step of a path that is no member's name."""
+
+    ELEMENTS = "element"
+    KEYS = "key"
+    VALUES = "value"
+
+
+Step: TypeAlias = str | Inside
+"""A member of a struct, or all elements, keys or values."""
+
+
+@dataclass(frozen=True)
+class NotNull:
+    """What lies at this path is never NULL where the value around it is not."""
+
+    path: tuple[Step, ...]
+
+    @property
+    def column(self) -> str:
+        """The path as Delta spells it, such as ``a.element.b``."""
+        return ".".join(step.value if isinstance(step, Inside) else step for step in self.path)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A SQL expression that is TRUE for every row: FALSE and NULL violate it, as in delta-spark.
+
+    ``columns`` are the top-level columns that the text may speak of.
+    """
+
+    name: str
+    expression: str
+    columns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A column whose value is that of a SQL expression over others; ``columns`` as for `Check`."""
+
+    column: str
+    expression: str
+    columns: frozenset[str] = frozenset()
+
+    @property
+    def check(self) -> Check:
+        """What holds of a value that was given, as delta-spark words it."""
+        text = f"{self.column} <=> {self.expression}"
+        return Check("Generated Column", text, self.columns | {self.column})
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
+    it; ``codec``: how the files that hold them are compressed; ``materialised``: files hold partition columns as well,
+    behind the others; ``optimized``: few files are written rather than one for each part that an engine works on, and
+    ``optimized_asked``: what the command says of that, which counts more; ``most_rows``: so many a file has at most.
+    """
+
+    not_null: tuple[NotNull, ...] = ()
+    checks: tuple[Check, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    codec: str = "snappy"
+    materialised: bool = False
+    optimized: bool = False
+    optimized_asked: bool | None = None
+    most_rows: int | None = None
+
+    @property
+    def bind_rows(self) -> bool:
+        """Whether a row can violate any of them once every column has a value that fits."""
+        return bool(self.not_null or self.checks or self.generated)
+
+
+NONE = Rules()
+
+
+def rules_of(metadata: Metadata) -> Rules:
+    """The rules of a table.
+
+    Raises:
+        InvalidSchema: an invariant is not written as Delta writes them.
+    """
+    configuration = metadata.configuration.items()
+    constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
+    codec = codec_named(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
+    optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
+    found = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
+    return replace(found, optimized=optimized)
+
+
+OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+_CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
+_CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
+
+
+def codec_named(text: str) -> str:
+    """A way of compressing Parquet files, as Spark names it.
+
+    Raises:
+        InvalidProperty: there is none of this name.
+    """
+    found = _CODECS.get(text.strip().lower())
+    if found is None:
+        raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
+    return found
+
+
+def is_constraint(key: str) -> bool:
+    """Whether this table property is a CHECK constraint."""
+    return key.lower().startswith(CONSTRAINT_PREFIX)
+
+
+@lru_cache(maxsize=256)  # asked for each set of files, and a schema may have thousands of columns
+def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
+    schema = parse_schema(schema_string)
+    texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
+    return Rules(
+        not_null=tuple(not_null(schema)),
+        checks=tuple(Check(name, text, mentioned(text, schema.names)) for name, text in texts),
+        generated=tuple(_generated(schema)),
+        defaults={each.name: text for each in schema if (text := default_of(each)) is not None},
+        codec=codec,
+        materialised=materialised,
+    )
+
+
+def default_of(column: Field) -> str | None:
+    """The SQL text of a column's default value."""
+    return column.metadata.get(DEFAULT)
+
+
+def generation_of(column: Field) -> str | None:
+    """The SQL text of the expression that generates a column."""
+    return column.metadata.get(GENERATION)
+
+
+def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
+    """The columns among these that a SQL text may speak of; a word in a string literal counts too, a star means all.
+
+    Example:
+        >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
+        ['a', 'b', 'x`y']
+    """
+    has_star = _STAR.search(text) is not None
+    return frozenset(name for name in names if has_star or _word(name).search(text))
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name.replace('`', '``'))}(?!\w)", re.IGNORECASE)
+
+
+def _generated(schema: Struct) -> Iterator[Generated]:
+    for each in schema:
+        text = generation_of(each)
+        if text is not None:
+            yield Generated(each.name, text, mentioned(text, schema.names) - {each.name})
+
+
+def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:
+    """Expressions in the metadata of columns and of members of structs, with delta-spark's name for them."""
+    for each in schema:
+        if INVARIANT in each.metadata:
+            text = _invariant(each.metadata[INVARIANT])
+            yield f"EXPRESSION({text})", text
+        if isinstance(each.type, Struct):
+            yield from _invariants(each.type)
+
+
+def _invariant(written: str) -> str:
+    try:
+        return str(json.loads(written)["expression"]["expression"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InvalidSchema(reason=f"the invariant {written} is not one.") from None
+
+
+def not_null(data_type: DataType, path: tuple[Step, ...] = ()) -> Iterator[NotNull]:
+    """Every path below this type that is never NULL, outer ones first."""
+    if isinstance(data_type, Struct):
+        for each in data_type:
+            yield from _not_null_at(each.type, each.nullable, (*path, each.name))
+    if isinstance(data_type, Array):
+        yield from _not_null_at(data_type.element, data_type.contains_null, (*path, Inside.ELEMENTS))
+    if isinstance(data_type, Map):
+        yield from not_null(data_type.key, (*path, Inside.KEYS))  # a key is never NULL anyway
+        yield from _not_null_at(data_type.value, data_type.value_contains_null, (*path, Inside.VALUES))
+
+
+def _not_null_at(data_type: DataType, nullable: bool, path: tuple[Step, ...]) -> Iterator[NotNull]:
+    if not nullable:
+        yield NotNull(path)
+    yield from not_null(data_type, path)
+
+
+# -- lengths -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Length:
+    """``varchar(n)``, or ``char(n)``, which is padded with blanks; n counts characters."""
+
+    length: int
+    padded: bool = False
+
+    def __str__(self) -> str:
+        return f"{'char' if self.padded else 'varchar'}({self.length})"
+
+
+Limits: TypeAlias = Length | Mapping[Step, "Limits"]
+"""The length of a text, or of the texts inside a nested value."""
+
+
+def limits_of(column: Field) -> Limits | None:
+    """The lengths that a column's char and varchar types set; None where there are none.
+
+    Example:
+        >>> limits_of(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
+        Length(length=3, padded=False)
+    """
+    text = column.metadata.get(LENGTH)
+    return None if text is None else _limits(text)
+
+
+def char_length(column: Field) -> int | None:
+    """The length to which a column of char is padded with blanks, also where it is read; None for any other column.
+
+    Example:
+        >>> char_length(Field("c", "string", metadata={LENGTH: "char(3)"}))
+        3
+    """
+    limits = limits_of(column) if column.type == "string" else None
+    return limits.length if isinstance(limits, Length) and limits.padded else None
+
+
+def _limits(text: str) -> Limits | None:
+    text = text.strip()
+    if found := _LENGTH.fullmatch(text):
+        return Length(int(found[2]), padded=found[1].lower() != "varchar")
+    nested = _NESTED.fullmatch(text)
+    if nested is None:
+        return None
+    inner = {step: limits for step, part in _parts(nested[1].lower(), nested[2]) if (limits := _limits(part))}
+    return inner or None
+
+
+def _parts(kind: str, text: str) -> Iterator[tuple[Step, str]]:
+    parts = list(_split(text, ","))
+    if kind == "struct":
+        for part in parts:
+            name, *rest = _split(part, ":")
+            yield _plain(name.strip()), ":".join(rest)
+    else:
+        steps = [Inside.ELEMENTS] if kind == "array" else [Inside.KEYS, Inside.VALUES]
+        yield from zip(steps, parts, strict=False)
+
+
+def _split(text: str, separator: str) -> Iterator[str]:
+    """The parts between separators that stand in no bracket and no quoted name."""
+    depth, part = 0, ""
+    for piece in _PIECE.findall(text):
+        depth += (piece in "<(") - (piece in ">)")
+        if piece == separator and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += piece
+    if part:
+        yield part
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -1,0 +1,88 @@
+"""Assignments: what columns, and members of struct columns, are set to.
+
+Pure data about names; values are whatever the engine understands. Guarantee: nothing is set twice, and no struct both
+whole and in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import InvalidOption
+from anabranch.protocol.schema.types import Struct
+
+Path = tuple[str, ...]
+"""A column, or a member by the names of the structs that lead to it."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """New values of some members of a struct; the others keep theirs, and are NULL where the struct was NULL."""
+
+    values: Mapping[str, Any]
+
+
+def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every single value that is assigned, with its path, in order.
+
+    Example:
+        >>> list(leaves({"x": 1, "s": Members({"a": 2})}))
+        [(('x',), 1), (('s', 'a'), 2)]
+    """
+    for name, value in values.items():
+        if isinstance(value, Members):
+            yield from leaves(value.values, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def mapped(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The same assignments with other values."""
+    return {
+        name: Members(mapped(value.values, change)) if isinstance(value, Members) else change(value)
+        for name, value in values.items()
+    }
+
+
+def spelled(path: Sequence[str], schema: Struct) -> Path | None:
+    """A path as the schema spells it; None where it leads nowhere, or through something else than structs."""
+    found = schema.find(path[0]) if path else None
+    if found is None:
+        return None
+    if len(path) == 1:
+        return (found.name,)
+    rest = spelled(path[1:], found.type) if isinstance(found.type, Struct) else None
+    return None if rest is None else (found.name, *rest)
+
+
+def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, Any]:
+    """Assignments from pairs of paths and values, each with the key by which the user said it.
+
+    Raises:
+        InvalidOption: a column or member is set twice, or a struct both whole and in part.
+    """
+    found: dict[str, Any] = {}
+    for key, path, value in pairs:
+        inner = found
+        for name in path[:-1]:
+            inner = inner.setdefault(name, _Open())
+            if not isinstance(inner, _Open):
+                raise _twice(option, key)
+        if path[-1] in inner:
+            raise _twice(option, key)
+        inner[path[-1]] = value
+    return _closed(found)
+
+
+class _Open(dict[str, Any]):
+    """Members that are still being gathered; no value of a user is one."""
+
+
+def _closed(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Members(_closed(each)) if isinstance(each, _Open) else each for name, each in found.items()}
+
+
+def _twice(option: str, key: str) -> InvalidOption:
+    return InvalidOption(option=option, value=key, reason="the column is set twice.")

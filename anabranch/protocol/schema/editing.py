@@ -1,0 +1,114 @@
+"""Editing: one column of a schema made another, wherever it stands; everything else stays as it is.
+
+Knows names and nesting. Knows nothing of types, rows or versions. Pure. A path names a column, then members of structs,
+and ``element``, ``key`` and ``value`` inside arrays and maps; whatever the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+
+
+def inside_of(data_type: DataType) -> dict[str, DataType]:
+    """What lies inside an array or a map, by the step that leads there."""
+    if isinstance(data_type, Array):
+        return {"element": data_type.element}
+    return {"key": data_type.key, "value": data_type.value} if isinstance(data_type, Map) else {}
+
+
+def put_inside(data_type: DataType, step: str, inner: DataType) -> DataType:
+    """An array or a map with another type at a step."""
+    assert isinstance(data_type, Array | Map), "only these have steps inside"
+    return replace(data_type, **{step: inner})  # type: ignore[arg-type]
+
+
+def field_at(schema: Struct, path: Sequence[str]) -> Field:
+    """The column or member at a path.
+
+    Raises:
+        UnknownColumn: there is none.
+    """
+    found: list[Field] = []
+
+    def noted(field: Field) -> Field:
+        found.append(field)
+        return field
+
+    edited(schema, path, noted)
+    return found[0]
+
+
+def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
+    """The schema with what ``edit`` makes of the column or member at a path.
+
+    Raises:
+        UnknownColumn: there is none.
+    """
+
+    def edited_in(struct: Struct) -> Struct:
+        field = _named(struct, path[-1], path)
+        return Struct(tuple(edit(each) if each is field else each for each in struct))
+
+    return _in_parent(schema, path, edited_in)
+
+
+def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
+    """The schema with a column, or a member of a struct, first among its neighbours or behind one of them.
+
+    Example:
+        >>> moved(Struct((Field("a", "long"), Field("b", "long"))), ("b",), first=True).names
+        ('b', 'a')
+
+    Raises:
+        UnknownColumn: one of both is not there. InvalidOption: it cannot stand behind itself.
+    """
+
+    def moved_in(struct: Struct) -> Struct:
+        field = _named(struct, path[-1], path)
+        others = [each for each in struct if each is not field]
+        if after is None:
+            return Struct((field, *others) if first else struct.fields)
+        before = _named(struct, after, (*path[:-1], after))
+        if before is field:
+            raise InvalidOption(option="after", value=after, reason="a column cannot stand behind itself.")
+        place = others.index(before) + 1
+        return Struct((*others[:place], field, *others[place:]))
+
+    return _in_parent(schema, path, moved_in)
+
+
+def _in_parent(schema: Struct, path: Sequence[str], edit: Callable[[Struct], Struct]) -> Struct:
+    if not path:
+        raise InvalidOption(option="column", value="none", reason="name the column to change.")
+    changed = _within(schema, path[:-1], path, edit)
+    assert isinstance(changed, Struct), "a schema stays one"
+    return changed
+
+
+def _within(
+    data_type: DataType, steps: Sequence[str], path: Sequence[str], edit: Callable[[Struct], Struct]
+) -> DataType:
+    """The type with what ``edit`` makes of the struct to which these steps lead."""
+    if not steps:
+        if not isinstance(data_type, Struct):
+            raise UnknownColumn(column=".".join(path), columns=", ".join(inside_of(data_type)) or "no members")
+        return edit(data_type)
+    if isinstance(data_type, Struct):
+        field = _named(data_type, steps[0], path)
+        changed = replace(field, type=_within(field.type, steps[1:], path, edit))
+        return Struct(tuple(changed if each is field else each for each in data_type))
+    inner, step = inside_of(data_type), steps[0].lower()
+    if step not in inner:
+        raise UnknownColumn(column=".".join(path), columns=", ".join(inner) or "no members")
+    return put_inside(data_type, step, _within(inner[step], steps[1:], path, edit))
+
+
+def _named(struct: Struct, name: str, path: Sequence[str]) -> Field:
+    found = struct.find(name)
+    if found is None:
+        raise UnknownColumn(column=".".join(path), columns=", ".join(struct.names))
+    return found

@@ -1,0 +1,241 @@
+"""Evolution: how rows fit a table's columns, and what the table becomes where they may add to it.
+
+Knows names and types, whatever the case of names. Pure. Guarantees: no column of a table is dropped, moved, or given
+another type, unless that is what was asked for (`renamed`, `dropped`); what is added is nullable and stands at the end
+of its struct, so that files without it read as NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, upcastable
+
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+DIFFER = "the types differ."
+"""The reason of a misfit of types; the others are of names."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why rows do not fit: the full path of a column, what the table has there and what the rows have."""
+
+    column: str
+    expected: str
+    found: str
+    reason: str
+
+    def error(self, table: str, advice: str = "") -> SchemaMismatch:
+        """The error for the user, with what can be done about it."""
+        reason = f"{self.reason} {advice}".rstrip()
+        return SchemaMismatch(column=self.column, table=table, reason=reason, expected=self.expected, found=self.found)
+
+
+def misfit(given: DataType, target: DataType, path: str, *, whole: bool = False) -> Misfit | None:
+    """The first place at which values of one type are none of a column's; None where all of them fit.
+
+    Members of structs are found by name; those that the rows lack are NULL, or misfits where the values must be
+    ``whole``. Whether anything may be NULL is not looked at.
+
+    Example:
+        >>> misfit("integer", "long", "id") is None
+        True
+    """
+    if isinstance(given, Struct) and isinstance(target, Struct):
+        return _members_misfit(given, target, path, whole)
+    if isinstance(given, Array) and isinstance(target, Array):
+        return misfit(given.element, target.element, f"{path}.element", whole=whole)
+    if isinstance(given, Map) and isinstance(target, Map):
+        key = misfit(given.key, target.key, f"{path}.key", whole=whole)
+        return key or misfit(given.value, target.value, f"{path}.value", whole=whole)
+    if isinstance(given, str) and isinstance(target, str) and upcastable(given, target):
+        return None
+    return Misfit(path, sql_name(target), sql_name(given), DIFFER)
+
+
+def _members_misfit(given: Struct, target: Struct, path: str, whole: bool) -> Misfit | None:
+    for each in given:
+        known = target.find(each.name)
+        inner = f"{path}.{each.name}"
+        if known is None:
+            return Misfit(inner, ", ".join(target.names), sql_name(each.type), "it is not one of the struct's members.")
+        if found := misfit(each.type, known.type, inner, whole=whole):
+            return found
+    lacking = [each for each in target if given.find(each.name) is None] if whole else []
+    for each in lacking:
+        return Misfit(f"{path}.{each.name}", sql_name(each.type), "no such member", "the value lacks this member.")
+    return None
+
+
+def respelled(given: DataType, target: DataType) -> DataType:
+    """A type with the names of its members as another one spells them."""
+    if isinstance(given, Struct) and isinstance(target, Struct):
+        return Struct(tuple(_respelled_field(each, target.find(each.name)) for each in given))
+    if isinstance(given, Array) and isinstance(target, Array):
+        return replace(given, element=respelled(given.element, target.element))
+    if isinstance(given, Map) and isinstance(target, Map):
+        return replace(given, key=respelled(given.key, target.key), value=respelled(given.value, target.value))
+    return given
+
+
+def _respelled_field(given: Field, known: Field | None) -> Field:
+    return given if known is None else replace(given, name=known.name, type=respelled(given.type, known.type))
+
+
+def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
+    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps.
+
+    Args:
+        table: its columns. rows: theirs; the new ones are taken as they are. where: the table, for messages; None
+        leaves columns of other types to whoever fits the values.
+
+    Raises:
+        SchemaMismatch: a type is neither the column's nor widens to it.
+
+    Example:
+        >>> evolved(Struct((Field("id", "long"),)), Struct((Field("ID", "long"), Field("x", "date"))), "t").names
+        ('id', 'x')
+    """
+    fields = [_evolved_field(each, rows.find(each.name), where, prefix) for each in table]
+    return Struct((*fields, *(each for each in rows if table.find(each.name) is None)))
+
+
+def _evolved_field(field: Field, given: Field | None, where: str | None, prefix: str) -> Field:
+    if given is None:
+        return field
+    type_ = _evolved_type(field.type, given.type, where, prefix + field.name)
+    return field if type_ == field.type else replace(field, type=type_)
+
+
+def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str) -> DataType:
+    if isinstance(table, Struct) and isinstance(rows, Struct):
+        return evolved(table, rows, where, f"{path}.")
+    if isinstance(table, Array) and isinstance(rows, Array):
+        return replace(table, element=_evolved_type(table.element, rows.element, where, f"{path}.element"))
+    if isinstance(table, Map) and isinstance(rows, Map):
+        key = _evolved_type(table.key, rows.key, where, f"{path}.key")
+        return replace(table, key=key, value=_evolved_type(table.value, rows.value, where, f"{path}.value"))
+    if where is not None and (found := misfit(rows, table, path)):
+        raise found.error(where, "Adding columns never changes a type: cast the column, or use overwriteSchema.")
+    return table
+
+
+def with_member(table: Struct, path: Sequence[str], type_: DataType) -> Struct:
+    """The columns with one more at a path, where there is none yet; the structs above it must be there."""
+    first, *rest = path
+    found = table.find(first)
+    if found is None:
+        return table if rest else Struct((*table.fields, Field(first, type_)))
+    if not rest or not isinstance(found.type, Struct):
+        return table
+    inner = replace(found, type=with_member(found.type, rest, type_))
+    return Struct(tuple(inner if each is found else each for each in table))
+
+
+def inserted(
+    table: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
+) -> Struct:
+    """The columns with a new one: at the end, or first, or behind another; ``parent`` is the struct that it goes to.
+
+    Raises:
+        InvalidOption: there is one of this name. UnknownColumn: the struct or the column before it is not there.
+    """
+    if parent:
+        found = table.field(parent[0])
+        if not isinstance(found.type, Struct):
+            raise InvalidOption(option="columns", value=field.name, reason=f"{found.name} is no struct.")
+        inner = replace(found, type=inserted(found.type, parent[1:], field, first=first, after=after))
+        return Struct(tuple(inner if each is found else each for each in table))
+    if table.find(field.name) is not None:
+        raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
+    place = 0 if first else len(table) if after is None else table.fields.index(table.field(after)) + 1
+    return Struct((*table.fields[:place], field, *table.fields[place:]))
+
+
+def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
+    """The columns with the struct that holds the field at a path as ``change`` makes it; ``element``, ``key`` and
+    ``value`` lead into arrays and maps.
+
+    Raises:
+        UnknownColumn: nothing lies at this path.
+    """
+    first, *rest = path
+    if isinstance(columns, Array) and first.lower() == "element" and rest:
+        return replace(columns, element=rewritten(columns.element, rest, change))
+    if isinstance(columns, Map) and first.lower() in ("key", "value") and rest:
+        inner = rewritten(getattr(columns, first.lower()), rest, change)
+        return replace(columns, **{first.lower(): inner})
+    if not isinstance(columns, Struct):
+        raise UnknownColumn(column=first, columns=f"none inside {sql_name(columns)}")
+    found = columns.field(first)
+    if not rest:
+        return change(columns, found)
+    field = replace(found, type=rewritten(found.type, rest, change))
+    return Struct(tuple(field if each is found else each for each in columns))
+
+
+def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
+    """The columns with the one at a path under another name.
+
+    Raises:
+        UnknownColumn: there is none. InvalidOption: another one beside it has that name, whatever the case.
+
+    Example:
+        >>> renamed(Struct((Field("id", "long"),)), ["ID"], "key").names
+        ('key',)
+    """
+
+    def change(struct: Struct, field: Field) -> Struct:
+        if any(each.name.lower() == name.lower() for each in struct if each is not field) or not name:
+            raise InvalidOption(option="columns", value=name, reason="there is a column of this name, or it is none.")
+        return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
+
+    return cast(Struct, rewritten(columns, path, change))
+
+
+def dropped(columns: Struct, path: Sequence[str]) -> Struct:
+    """The columns without the one at a path.
+
+    Raises:
+        UnknownColumn: there is none. InvalidOption: it is the last of its struct.
+    """
+
+    def change(struct: Struct, field: Field) -> Struct:
+        if len(struct) == 1:
+            raise InvalidOption(option="columns", value=field.name, reason="it is the last one in its struct.")
+        return Struct(tuple(each for each in struct if each is not field))
+
+    return cast(Struct, rewritten(columns, path, change))
+
+
+def all_nullable(columns: Struct) -> Struct:
+    """Columns as Delta creates them from rows: rows promise no NOT NULL, so none is declared, at any depth."""
+    return Struct(tuple(replace(each, nullable=True, type=nullable_type(each.type)) for each in columns))
+
+
+def nullable_type(type_: DataType) -> DataType:
+    """The type with NULL allowed everywhere inside."""
+    if isinstance(type_, Struct):
+        return all_nullable(type_)
+    if isinstance(type_, Array):
+        return Array(nullable_type(type_.element), True)
+    return Map(nullable_type(type_.key), nullable_type(type_.value), True) if isinstance(type_, Map) else type_
+
+
+def sql_name(type_: DataType) -> str:
+    """A type as Spark's SQL spells it.
+
+    Example:
+        >>> sql_name(Array(Struct((Field("id", "long"),))))
+        'array<struct<id:bigint>>'
+    """
+    if isinstance(type_, Struct):
+        return f"struct<{','.join(f'{each.name}:{sql_name(each.type)}' for each in type_)}>"
+    if isinstance(type_, Array):
+        return f"array<{sql_name(type_.element)}>"
+    if isinstance(type_, Map):
+        return f"map<{sql_name(type_.key)},{sql_name(type_.value)}>"
+    return _SQL_NAMES.get(type_, type_)

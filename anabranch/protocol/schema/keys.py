@@ -1,0 +1,152 @@
+"""Keys: what a table says of PRIMARY KEY and FOREIGN KEY, which nobody holds its rows to.
+
+Knows how a key is written into a table's properties, as SQL under ``anabranch.constraint.<name>``: engines that do not
+know these properties keep them as they are. Pure. Guarantee: a key is information alone; nothing here looks at a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anabranch.errors import InvalidOption, InvalidProperty
+from anabranch.protocol.schema.types import Struct
+
+KEY_PREFIX = "anabranch.constraint."
+PRIMARY, FOREIGN = "PRIMARY KEY", "FOREIGN KEY"
+_PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
+_LIST = rf"\(({_PART}(?:, {_PART})*)\)"
+_TEXT = re.compile(rf"(?:{PRIMARY} {_LIST}|{FOREIGN} {_LIST} REFERENCES {_PART}(?:\.{_PART})*(?: {_LIST})?)(?: RELY)?")
+_NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key: of these columns, for `FOREIGN` one of those of a ``parent``, whose own are its primary key's unless they
+    are said. ``relied``: whether an optimizer may rely on it.
+
+    Example:
+        >>> Key("fk", FOREIGN, ("carrier",), ("db", "carriers"), ("code",)).text
+        'FOREIGN KEY (carrier) REFERENCES db.carriers (code)'
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    parent: tuple[str, ...] = ()
+    parent_columns: tuple[str, ...] = ()
+    relied: bool = False
+
+    @property
+    def text(self) -> str:
+        """The key as SQL."""
+        said = f"{self.kind} ({_listed(self.columns)})"
+        if self.parent:
+            said += f" REFERENCES {'.'.join(map(_spelled, self.parent))}"
+        if self.parent_columns:
+            said += f" ({_listed(self.parent_columns)})"
+        return said + (" RELY" if self.relied else "")
+
+    @property
+    def property(self) -> str:
+        """The property that holds it."""
+        return KEY_PREFIX + self.name.lower()
+
+
+def is_key(key: str) -> bool:
+    """Whether this table property is a key."""
+    return key.lower().startswith(KEY_PREFIX)
+
+
+def keys_of(configuration: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The keys that a table says it has: name, kind and columns."""
+    for key, text in configuration.items():
+        if is_key(key) and (found := _TEXT.fullmatch(text)) is not None:
+            kind = PRIMARY if found[1] else FOREIGN
+            yield key[len(KEY_PREFIX) :], kind, _columns(found[1] or found[2])
+
+
+def check_key(key: str, text: str) -> None:
+    """Hold that a property is a key.
+
+    Raises:
+        InvalidProperty: it is none.
+    """
+    if len(key) == len(KEY_PREFIX) or key != key.lower() or _TEXT.fullmatch(text) is None:
+        reason = f"it takes {KEY_PREFIX}name, in lower case, and {PRIMARY} (…) or {FOREIGN} (…) REFERENCES t (…)."
+        raise InvalidProperty(property=key, value=text, reason=reason)
+
+
+def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
+    """Hold that a table can have its keys: of columns that there are, NOT NULL in the one primary key.
+
+    Raises:
+        InvalidOption: with the reason.
+    """
+    primary: list[str] = []
+    for name, kind, columns in keys_of(configuration):
+        for column in columns:
+            field = schema.find(column)
+            if field is None:
+                raise _refused(name, f"there is no column {column}; the columns are {', '.join(schema.names)}.")
+            if kind == PRIMARY and field.nullable:
+                raise _refused(name, f"a primary key takes columns that are NOT NULL, and {column} is not.")
+        primary += [name] if kind == PRIMARY else []
+    if len(primary) > 1:
+        raise _refused(primary[1], f"a table has one primary key, and {primary[0]} is one already.")
+
+
+def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
+    """Hold that a change of columns takes no NOT NULL from a primary key. What was so before stands in no one's way.
+
+    Raises:
+        InvalidOption: it does.
+    """
+    for name, kind, columns in keys_of(configuration):
+        for column in columns if kind == PRIMARY else ():
+            known, changed = before.find(column), after.find(column)
+            if known is not None and changed is not None and changed.nullable and not known.nullable:
+                reason = f"it is of the primary key {name}, whose columns are NOT NULL; drop that key first."
+                raise InvalidOption(option="DROP NOT NULL", value=column, reason=reason)
+
+
+def without_lost(schema: Struct, configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties without the keys that a table of these columns cannot have.
+
+    Example:
+        >>> without_lost(Struct((Field("x", "long"),)), {"anabranch.constraint.pk": "PRIMARY KEY (id)"})
+        {}
+    """
+    lost = {name for name, kind, columns in keys_of(configuration) if not all(_bears(schema, kind, columns))}
+    return {key: value for key, value in configuration.items() if not (is_key(key) and key[len(KEY_PREFIX) :] in lost)}
+
+
+def _bears(schema: Struct, kind: str, columns: Iterable[str]) -> Iterator[bool]:
+    for field in map(schema.find, columns):
+        yield field is not None and not (kind == PRIMARY and field.nullable)
+
+
+def users_of(column: str, configuration: Mapping[str, str]) -> list[str]:
+    """The keys that name a column."""
+    return [
+        f"the constraint {name} ({kind})"
+        for name, kind, columns in keys_of(configuration)
+        if column.lower() in {each.lower() for each in columns}
+    ]
+
+
+def _refused(name: str, reason: str) -> InvalidOption:
+    return InvalidOption(option="constraint", value=name, reason=reason)
+
+
+def _columns(listed: str) -> tuple[str, ...]:
+    return tuple(quoted.replace("``", "`") or plain for quoted, plain in _NAME.findall(listed))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(_spelled, names))
+
+
+def _spelled(name: str) -> str:
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name.replace('`', '``')}`"

@@ -1,0 +1,190 @@
+"""The columns of a Parquet file in Delta's words, as Spark reads them, and those of many files together.
+
+Knows footers and Spark's ``ParquetToSparkSchemaConverter``; never a row. Pure: the footer is given. Guarantee: a column
+that Spark would not read, or would read differently from one file to the next, is refused by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from anabranch.errors import UnsupportedType
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_NARROW = ("byte", "short", "integer")
+"""Integer types that a Parquet file keeps alike, in 32 bits."""
+
+_SIGNED = {8: "byte", 16: "short", 32: "integer", 64: "long"}
+_UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
+_TEXTS = ("String", "Enum", "JSON")
+
+
+class DoNotMerge(Exception):
+    """Two files do not agree on a column, for a reason."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+
+def columns_of(footer: pq.FileMetaData) -> Struct:
+    """The columns of one file, each nullable, with the comments that Spark left there.
+
+    Raises:
+        UnsupportedType: Spark has no type for a column, or Delta has not.
+        DoNotMerge: two columns have one name, whatever the case.
+    """
+    leaves = (footer.schema.column(i) for i in range(footer.num_columns))
+    struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
+    said = _said_by_spark(footer)
+    fields = [replace(each, metadata=_comment(said.get(each.name, {}))) for each in struct]
+    return Struct(tuple(fields))
+
+
+def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
+    """The columns of files seen before with those of one more: new ones behind, 32-bit integers at their widest.
+
+    Raises:
+        DoNotMerge: a column has types that do not go together, or is spelled in another case.
+    """
+    fields = {each.name: each for each in known}
+    spelled = {name.lower(): name for name in fields}
+    for field in more:
+        path = f"{prefix}{field.name}"
+        before = spelled.setdefault(field.name.lower(), field.name)
+        if before != field.name:
+            raise DoNotMerge(path, f"is spelled {before} in files before, which some engines take for another column")
+        there = fields.get(field.name)
+        fields[field.name] = field if there is None else replace(there, type=_merged(there.type, field.type, path))
+    return Struct(tuple(fields.values()))
+
+
+def with_partitions(columns: Struct, partitions: Struct) -> Struct:
+    """The columns of files with those of their folders, which come last, or in the place where files have them too."""
+    by_name = {each.name.lower(): each for each in partitions}
+    inside = [by_name.pop(each.name.lower(), each) for each in columns]
+    return Struct((*inside, *by_name.values()))
+
+
+def _merged(known: DataType, more: DataType, path: str) -> DataType:
+    if isinstance(known, Struct) and isinstance(more, Struct):
+        return merged(known, more, f"{path}.")
+    if isinstance(known, Array) and isinstance(more, Array):
+        return replace(known, element=_merged(known.element, more.element, f"{path}.element"))
+    if isinstance(known, Map) and isinstance(more, Map):
+        key, value = _merged(known.key, more.key, f"{path}.key"), _merged(known.value, more.value, f"{path}.value")
+        return replace(known, key=key, value=value)
+    if known in _NARROW and more in _NARROW:
+        return max(str(known), str(more), key=_NARROW.index)
+    if known != more:
+        raise DoNotMerge(path, f"is {_word(more)} there and {_word(known)} before")
+    return known
+
+
+def _word(type_: DataType) -> str:
+    return type_ if isinstance(type_, str) else type(type_).__name__.lower()
+
+
+# -- one file ----------------------------------------------------------------------------------------------------------
+
+
+def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Struct:
+    """The fields of an Arrow schema or struct; its leaves come in the order of the file's columns."""
+    found: dict[str, Field] = {}
+    for field in fields:
+        if field.name.lower() in {name.lower() for name in found}:
+            raise DoNotMerge(f"{prefix}{field.name}", "is there twice (case does not count)")
+        found[field.name] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
+    return Struct(tuple(found.values()))
+
+
+def _type(arrow: pa.DataType, leaves: Iterator[pq.ColumnSchema], path: str) -> DataType:
+    """Structure comes from Arrow; what a leaf is, from Parquet alone, since Spark does not read Arrow's own notes."""
+    while isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pt.is_struct(arrow):
+        return _struct([arrow.field(i) for i in range(arrow.num_fields)], leaves, f"{path}.")
+    if pt.is_map(arrow):
+        return Map(_type(arrow.key_type, leaves, f"{path}.key"), _type(arrow.item_type, leaves, f"{path}.value"))
+    if pt.is_list(arrow) or pt.is_large_list(arrow) or pt.is_fixed_size_list(arrow):
+        return Array(_type(arrow.value_type, leaves, f"{path}.element"))
+    return _leaf(next(leaves), path)
+
+
+def _leaf(column: pq.ColumnSchema, path: str) -> DataType:
+    logical = json.loads(column.logical_type.to_json())
+    found = _of_annotation(column, logical) if logical["Type"] != "None" else _PLAIN.get(column.physical_type)
+    if found is None:
+        said = column.physical_type if logical["Type"] == "None" else f"{column.physical_type} ({logical['Type']})"
+        raise UnsupportedType(column=path, type=said)
+    return found
+
+
+_PLAIN = {
+    "BOOLEAN": "boolean",
+    "INT32": "integer",
+    "INT64": "long",
+    "INT96": "timestamp",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "BYTE_ARRAY": "binary",
+    "FIXED_LEN_BYTE_ARRAY": "binary",
+}
+"""Types of columns that bear no annotation."""
+
+
+def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str | None:
+    kind = logical["Type"]
+    if kind == "Int":
+        return (_SIGNED if logical["isSigned"] else _UNSIGNED).get(logical["bitWidth"])
+    if kind == "Decimal":
+        return f"decimal({logical['precision']},{logical['scale']})" if logical["precision"] <= 38 else None
+    if kind == "Timestamp" and logical["timeUnit"] in ("milliseconds", "microseconds"):
+        return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
+    if kind == "Date":
+        return "date"
+    if kind in _TEXTS:
+        return "string"
+    return "binary" if kind == "BSON" else None
+
+
+def _said_by_spark(footer: pq.FileMetaData) -> Mapping[str, Any]:
+    """What Spark noted of the top-level columns, if it wrote the file.
+
+    Raises:
+        UnsupportedType: it noted a type that is kept as another one, such as an interval as a number.
+    """
+    try:
+        fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]
+        noted = {each["name"]: each for each in fields}
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return {}
+    for name, each in noted.items():
+        for type_ in _types_in(each.get("type")):
+            if type_.startswith(("interval", "time(", "variant", "void", "geometry", "geography")):
+                raise UnsupportedType(column=name, type=type_)
+    return noted
+
+
+def _types_in(noted: Any) -> Iterator[str]:
+    if isinstance(noted, str):
+        yield noted
+    elif isinstance(noted, Mapping):
+        for key in ("elementType", "keyType", "valueType"):
+            yield from _types_in(noted.get(key))
+        for field in noted.get("fields") or ():
+            yield from _types_in(field.get("type") if isinstance(field, Mapping) else None)
+
+
+def _comment(noted: Any) -> dict[str, Any]:
+    metadata = noted.get("metadata") if isinstance(noted, Mapping) else None
+    comment = metadata.get("comment") if isinstance(metadata, Mapping) else None
+    return {"comment": comment} if isinstance(comment, str) else {}

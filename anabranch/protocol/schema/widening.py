@@ -1,0 +1,239 @@
+"""Widening: which changes of a column's type keep every value, and how a schema remembers them.
+
+Knows PROTOCOL.md, section "Type Widening". Knows nothing of files: those written before a change are read as they are
+and their values made wider. Pure. Guarantee: no change comes out of here that the protocol does not allow.
+
+A path names a column, then members of structs, and ``element``, ``key`` and ``value`` inside arrays and maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.rules.table_rules import rules_of
+from anabranch.protocol.schema.editing import inside_of, put_inside
+from anabranch.protocol.schema.evolution import sql_name
+from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of
+
+TYPE_CHANGES = "delta.typeChanges"
+ENABLED = "delta.enableTypeWidening"
+LISTED_BY = frozenset({"typeWidening", "typeWidening-preview"})
+"""The names under which a protocol may list the feature."""
+
+Objection: TypeAlias = Callable[[DataType, DataType], str | None]
+_NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
+_LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+
+
+def can_widen(before: DataType, after: DataType) -> bool:
+    """Whether the protocol allows a column of one type to become one of the other.
+
+    Example:
+        >>> can_widen("integer", "decimal(12,2)"), can_widen("long", "double")
+        (True, False)
+    """
+    return widens_by_itself(before, after) or _widens_across(before, after)
+
+
+def widens_by_itself(before: DataType, after: DataType) -> bool:
+    """Whether rows of the wider type may change the column: only within one family of types, as in delta-spark."""
+    if before in INTEGERS and after in INTEGERS:
+        return INTEGERS.index(str(before)) < INTEGERS.index(str(after))
+    if (before, after) in (("float", "double"), ("date", "timestamp_ntz")):
+        return True
+    digits = decimal_of(before)
+    return digits is not None and digits != decimal_of(after) and _has_room(after, *digits)
+
+
+def _widens_across(before: DataType, after: DataType) -> bool:
+    if after == "double":
+        return before in ("byte", "short", "integer")
+    return before in INTEGERS and _has_room(after, _LEAST_DIGITS[str(before)], 0)
+
+
+def _has_room(after: DataType, precision: int, scale: int) -> bool:
+    """Whether a decimal has no fewer digits on either side of the point."""
+    digits = decimal_of(after)
+    return digits is not None and digits[0] - precision >= digits[1] - scale >= 0
+
+
+# -- what a schema remembers -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TypeChange:
+    """One change that a column went through; ``path`` leads from its struct field into arrays and maps."""
+
+    before: DataType
+    after: DataType
+    path: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, str]:
+        """As it stands in ``delta.typeChanges``."""
+        found = {"fromType": str(self.before), "toType": str(self.after)}
+        return {**found, "fieldPath": ".".join(self.path)} if self.path else found
+
+
+def unreadable_change(schema: Struct) -> str | None:
+    """The first change that a schema remembers and that no reader could follow, in words; None where there is none."""
+    for column, each in _remembered(schema):
+        before, after = each.get("fromType"), each.get("toType")
+        if not can_widen(str(before), str(after)):
+            return f"the column {column} was changed from {before} to {after}, which is no widening."
+    return None
+
+
+def _remembered(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(data_type, Struct):
+        for field in data_type:
+            path = (*around, field.name)
+            for each in field.metadata.get(TYPE_CHANGES) or ():
+                yield ".".join(path), each
+            yield from _remembered(field.type, path)
+    for step, inner in inside_of(data_type).items():
+        yield from _remembered(inner, (*around, step))
+
+
+# -- changing a type ---------------------------------------------------------------------------------------------------
+
+
+def with_type(schema: Struct, path: Sequence[str], after: DataType, objection: Objection) -> Struct:
+    """The schema with another type at a path, and the change remembered.
+
+    Args:
+        objection: why a table does not allow a change that the protocol would; None where it does.
+
+    Raises:
+        UnknownColumn: there is nothing at the path.
+        InvalidOption: the change is not allowed; it names both types.
+    """
+    field = schema.field(path[0])
+    if len(path) > 1 and isinstance(field.type, Struct):
+        changed = replace(field, type=with_type(field.type, path[1:], after, objection))
+    else:
+        changed = _with_type_inside(field, path, after, objection)
+    return Struct(tuple(changed if each is field else each for each in schema))
+
+
+def _with_type_inside(field: Field, path: Sequence[str], after: DataType, objection: Objection) -> Field:
+    changes: list[TypeChange] = []
+
+    def change(before: DataType, where: tuple[str, ...]) -> DataType:
+        if _same(before, after):
+            return before
+        why = objection(before, after) if can_widen(before, after) else _NO_WIDENING
+        if why is not None:
+            raise _refusal(".".join(path), before, after, why)
+        changes.append(TypeChange(before, after, where))
+        return after
+
+    def reach(data_type: DataType, rest: Sequence[str], where: tuple[str, ...]) -> DataType:
+        if not rest:
+            return change(data_type, where)
+        if isinstance(data_type, Struct):  # its own fields remember
+            return with_type(data_type, rest, after, objection)
+        inner = inside_of(data_type)
+        if rest[0].lower() not in inner:
+            raise UnknownColumn(column=".".join(path), columns=", ".join(inner) or "none inside")
+        step = rest[0].lower()
+        return put_inside(data_type, step, reach(inner[step], rest[1:], (*where, step)))
+
+    return remembering(replace(field, type=reach(field.type, path[1:], ())), changes)
+
+
+def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
+    """The field with these changes behind those that it remembers already."""
+    if not changes:
+        return field
+    known = list(field.metadata.get(TYPE_CHANGES) or ())
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: known + [each.to_json() for each in changes]})
+
+
+# -- following the rows ------------------------------------------------------------------------------------------------
+
+
+def following(metadata: Metadata, rows: Struct) -> Struct:
+    """The columns of a table, each as wide as the rows' of that name where the table lets columns widen.
+
+    A column from which something is computed keeps its type: nobody could say what that would then become.
+    """
+    if not is_on(metadata):
+        return metadata.schema
+    return widened(metadata.schema, rows, lambda name: depending_on(metadata, name) is None)
+
+
+def is_on(metadata: Metadata) -> bool:
+    """Whether the table lets the types of its columns change (PROTOCOL.md: writers must reject it elsewhere)."""
+    return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
+
+
+def depending_on(metadata: Metadata, column: str) -> str | None:
+    """What would not survive another type of this top-level column, in words; None where nothing would not."""
+    rules = rules_of(metadata)
+    if STEP in metadata.schema.field(column).metadata:
+        return "it is an identity column"
+    for check in rules.checks:
+        if column in check.columns:
+            return f"the constraint {check.name} ({check.expression}) speaks of it"
+    for each in rules.generated:
+        if column == each.column or column in each.columns:
+            return f"{each.column} is generated as {each.expression}"
+    return None
+
+
+def widened(table: Struct, rows: Struct, allowed: Callable[[str], bool]) -> Struct:
+    """The table's columns, each as wide as the rows' of that name where it widens by itself; also inside nested ones.
+
+    ``allowed`` says of a top-level column whether its type may change.
+
+    Example:
+        >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda name: True).fields[0].type
+        'long'
+    """
+    return Struct(tuple(_widened_field(each, rows.find(each.name)) if allowed(each.name) else each for each in table))
+
+
+def _widened_field(field: Field, given: Field | None) -> Field:
+    if given is None:
+        return field
+    changes: list[TypeChange] = []
+    after = _widened_type(field.type, given.type, (), changes)
+    return field if after == field.type else remembering(replace(field, type=after), changes)
+
+
+def _widened_type(before: DataType, given: DataType, where: tuple[str, ...], changes: list[TypeChange]) -> DataType:
+    if isinstance(before, Struct) and isinstance(given, Struct):
+        return Struct(tuple(_widened_field(each, given.find(each.name)) for each in before))
+    if isinstance(before, str) and isinstance(given, str):
+        if not widens_by_itself(before, given):
+            return before
+        changes.append(TypeChange(before, given, where))
+        return given
+    theirs = inside_of(given)
+    for step, inner in inside_of(before).items():
+        if step in theirs:
+            before = put_inside(before, step, _widened_type(inner, theirs[step], (*where, step), changes))
+    return before
+
+
+def _same(before: DataType, after: DataType) -> bool:
+    return before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after))
+
+
+def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:
+    given, wanted = sql_name(before), sql_name(after)
+    reason = f"the column {column} is {given} and does not become {wanted}: {why}."
+    return InvalidOption(option="type", value=wanted, reason=reason, column=column, from_type=given, to_type=wanted)
+
+
+def iceberg_keeps(before: DataType, after: DataType) -> bool:
+    """Whether Iceberg knows the change too, which a table with an icebergCompat feature has to ask."""
+    digits, wider = decimal_of(before), decimal_of(after)
+    if digits is not None and wider is not None:
+        return digits[1] == wider[1]
+    return (before in INTEGERS and after in INTEGERS) or (before, after) == ("float", "double")

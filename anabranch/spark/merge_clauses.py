@@ -1,0 +1,240 @@
+"""Clauses: which WHEN clause of a MERGE acts on a row, and the new image that it makes.
+
+Knows expressions over two sides, and how names on them are told apart. Knows nothing of joins or files. Guarantees: of
+the clauses given the first whose condition is TRUE acts, NULL is not TRUE; what is random is evaluated once; a value
+that its column cannot hold stops the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import InvalidCondition, UnknownColumn
+from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
+from anabranch.protocol.schema.assignments import Path, leaves, spelled
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.spark.failures import reported
+from anabranch.spark.members import is_set, rebuilt
+from anabranch.spark.row_addresses import as_column
+from anabranch.spark.row_numbers import value_at
+from anabranch.spark.types import column, quoted, spark_type
+
+Numbered = Sequence[tuple[int, Clause]]
+"""Clauses with their numbers in the command."""
+
+_FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names for columns of ours, which no column of either side has, and the names of the two sides."""
+
+    prefix: str
+    target: str
+    source: str
+
+    @classmethod
+    def beside(cls, taken: Sequence[str], matching: Matching) -> Names:
+        """Names that differ from these in more than case; a side without an alias gets one."""
+        prefix = "__anabranch_m"
+        while any(name.lower().startswith(prefix) for name in taken):
+            prefix += "_"
+        return cls(prefix, matching.target or f"{prefix}target", matching.source or f"{prefix}source")
+
+    @property
+    def path(self) -> str:
+        """The file of the table's row."""
+        return f"{self.prefix}path"
+
+    @property
+    def row(self) -> str:
+        """Its position there."""
+        return f"{self.prefix}row"
+
+    @property
+    def number(self) -> str:
+        """The number of the source's row; NULL where none matches."""
+        return f"{self.prefix}number"
+
+    @property
+    def row_id(self) -> str:
+        """The id of the table's row, where it keeps one."""
+        return f"{self.prefix}rowid"
+
+    @property
+    def place(self) -> str:
+        """How many source rows come before the row's, where values were reserved."""
+        return f"{self.prefix}place"
+
+    @property
+    def clause(self) -> str:
+        """The number of the clause that acts; NULL where none does."""
+        return f"{self.prefix}clause"
+
+    def image(self, i: int) -> str:
+        """The new value of the table's column ``i``."""
+        return f"{self.prefix}image{i}"
+
+    def value(self, clause: int, i: int) -> str:
+        """The ``i``-th value that a clause assigns, before it is fitted."""
+        return f"{self.prefix}value{clause}_{i}"
+
+
+@dataclass(frozen=True)
+class Decider:
+    """What clauses decide about rows, for one table and one source."""
+
+    table: str
+    schema: Struct
+    source_names: Sequence[str]
+    names: Names
+    partial: bool = False
+
+    def decide(
+        self, rows: DataFrame, clauses: Numbered, where: Column, rest: Callable[[Field], Column] | None = None
+    ) -> DataFrame:
+        """The rows, with which of these clauses acts where ``where`` holds, and with the image that it makes.
+
+        Args:
+            rows: rows of one side or both.
+            clauses: with their numbers.
+            where: none acts elsewhere.
+            rest: the value of a column that a clause does not name; NULL where None.
+
+        Raises:
+            InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
+        """
+        for _, clause in clauses:
+            self._check(rows, clause)
+        with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
+            spark = rows.sparkSession
+            rows = rows.select("*", F.when(where, _first(clauses, spark)).alias(self.names.clause))
+            # A column of its own each: what is random must not be evaluated a second time when it is fitted.
+            values = [each for i, clause in clauses for each in self._values(i, clause, spark)]
+            rows = rows.select("*", *values)
+            return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
+
+    def _check(self, rows: DataFrame, clause: Clause) -> None:
+        """A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too."""
+        spark = rows.sparkSession
+        with explained(text_of(clause), self.table):
+            if clause.condition is not None:
+                rows = rows.filter(as_column(clause.condition, spark))
+            ours = (SourceColumn, Reserved)
+            values = [as_column(each, spark) for _, each in leaves(clause.values) if not isinstance(each, ours)]
+            if values:
+                rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
+            _ = rows.schema  # else Spark Connect looks at it only later
+
+    def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:
+        for i, (_, value) in enumerate(leaves(clause.values)):
+            said = F.when(column(self.names.clause) == number, self._said(value, spark))
+            yield said.alias(self.names.value(number, i))
+
+    def _said(self, value: Any, spark: SparkSession) -> Column:
+        if isinstance(value, Reserved):
+            return value_at(column(self.names.place), value.values)
+        return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value, spark)
+
+    def _of_source(self, value: SourceColumn) -> Column:
+        if value.name.lower() not in {each.lower() for each in self.source_names}:
+            reason = f"the source has no column {value.name}; it has {', '.join(self.source_names)}."
+            raise InvalidCondition(expression=value.name, table=self.table, reason=reason)
+        return reduce(Column.getField, value.members, of_side(self.names.source, value.name))
+
+    def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
+        """The columns of the new image: NULL where no clause acts, or one that deletes."""
+        writing = [(i, self._set_by(i, each)) for i, each in clauses if each.action != "delete"]
+        for i, field in enumerate(self.schema):
+            image = _nothing(null_of(field))
+            for number, new in writing:
+                value = self._image(field, new, types, rest)
+                image = image.when(column(self.names.clause) == number, value)
+            yield image.alias(self.names.image(i))
+
+    def _image(
+        self, field: Field, new: Mapping[Path, str], types: T.StructType, rest: Callable[[Field], Column]
+    ) -> Column:
+        """A column's new value; what it is otherwise is asked for only where that shows."""
+        if not is_set(field, new):
+            return rest(field)
+        old = null_of(field) if (field.name,) in new else rest(field)
+        return rebuilt(field, old, new, types, self.table, partial=self.partial)
+
+    def _set_by(self, number: int, clause: Clause) -> dict[Path, str]:
+        """What a clause sets, as the table spells it, and where the values lie."""
+        found = {}
+        for i, (path, _) in enumerate(leaves(clause.values)):
+            known = spelled(path, self.schema)
+            if known is None:
+                names = ", ".join(self.schema.names)
+                raise UnknownColumn(table=self.table, column=".".join(path), columns=names)
+            found[known] = self.names.value(number, i)
+        return found
+
+
+def numbered(matching: Matching, when: When) -> Numbered:
+    """The clauses of one kind."""
+    return [(i, each) for i, each in enumerate(matching.clauses) if each.when == when]
+
+
+def columns_set(matching: Matching, schema: Struct, action: Action) -> dict[int, frozenset[str]]:
+    """By the number of each clause that does this, the columns that it names."""
+    clauses = [(i, each) for i, each in enumerate(matching.clauses) if each.action == action]
+    return {i: frozenset(schema.field(name).name for name in each.values) for i, each in clauses}
+
+
+def of_side(alias: str, name: str) -> Column:
+    """The column of one side; this goes before a member of a struct that is called as the side is."""
+    return F.col(f"{quoted(alias)}.{quoted(name)}")
+
+
+def text_of(clause: Clause) -> str:
+    """A clause as an error shows it."""
+    condition = "" if clause.condition is None else f" AND {clause.condition}"
+    values = ", ".join(f"{'.'.join(path)} = {value}" for path, value in leaves(clause.values))
+    return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
+
+
+@contextmanager
+def explained(expression: str, table: str) -> Iterator[None]:
+    """As `reported`, with a word on columns of a DataFrame, which mean nothing among the rows that were kept."""
+    with reported(expression, table):
+        try:
+            yield
+        except AnalysisException as error:
+            if not (error.getCondition() or "").startswith(_FOREIGN_COLUMN):
+                raise
+            reason = (
+                "a column is bound to a DataFrame, as in updates['id'], but a MERGE works on a copy of its source. "
+                "Use text, or F.col('alias.column') with the alias of the source or the table."
+            )
+            raise InvalidCondition(expression=expression, table=table, reason=reason) from None
+
+
+def _first(clauses: Numbered, spark: SparkSession) -> Column:
+    """The number of the first clause whose condition is TRUE, else NULL."""
+    first = _nothing(F.lit(None).cast("int"))
+    for number, clause in clauses:
+        acts = F.lit(True) if clause.condition is None else as_column(clause.condition, spark)
+        first = first.when(acts, number)
+    return first
+
+
+def _nothing(null: Column) -> Column:
+    """A CASE without a case as yet."""
+    return F.when(F.lit(False), null)
+
+
+def null_of(field: Field) -> Column:
+    """NULL, as a value of a column."""
+    return F.lit(None).cast(spark_type(field.type))

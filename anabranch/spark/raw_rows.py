@@ -1,0 +1,206 @@
+"""Opened files: every row that lies in them, deleted or not, with its address.
+
+Knows how Spark reads Parquet and names what it reads. Knows nothing of versions or conflicts. Guarantees: partition
+values are the log's, whatever the folders say; columns that a file lacks are null; nothing is read but these files,
+and none of them is left out without a word.
+
+PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.file_sets import FileSet, Marks
+from anabranch.protocol.layout.partitions import map_column, partition_arrays
+from anabranch.protocol.rules.table_rules import LENGTH, char_length
+from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
+from anabranch.protocol.schema.types import Field, Struct, schema_json
+from anabranch.spark import row_ids
+from anabranch.spark.failures import reported
+from anabranch.spark.hive_folders import folders_agree, names_no_instant
+from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
+from anabranch.spark.physical_names import logical
+from anabranch.spark.row_positions import is_marked, with_facts
+from anabranch.spark.types import column, free_name, spark_schema, spark_type
+
+READ_OPTIONS = {
+    "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish without a word
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
+_TO_THE_END = 1 << 30
+
+
+class Address(NamedTuple):
+    """The names of the two columns that say where a row lies."""
+
+    path: str
+    row: str
+
+
+def address_of(schema: Struct) -> Address:
+    """The address columns of rows of this schema: names that none of its own columns has."""
+    return Address(free_name("__anabranch_path", schema.names), free_name("__anabranch_row", schema.names))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All rows of some files: the schema's columns, those of `address_of`, and perhaps more."""
+
+    spark: SparkSession
+    rows: DataFrame
+    address: Address
+    file: str
+    places: tuple[Place, ...]
+
+    def marked(self, marks: Marks) -> tuple[Opened, Column]:
+        """Whether each row is marked: the same rows, and a boolean column over them. A file without marks has none."""
+        known = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
+        rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, known)
+        return replace(self, rows=rows), mark
+
+
+def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
+    """All rows of these files without addresses: at least the schema's columns, as cheaply as Spark can."""
+    if files.layouts or not folders_agree(files):
+        return open_files(spark, files).rows
+    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    read = _read(spark, files, found, files.schema)
+    return read.select(*logical(files.schema)) if is_renamed(files.schema) else read
+
+
+def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Opened:
+    """All rows of these files, with their addresses, and with their ``ids`` where the table tracks its rows.
+
+    Raises:
+        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
+            file that is not there is missed only when rows are asked for.)
+    """
+    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    whole = not files.layouts and folders_agree(files)
+    address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
+    tracked = files.tracked if ids else None
+    rows = _addressed(spark, files, found, whole, file, address.row, tracked)
+    prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
+    if prefix is None:
+        facts[address.path] = files.files["path"].combine_chunks()
+    else:
+        rows = rows.withColumn(address.path, _without(prefix, column(file)))
+    known = {} if tracked is None else row_ids.known_of(files)
+    rows = _with(spark, rows, files.schema, file, found, {**facts, **known})
+    if tracked is not None:
+        rows = row_ids.resolved(rows, tracked, address.row, *known)
+    return Opened(spark, rows, address, file, tuple(found))
+
+
+def _addressed(
+    spark: SparkSession,
+    files: FileSet,
+    found: list[Place],
+    whole: bool,
+    file: str,
+    row: str,
+    tracked: Tracked | None,
+) -> DataFrame:
+    """The rows with the place of each, and with what their files hold of its id; those of files with other names than
+    the rest are read by themselves.
+    """
+    parts = []
+    for schema, some in _by_layout(files, found):
+        wanted = schema if whole else _in_files(files, schema)
+        wanted = wanted if tracked is None else tracked.beside(wanted)
+        read = _read(spark, files, some, wanted, whole=whole)
+        metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
+        columns = logical(wanted)
+        parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _by_layout(files: FileSet, found: list[Place]) -> list[tuple[Struct, list[Place]]]:
+    """The files with the schema that has their names for physical ones."""
+    groups: list[tuple[Struct, list[Place]]] = []
+    by_text: dict[str, list[Place]] = {}
+    for place in found:
+        schema = files.layouts.get(place.log, files.schema)
+        key = schema_json(schema) if place.log in files.layouts else ""
+        if key not in by_text:
+            by_text[key] = []
+            groups.append((schema, by_text[key]))
+        by_text[key].append(place)
+    return groups
+
+
+def _without(prefix: str, text: Column) -> Column:
+    # In bytes, since a substring of characters steps through all of them: 7 s for 20 M rows, not 1.
+    return F.substring(text.cast("binary"), len(prefix.encode()) + 1, _TO_THE_END).cast("string")
+
+
+def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
+    """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
+    reader = spark.read.schema(spark_schema(physical_schema(schema))).options(**READ_OPTIONS)
+    if files.partition_columns and whole:
+        # Several job folders may hold one partition each; without the second option Spark refuses that.
+        reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
+    with reported("the scan", files.root, files.version):
+        read = reader.parquet(*[literal(place.reader) for place in found])
+    return _with_chars(read, files, schema) if whole else read
+
+
+def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
+    """The rows with partition columns of char as other columns of char are: of those Spark forgets the length."""
+    chars = [each for each in schema if each.name in files.partition_columns and char_length(each) is not None]
+    names = {each.physical_name: _typed(column(each.physical_name), each, each.physical_name) for each in chars}
+    return read.withColumns(names) if names else read
+
+
+# -- what only the log says --------------------------------------------------------------------------------------------
+
+
+def _in_files(files: FileSet, schema: Struct) -> Struct:
+    """The columns that the Parquet files themselves hold."""
+    return Struct(tuple(each for each in schema if each.name not in files.partition_columns))
+
+
+def _partition_values(files: FileSet) -> dict[str, pa.Array]:
+    values = partition_arrays(files.files, files.schema, files.partition_columns, files.root)
+    return {name: _as_spark_reads(files, name, array) for name, array in values.items()}
+
+
+def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
+    """The values, or the texts of timestamps without a zone: those mean the session's, as in delta-spark."""
+    field = files.schema.field(name)
+    if field.type == "timestamp" and names_no_instant(files, field.physical_name):
+        return map_column(files.files["partitionValues"], field.physical_name)
+    return values
+
+
+def _with(
+    spark: SparkSession, rows: DataFrame, schema: Struct, file: str, found: list[Place], facts: Mapping[str, pa.Array]
+) -> DataFrame:
+    """The rows with one more column for each fact about their files."""
+    if not facts:
+        return rows
+    joined, names = with_facts(spark, rows, file, [place.shown for place in found], facts)
+    both = zip(facts, names, strict=True)
+    return joined.withColumns({fact: _typed(column(name), schema.find(fact), fact) for fact, name in both})
+
+
+def _typed(value: Column, field: Field | None, name: str) -> Column:
+    """A value as Spark reads a column: one of char is padded, and known as such to comparisons."""
+    if field is None:
+        return value
+    length, value = char_length(field), value.cast(spark_type(field.type))
+    if length is None:
+        return value
+    padded = F.when(F.char_length(value) < length, F.rpad(value, length, " ")).otherwise(value)
+    return padded.alias(name, metadata={LENGTH: f"char({length})"})

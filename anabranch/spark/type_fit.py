@@ -1,0 +1,147 @@
+"""Fit: a value of one type for a column of another, never silently changed.
+
+Knows Spark's casts and the rules of store assignment. Knows nothing of files. Guarantee: a value that the column
+cannot hold stops the query, whether or not the session is in ANSI mode; it never becomes null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import SchemaMismatch
+from anabranch.errors.rows import may_show_rows
+from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.schema.evolution import DIFFER, Misfit, misfit
+from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of
+from anabranch.spark.failures import reported, unfit
+from anabranch.spark.lengths import limited
+from anabranch.spark.rule_columns import default_column
+from anabranch.spark.shapes import shaped
+from anabranch.spark.types import column, delta_type, filled, is_void, spark_type
+
+_FLOATS = ("float", "double")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+_ADD = "The option mergeSchema = true adds it to the table."
+_CAST = "Cast it, or replace the column by the option overwriteSchema = true in mode overwrite."
+
+
+def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
+    """Rows with exactly the columns of a schema, in its order: matched by name whatever the case.
+
+    A column that is absent has its default value, or else NULL; a generated one is NULL for now.
+
+    Raises:
+        SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
+    """
+    given, generated = _by_folded_name(rows, schema, table), {each.column for each in rules.generated}
+    found = []
+    for field in schema:
+        there = given.get(field.name.lower())
+        if there is None and (field.name in rules.defaults or field.name in generated):
+            found.append(default_value(rows, field, rules, table).alias(field.name))
+        else:
+            found.append(_fitted(field, there, table))
+    return rows.select(*found)
+
+
+def given_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
+    """The columns of a schema that rows have, in its spelling."""
+    return frozenset(field.name for name in rows.columns if (field := schema.find(name)) is not None)
+
+
+def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Column:
+    """The value of a column that rows lack: its default, or NULL.
+
+    Raises:
+        RuleRefused: the default may not be evaluated. InvalidCondition: it is not a value. SchemaMismatch: no value of
+        its type fits the column.
+    """
+    text = rules.defaults.get(field.name)
+    if text is None:
+        return F.lit(None).cast(spark_type(field.type))
+    with reported(f"{field.name} DEFAULT {text}", table):
+        value, nothing = default_column(rows.sparkSession, field.name, text, table), rows.select()
+        found = nothing.select(value.alias("value")).schema[0].dataType
+        return assigned(field, value, found, table, partial=True)  # a member may be younger than the default
+
+
+def assigned(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
+    """The value of an assignment to a column: any number for a number, text for any simple type, checked row by row.
+
+    Structs are taken apart by name; where values may be ``partial``, members that they lack are NULL.
+
+    Raises:
+        SchemaMismatch: no value of that type could fit.
+    """
+    return limited(field, _cast(field, value, found, table, partial=partial), table)
+
+
+def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool) -> Column:
+    target = spark_type(field.type)
+    if is_void(found):
+        return value.cast(target)
+    whole = filled(found, field.type)
+    value = value if whole == found else value.cast(whole)
+    source = delta_type(whole, field.name)
+    why = misfit(source, field.type, field.name, whole=not partial)
+    if why is None:
+        return shaped(value, source, field.type)
+    if not isinstance(source, str) and not isinstance(field.type, str):
+        raise why.error(table, _CAST)
+    if not _assignable(source, field.type):
+        raise _mismatch(field, table, found, "no value of that type can be stored there.")
+    # try_cast is the same in every session; what it cannot do is an error here, not a null.
+    sentence = F.lit(unfit(field.name, str(field.type)))
+    said = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
+    failed = F.raise_error(said).cast(target)
+    return F.coalesce(value.try_cast(target), F.when(value.isNotNull(), failed))
+
+
+def _by_folded_name(rows: DataFrame, schema: Struct, table: str) -> dict[str, T.StructField]:
+    given: dict[str, T.StructField] = {}
+    for each in rows.schema:
+        expected = schema.find(each.name)
+        if expected is None:
+            raise _surplus(each, schema, table)
+        if each.name.lower() in given:
+            raise _mismatch(expected, table, each.dataType, "the rows have two columns of that name.")
+        given[each.name.lower()] = each
+    return given
+
+
+def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
+    target = spark_type(field.type)
+    if given is None and not field.nullable:
+        raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
+    if given is None or is_void(given.dataType):
+        return F.lit(None).cast(target).alias(field.name)
+    source = delta_type(given.dataType, given.name)
+    why = misfit(source, field.type, field.name)
+    if why is not None:
+        raise why.error(table, _ADD if why.reason != DIFFER else _CAST)
+    return limited(field, shaped(column(given.name), source, field.type), table).alias(field.name)
+
+
+def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:
+    expected, given = spark_type(field.type).simpleString(), found.simpleString() if found else "no such column"
+    return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
+
+
+def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch:
+    found = given.dataType.simpleString()
+    return Misfit(given.name, ", ".join(schema.names), found, "it is not one of its columns.").error(table, _ADD)
+
+
+def _assignable(source: DataType, target: DataType) -> bool:
+    """Whether some values may fit, as in Spark's store assignment under ANSI; texts are read too, as Delta does."""
+    if not isinstance(source, str) or not isinstance(target, str):
+        return False
+    text = "string" in (source, target) and "binary" not in (source, target)
+    times = source in _TIMES and target in _TIMES
+    return text or times or (_is_number(source) and _is_number(target))
+
+
+def _is_number(data_type: str) -> bool:
+    return data_type in INTEGERS or data_type in _FLOATS or decimal_of(data_type) is not None

@@ -1,0 +1,168 @@
+"""Conditions and values as users write them, understood for the table and the session that they will meet."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Column
+
+from anabranch.commands.opening import Location
+from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
+from anabranch.errors.inputs import check_text
+from anabranch.expressions import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
+from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.printed_columns import bare_names, printed
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.table_rules import rules_of
+from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.schema.editing import field_at
+from anabranch.protocol.schema.types import Struct, schema_json
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.row_addresses import Named
+from anabranch.spark.sql_text import substituted
+
+
+def understood(
+    given: Any,
+    snapshot: Snapshot,
+    engine: SparkEngine,
+    *,
+    queries: bool = False,
+    alias: str | None = None,
+    filled: bool = False,
+) -> Condition:
+    """A condition as the user wrote it, for the version on which the command is to run.
+
+    Args:
+        queries: whether it may hold subqueries. alias: the name by which it may speak of the table's columns.
+        filled: whether ``${…}`` is filled in already, as in the text of a statement.
+
+    Raises:
+        InvalidArgument: it is neither text nor a Column.
+        InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not.
+    """
+    if not isinstance(given, str | Column):
+        raise InvalidArgument(option="condition", value=given, reason="it takes SQL text or a Column.")
+    given = given if filled else as_spark_reads(given, engine)
+    context = context_of(snapshot, engine)
+    if alias is None:
+        return _plain(given, context, queries=queries)
+    _refuse_two_meanings(given, alias, context)
+    if isinstance(given, Column):
+        named = bare_names(alias, context.schema)
+        return replace(column_condition(given, context, named, queries=queries), alias=alias)
+    found = condition(given, context, queries=queries)
+    if found.asks:
+        return replace(found, alias=alias)
+    return condition(unqualified(given, (alias,), context.schema), context, queries=queries)
+
+
+def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
+    """A text as Spark reads it, ``${…}`` filled in from the session's settings; anything else as it is."""
+    return substituted(given, engine.spark) if isinstance(given, str) else given
+
+
+def _plain(given: str | Column, context: Context, *, queries: bool) -> Condition:
+    if isinstance(given, str):
+        return condition(given, context, queries=queries)
+    return column_condition(given, context, queries=queries)
+
+
+def _refuse_two_meanings(given: str | Column, alias: str, context: Context) -> None:
+    """Refuse what speaks by an alias that is the name of a column as well: ``t.x`` may be a member of that one.
+
+    Raises:
+        InvalidCondition: it does.
+    """
+    text = printed(given)
+    if context.schema.find(alias) is not None and re.search(rf"\b{re.escape(alias)}`?\s*\.", text, re.IGNORECASE):
+        reason = f"{alias} is the alias of the table, and the name of one of its columns: choose another alias."
+        raise InvalidCondition(expression=text, table=context.table, reason=reason)
+
+
+def understood_values(
+    values: Mapping[str, str | Column],
+    snapshot: Snapshot,
+    engine: SparkEngine,
+    alias: str | None = None,
+    *,
+    filled: bool = False,
+) -> dict[str, Any]:
+    """Values to be assigned to columns and members of structs, each of which may depend on its own row only; the clock
+    is fixed for all of them. ``filled`` as for `understood`.
+
+    Raises:
+        UnknownColumn: a key names none of these. InvalidOption: one is set twice.
+        InvalidCondition, NotBuilt: a value cannot be used.
+    """
+    context = context_of(snapshot, engine)
+
+    def understood_value(value: str | Column) -> Any:
+        value = value if filled else as_spark_reads(value, engine)
+        if alias is not None:
+            _refuse_two_meanings(value, alias, context)
+        if isinstance(value, Column):
+            check_assigned(value)
+            return value if alias is None else Named(value, alias)
+        return assignment(value if alias is None else unqualified(value, (alias,), context.schema), context)
+
+    return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
+
+
+def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
+    """What texts depend on from now on: a version's columns, this moment, the session's settings."""
+    return context_for(snapshot.table, snapshot.schema, engine)
+
+
+def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
+    """The same for columns that are known, as of a table that is yet to be made."""
+    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+    return Context(table, as_named(schema, engine), now, zone, engine.are_builtin)
+
+
+def is_exact(engine: SparkEngine) -> bool:
+    """Whether to the session a name in another case is another name."""
+    return engine.settings().get("spark.sql.caseSensitive", "false").lower() == "true"
+
+
+def as_named(schema: Struct, engine: SparkEngine) -> Struct:
+    """A table's columns as the session names them: to the letter, where it is case-sensitive."""
+    return schema.exactly() if is_exact(engine) else schema
+
+
+def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engine: SparkEngine) -> None:
+    """Hold that a case-sensitive session names columns, or members of structs, to the letter; one that is there in no
+    case is left to the command.
+
+    Raises:
+        UnknownColumn: one is there in another case only.
+    """
+    exact = as_named(schema, engine)
+    for path in paths if exact.exact else ():
+        if not _is_there(exact, path) and _is_there(schema, path):
+            raise UnknownColumn(table=table, column=".".join(path), columns=", ".join(schema.names))
+
+
+def _is_there(schema: Struct, path: Sequence[str]) -> bool:
+    try:
+        return field_at(schema, path) is not None
+    except UnknownColumn:
+        return False
+
+
+def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, engine: SparkEngine) -> None:
+    """Hold that the rules of a table to be made can be held in every row.
+
+    Raises:
+        RuleRefused: an expression is made of more than a rule may be. InvalidCondition: it does not fit the columns.
+        ConstraintNotBoolean, GeneratedTypeMismatch, DefaultDoesNotFit: it is of another type.
+    """
+    check_text("What a table says of itself", schema_json(schema))
+    rules = rules_of(Metadata("", schema_json(schema), configuration=properties))
+    engine.check_rules(schema, rules, str(table))

@@ -1,0 +1,225 @@
+"""``anabranch.sql``: SQL text on Delta tables, in a session with nothing patched.
+
+A door: it takes a statement apart (`anabranch.statements.grammar`), runs the command that ``DeltaTable`` would run, and
+gives the DataFrame that delta-spark gives. Guarantee: a statement that touches no Delta table is Spark's, byte for
+byte; parameters are bound as values, and never become part of a text that they could change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog.entries import is_foreign, parts_of
+from anabranch.errors import InvalidOption, SqlSyntaxError
+from anabranch.errors.inputs import check_text
+from anabranch.spark.settings import honoured
+from anabranch.spark.sql_text import cut, joined_sql, substituted
+from anabranch.statements import grammar as parsing
+from anabranch.statements.executor import (
+    create_table,
+    maintenance,
+    persistent_views,
+    row_changes,
+    show,
+    temporary_views,
+)
+from anabranch.statements.executor.error_position import placed_in
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.path_resolver import Paths, Resolver
+from anabranch.statements.executor.running import Running, check_quotes
+from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar.parts import Query, View
+
+Frames = Mapping[str, DataFrame] | None
+
+__all__ = ["Names", "Paths", "Resolver", "lasting_view", "sql"]
+
+
+def sql(
+    spark: SparkSession, text: str, args: Any = None, *, names: Resolver | None = None, frames: Frames = None
+) -> DataFrame:
+    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``) or by their names in the
+    session's catalog, or any of Spark's.
+
+    A query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
+    as by ``DeltaTable``.
+
+    Args:
+        spark: any session.
+        text: one statement.
+        args: the values of its parameters: a dict for ``:name``, a list for ``?``.
+        names: which names are Delta tables; by default those of the session's catalog, and paths.
+        frames: DataFrames by the names that the text gives them; there are temporary views of these names.
+
+    Returns:
+        a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
+        rows.
+
+    Raises:
+        LoneSurrogate: it, or the value of a parameter, is no text.
+        SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement is none that can be run; the message shows where.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        AnabranchError: as the methods of ``DeltaTable``.
+
+    Example:
+        >>> anabranch.sql(spark, "DELETE FROM delta.`/data/flights` WHERE carrier = :c", {"c": "UA"}).show()
+    """
+    if not isinstance(text, str):
+        raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
+    _check_texts(args)
+    resolver, run, written = names or Names(spark), Running(spark, frames), text
+    text = _filled(written, spark, resolver)
+    temporary_views.renew(run, text)
+    if not (parsing.may_matter(text) or resolver.may_matter(text)):
+        return _plain(run, written, args, text)
+    if parsing.may_matter(text):
+        check_quotes(spark, text)
+    try:
+        with placed_in(text):
+            statement = parsing.statement(text, args, resolver.location, resolver.place, resolver.kept)
+    except SqlSyntaxError:
+        if parsing.may_matter(text) or parsing.is_cut(text):
+            raise
+        statement = None  # Spark may know words that are not known here
+    if statement is None:
+        return _plain(run, written, args, text)
+    check_quotes(spark, text)
+    with placed_in(text):
+        return resolver.run(statement, run, lambda: _run(statement, run))
+
+
+def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
+    """The rows of the lasting view of a name; None where it is no such view's."""
+    name = parts_of(identifier) if isinstance(identifier, str) else None
+    if name is None or is_foreign(spark, name):  # as who asked for a table of this name has just seen
+        return None
+    view = resolver.location(name)
+    return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
+
+
+def _plain(run: Running, written: str, args: Any, text: str) -> DataFrame:
+    """What Spark makes of a statement as the user wrote it; ``text`` is that with ``${…}`` filled in."""
+    found = joined_sql(run.spark, cut(written, run.frames), args)
+    temporary_views.note(run.spark, text)
+    return found
+
+
+def _check_texts(value: Any) -> None:
+    """Hold that the texts among the values of parameters, inside of others too, can be written.
+
+    Raises:
+        LoneSurrogate: one cannot.
+    """
+    if isinstance(value, str):
+        check_text("The value of a parameter", value)
+    elif isinstance(value, Mapping):
+        _check_texts([*value, *value.values()])
+    elif isinstance(value, list | tuple | set):
+        for each in value:
+            _check_texts(each)
+
+
+def _filled(text: str, spark: SparkSession, resolver: Resolver) -> str:
+    """A statement as Spark reads it; as it is where nobody can say so, and it touches no table of ours.
+
+    Raises:
+        InvalidOption: nobody can say what ``${…}`` stands for in it.
+    """
+    try:
+        return substituted(text, spark)
+    except InvalidOption:
+        if parsing.may_matter(text) or resolver.may_matter(text):
+            raise
+        return text
+
+
+_RUNS: dict[type, Callable[[Any, Running], DataFrame]] = {
+    Query: lambda statement, run: run.query(statement),
+    v.DeleteRows: row_changes.delete,
+    v.TruncateTable: row_changes.truncate,
+    v.UpdateRows: row_changes.update,
+    v.MergeRows: row_changes.merge,
+    v.InsertRows: row_changes.insert,
+    v.CreateTable: create_table.create,
+    v.ConvertTable: create_table.convert,
+    v.CreateTempView: create_table.view,
+    v.CreateView: persistent_views.create,
+    v.AlterView: persistent_views.alter,
+    v.OptimizeTable: maintenance.optimize,
+    v.ReorgTable: maintenance.reorg,
+    v.VacuumTable: maintenance.vacuum,
+    v.RestoreTable: maintenance.restore,
+    v.CloneTable: maintenance.clone,
+    v.GenerateManifest: maintenance.generate,
+    v.RepairTable: maintenance.repair,
+    **dict.fromkeys(
+        (
+            v.SetTableProperties,
+            v.UnsetTableProperties,
+            v.AddTableColumns,
+            v.DropTableColumns,
+            v.RenameTableColumn,
+            v.ChangeTableColumn,
+            v.ChangeTableColumns,
+            v.SyncTableIdentity,
+            v.ReplaceTableColumns,
+            v.AddTableConstraint,
+            v.DropTableConstraint,
+            v.AddTableKey,
+            v.DropTableKey,
+            v.DropTableFeature,
+            v.ClusterTableBy,
+        ),
+        create_table.altered,
+    ),
+    v.DescribeHistory: show.describe_history,
+    v.DescribeDetail: show.describe_detail,
+    v.DescribeTable: show.describe,
+    v.ShowColumns: show.show_columns,
+    v.ShowProperties: show.show_properties,
+    v.ShowCreateTable: show.show_create,
+}
+
+
+_VERBS: dict[type, str] = {
+    v.DeleteRows: "DELETE",
+    v.TruncateTable: "DELETE",
+    v.UpdateRows: "UPDATE",
+    v.MergeRows: "MERGE",
+    v.InsertRows: "INSERT",
+    v.CreateTable: "CREATE",
+    v.ConvertTable: "CONVERT",
+    v.RestoreTable: "RESTORE",
+    v.CloneTable: "CLONE",
+    v.VacuumTable: "VACUUM",
+    v.OptimizeTable: "OPTIMIZE",
+    v.ReorgTable: "REORG",
+    v.RepairTable: "FSCK",
+    v.SyncTableIdentity: "SYNC IDENTITY",
+}
+"""What statements are called by which a session's settings may be refused; ALTER of those that are not here."""
+_READS = (
+    Query,
+    v.CreateTempView,
+    v.CreateView,
+    v.AlterView,
+    v.GenerateManifest,
+    v.DescribeHistory,
+    v.DescribeDetail,
+    v.DescribeTable,
+    v.ShowColumns,
+    v.ShowProperties,
+    v.ShowCreateTable,
+)
+
+
+def _run(statement: v.Statement, run: Running) -> DataFrame:
+    if isinstance(statement, _READS):
+        return _RUNS[type(statement)](statement, run)
+    verb = _VERBS.get(type(statement), "ALTER")
+    verb = "REPLACE" if isinstance(statement, v.CreateTable) and statement.replaces else verb
+    with honoured(run.spark, verb):
+        return _RUNS[type(statement)](statement, run)

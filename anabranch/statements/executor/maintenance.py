@@ -1,0 +1,127 @@
+"""Upkeep: OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, GENERATE and FSCK as commands, with the rows that Delta shows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch.api.optimize_builder import RESULT as OPTIMIZED
+from anabranch.api.optimize_builder import WORKERS, shown
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.fsck import MISSING, Fsck
+from anabranch.commands.maintenance.generate import Generate
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.commands.maintenance.restore import RESULT, Restore
+from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.opening import open_log
+from anabranch.errors import InvalidOption
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.settings import VACUUMS_LITE
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark.session import checks_retention
+from anabranch.spark.settings import setting
+from anabranch.statements.conditions import check_named, understood
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar.parts import Expression
+
+_IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
+_CLONED = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+"""What CLONE shows, and the metrics that it shows."""
+
+
+def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
+    """OPTIMIZE; gives the table and Delta's metrics."""
+    snapshot = run.snapshot(statement.table)
+    where = _where(statement.where, snapshot, run)
+    check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
+    command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
+    done = command.run(run.engine, at=snapshot)
+    return run.spark.createDataFrame([shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
+
+
+def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
+    return EVERY_ROW if where is None else understood(where.text, snapshot, run.engine, filled=True)
+
+
+def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
+    """REORG TABLE: APPLY (PURGE) gives what OPTIMIZE gives, APPLY (UPGRADE UNIFORM (…)) no rows."""
+    if statement.iceberg_version is None:
+        snapshot = run.snapshot(statement.table)
+        where = _where(statement.where, snapshot, run)
+        done = Purge(statement.table.location, where, WORKERS).run(run.engine, at=snapshot)
+        return run.spark.createDataFrame([shown(done, snapshot.table)], OPTIMIZED)
+    if statement.where is not None:
+        raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
+    UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)
+    return run.nothing()
+
+
+def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
+    """VACUUM; gives the table's path, DRY RUN those of the files that would go."""
+    checks = checks_retention(run.spark)
+    lite = statement.lite if statement.lite is not None else setting(run.spark, VACUUMS_LITE, False)
+    command = Vacuum(statement.table.location, statement.hours, statement.dry_run, lite, checks)
+    done = command.run()
+    paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
+    return run.shown({"path": paths}, pa.schema([("path", pa.string())]))
+
+
+def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
+    """RESTORE; gives Delta's numbers of files and bytes."""
+    done = restore_command(statement, run).run()
+    return run.engine.rows(pa.Table.from_pylist([done.row], schema=RESULT))
+
+
+def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
+    """The command, as ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp`` make it."""
+    version, moment = run.asked(statement.table)
+    ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
+    return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
+
+
+def clone(statement: v.CloneTable, run: Running) -> DataFrame:
+    """CLONE; gives Delta's numbers of files and bytes."""
+    if statement.if_not_exists and open_log(statement.table.location).exists():
+        return _cloned({}, run)
+    version, moment = run.asked(statement.source)
+    command = Clone(
+        statement.source.location,
+        os.fspath(statement.table.location),
+        statement.shallow,
+        version,
+        moment,
+        run.zone_of(moment),
+        statement.replaces,
+        dict(statement.properties),
+    )
+    return _cloned(command.run().metrics, run)
+
+
+def _cloned(metrics: Any, run: Running) -> DataFrame:
+    return run.counted(**{column: int(metrics.get(name, 0)) for column, name in _CLONED.items()})
+
+
+def generate(statement: v.GenerateManifest, run: Running) -> DataFrame:
+    """GENERATE; gives no rows."""
+    Generate(statement.table.location, statement.mode).run()
+    return run.nothing()
+
+
+def repair(statement: v.RepairTable, run: Running) -> DataFrame:
+    """FSCK REPAIR TABLE; gives a row for each file that is gone."""
+    done = Fsck(statement.table.location, statement.dry_run).run()
+    return run.engine.rows(pa.Table.from_pylist(done.rows, schema=MISSING))

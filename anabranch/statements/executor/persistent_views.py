@@ -1,0 +1,192 @@
+"""Lasting views: views in Spark's catalog of queries on Delta tables.
+
+The catalog keeps the query's text, the schema in which it names tables, and the columns that it gave. Guarantees: a
+name in a view means the same in every session, whatever its current schema is and whichever temporary views it has; no
+view comes to read itself; a session that does not know Anabranch reads no row of a view, as it reads none of a table.
+"""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog import entries
+from anabranch.catalog.entries import Name, StoredView, spelled
+from anabranch.catalog.named_tables import check_place
+from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
+from anabranch.expressions.dialect import Token, TokenType, tokenized
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.spark.sql_text import exact_sql
+from anabranch.spark.types import declared
+from anabranch.statements.executor import temporary_views
+from anabranch.statements.executor.error_position import of_spark
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Query
+from anabranch.statements.grammar.qualifiers import Edit, edited
+from anabranch.statements.grammar.tables_read import Found, tables_read
+from anabranch.statements.grammar.values import AlterView, CreateTempView, CreateView
+
+_NOT_KEPT = frozenset({entries.VIEW, "transient_lastDdlTime"})
+
+
+def create(statement: CreateView, run: Running) -> DataFrame:
+    """CREATE VIEW; gives no rows.
+
+    Raises:
+        NameTaken: it is the name of a table, or of a view that is not to be replaced. UnknownSchema: there is none.
+        RecursiveView: it would read itself. TemporaryInView: it would read a temporary view.
+        InvalidOption: it has parameters, calls a function that is not Spark's own by less than its whole name, or has
+        another number of columns than its query.
+        SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
+    """
+    spark, name = run.spark, entries.whole(run.spark, statement.name)
+    if _is_there(spark, name, statement):
+        return run.nothing()
+    if any(each.view is not None and each.view.reads(name) for each in statement.query.references):
+        raise RecursiveView(name=spelled(name))
+    _check_no_arguments(statement)
+    text = _lasting(statement.query, statement.text, spark)
+    rows = run.query(statement.query)
+    schema = _named(statement, rows)
+    view = StoredView(
+        name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema), entries.rules_of(spark)
+    )
+    _check_lasts(view, schema, run)
+    try:
+        entries.record_view(spark, view, schema, statement.comment, statement.properties, replaces=statement.replaces)
+    except AnalysisException:
+        if statement.replaces or not entries.is_taken(spark, name):
+            raise
+        raise NameTaken(name=spelled(name), table=spelled(name)) from None  # by somebody else, meanwhile
+    return run.nothing()
+
+
+def alter(statement: AlterView, run: Running) -> DataFrame:
+    """ALTER VIEW … AS: another query, and its columns; the comment and the properties stay. Gives no rows.
+
+    Raises:
+        UnknownTable: there is no such view. RecursiveView, TemporaryInView, InvalidOption, SqlSyntaxError,
+        SqlAnalysisError: as for `create`.
+    """
+    spark, name = run.spark, entries.whole(run.spark, statement.name)
+    if entries.is_temporary(spark, statement.name):
+        is_global = len(statement.name) > 1
+        temporary_views.create(CreateTempView(statement.name[-1], statement.query, None, True, is_global), run)
+        return run.nothing()
+    if not statement.query.references:
+        return _handed_back(statement, run)
+    there = entries.shown(spark, name) if entries.is_taken(spark, name) else None
+    if there is None or there.tableType != "VIEW" or entries.find(spark, name) is not None:
+        raise UnknownTable(name=spelled(name))
+    kept = {key: value for key, value in entries.properties_of(spark, name).items() if key not in _NOT_KEPT}
+    made = CreateView(statement.name, statement.query, statement.text, None, True, False, there.description, kept)
+    return create(made, run)
+
+
+def _check_no_arguments(statement: CreateView | AlterView) -> None:
+    if statement.query.arguments:
+        raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
+
+
+def _handed_back(statement: AlterView, run: Running) -> DataFrame:
+    """A view of ours whose query reads no Delta table any more, as a view of Spark's own. Between the two steps it
+    still shows what it did before.
+    """
+    _check_no_arguments(statement)
+    with of_spark(statement.query, run.spark):
+        exact_sql(run.spark, f"ALTER VIEW {spelled(statement.name)} AS {statement.query.text}")
+    entries.unmark_view(run.spark, statement.name)
+    return run.nothing()
+
+
+def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
+    """Whether there is one already, and that is fine.
+
+    Raises:
+        NameTaken, UnknownSchema, NoPlaceForNames: there can be none of this name.
+    """
+    if not entries.is_taken(spark, name):
+        check_place(spark, name)
+        return False
+    if statement.if_not_exists:
+        return True
+    is_table = entries.find(spark, name) is not None or entries.shown(spark, name).tableType != "VIEW"
+    if is_table or not statement.replaces:
+        raise NameTaken(name=spelled(name), table=spelled(name))
+    return False
+
+
+def _current(spark: SparkSession) -> Name:
+    return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+
+
+def _named(statement: CreateView, rows: DataFrame) -> Struct:
+    """The view's columns: those of its query, under the names and with the comments that the statement gives them."""
+    given = rows.columns
+    said = [(name, None) for name in given] if statement.columns is None else list(statement.columns)
+    if len(said) != len(given):
+        reason = f"the query gives {len(given)} columns, the view names {len(said)}."
+        raise InvalidOption(option="CREATE VIEW", value=statement.name[-1], reason=reason)
+    schema = declared(rows.toDF(*(name for name, _ in said)).schema)
+    fields = (
+        Field(name, field.type, metadata={} if comment is None else {"comment": comment})
+        for (name, comment), field in zip(said, schema, strict=True)
+    )
+    return Struct(tuple(fields))
+
+
+# -- names in its query ------------------------------------------------------------------------------------------------
+
+
+def _lasting(query: Query, text: str, spark: SparkSession) -> str:
+    """The query's text, as it was written, in which what is no Delta table of ours has its whole name.
+
+    Raises:
+        TemporaryInView: that is a temporary view. InvalidOption: it calls a function that is not Spark's own.
+    """
+    tokens = tokenized(text)
+    _check_functions(tokens, spark)
+    known = {each.table.span[0] - query.span[0] for each in query.references}
+    found = (each for each in tables_read(tokens) if not each.asks_changes)
+    edits = [edit for each in found if (edit := _edit(each, tokens, known, spark)) is not None]
+    return edited(text, 0, len(text), sorted(edits))
+
+
+def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
+    """What makes a name whole; None where it is whole, or no name in a catalog, as that of a file is not."""
+    start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
+    if start in known or len(found.parts) > 2 or not entries.is_taken(spark, found.parts):
+        return None
+    if entries.shown(spark, found.parts).isTemporary:
+        raise TemporaryInView(name=spelled(found.parts))
+    return Edit(start, stop, spelled(entries.whole(spark, found.parts)))
+
+
+def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
+    """Hold that no function is called that another session could find elsewhere, or not at all.
+
+    Raises:
+        InvalidOption: one is.
+    """
+    called = {
+        token.text.lower()
+        for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
+        if after.token_type == TokenType.L_PAREN and (before is None or before.token_type != TokenType.DOT)
+    }
+    users = {row[0].rpartition(".")[2].strip("`").lower() for row in exact_sql(spark, "SHOW USER FUNCTIONS").collect()}
+    for name in sorted(called & users):
+        reason = "a lasting view calls it by its whole name, catalog.schema.function; a temporary one it cannot call."
+        raise InvalidOption(option="function", value=name, reason=reason)
+
+
+def _check_lasts(view: StoredView, schema: Struct, run: Running) -> None:
+    """Hold that the view, as it will be kept, reads as its query does.
+
+    Raises:
+        InvalidOption: it does not. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.
+    """
+    shown = run.view(Names(run.spark).view(view)).schema
+    if [(each.name, each.type) for each in declared(shown)] != [(each.name, each.type) for each in schema]:
+        reason = "read back by whole names, its query has other columns."
+        raise InvalidOption(option="CREATE VIEW", value=spelled(view.name), reason=reason)

@@ -1,0 +1,291 @@
+"""Rows: DELETE, UPDATE, MERGE and INSERT as the commands that ``DeltaTable`` runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anabranch.api.merge_builder import DeltaMergeBuilder, command_of
+from anabranch.commands.dml.delete import EVERY_ROW, Delete
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import Write
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.expressions import condition
+from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.context import Context
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.rules.table_rules import default_of, generation_of
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.spark.failures import reported
+from anabranch.spark.positional import by_name, by_position
+from anabranch.spark.rule_columns import default_text
+from anabranch.spark.sql_text import expression
+from anabranch.spark.types import quoted
+from anabranch.statements.conditions import as_named, context_of, understood_values
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Expression, Query, Table
+from anabranch.statements.grammar.values import (
+    DeleteRows,
+    InsertRows,
+    MergeClause,
+    MergeRows,
+    TruncateTable,
+    UpdateRows,
+)
+
+_OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
+
+
+def understood_where(where: Expression | None, placed: str | None, table: Table, context: Context) -> Condition:
+    """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
+    if where is None or placed is None:
+        return EVERY_ROW
+    names = _names(table)
+    found = condition(placed, context, queries=True)
+    if found.asks:
+        return replace(found, text=where.text, alias=names[-1])
+    return condition(unqualified(placed, names, context.schema), context, queries=True)
+
+
+def _names(table: Table) -> tuple[str, ...]:
+    """By what a statement speaks of a table's columns."""
+    return table.name if table.alias is None else (table.alias,)
+
+
+def delete(statement: DeleteRows, run: Running) -> DataFrame:
+    """DELETE; gives ``num_affected_rows``."""
+    snapshot = run.snapshot(statement.table)
+    with run.placed(statement.where or Expression("")) as placed:
+        command = delete_command(statement, placed, context_of(snapshot, run.engine))
+        outcome = command.run(run.engine, at=snapshot)
+    return run.counted(num_affected_rows=outcome.rows)
+
+
+def truncate(statement: TruncateTable, run: Running) -> DataFrame:
+    """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
+    snapshot = run.snapshot(statement.table)
+    Delete(statement.table.location).run(run.engine, at=snapshot)
+    return run.nothing()
+
+
+def delete_command(statement: DeleteRows, placed: str, context: Context) -> Delete:
+    """The command, as ``DeltaTable.delete`` makes it."""
+    return Delete(statement.table.location, understood_where(statement.where, placed, statement.table, context))
+
+
+def update(statement: UpdateRows, run: Running) -> DataFrame:
+    """UPDATE; gives ``num_affected_rows``."""
+    snapshot, names = run.snapshot(statement.table), _names(statement.table)
+    values = {key: _value(value, key, snapshot, names, run) for key, value in _keyed(statement.values)}
+    assignments = understood_values(values, snapshot, run.engine, names[-1], filled=True)
+    with run.placed(statement.where or Expression("")) as placed:
+        where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
+        outcome = Update(statement.table.location, assignments, where).run(run.engine, at=snapshot)
+    return run.counted(num_affected_rows=outcome.rows)
+
+
+def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
+    """Assignments by the spelling that the commands' doors take.
+
+    Raises:
+        InvalidOption: one is set twice.
+    """
+    found = [
+        (".".join(part if part.isidentifier() else quoted(part) for part in path), value) for path, value in values
+    ]
+    seen: set[str] = set()
+    for key, _ in found:
+        if key.lower() in seen:
+            raise InvalidOption(option="set", value=key, reason="the column is set twice.")
+        seen.add(key.lower())
+    return found
+
+
+def _spelled(part: str) -> str:
+    return part if part.isidentifier() else quoted(part)
+
+
+def _value(value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running) -> str:
+    return _default(key, snapshot, run) if value is None else unqualified(value.text, names, snapshot.schema)
+
+
+def _default(key: str, snapshot: Snapshot, run: Running) -> str:
+    """What DEFAULT means for a column: its default value, or NULL."""
+    field = snapshot.schema.find(key.strip("`").replace("``", "`"))
+    return "NULL" if field is None else _default_of(field, snapshot, run)
+
+
+def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
+    """The default of a column as it may be evaluated, or NULL.
+
+    Raises:
+        RuleRefused: it may not be.
+    """
+    text = default_of(field)
+    return "NULL" if text is None else default_text(run.spark, field.name, text, snapshot.table)
+
+
+# -- MERGE -------------------------------------------------------------------------------------------------------------
+
+
+def merge(statement: MergeRows, run: Running) -> DataFrame:
+    """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
+    snapshot, source = run.snapshot(statement.table), run.query(statement.source)
+    if statement.source_alias is not None:
+        source = source.alias(statement.source_alias)
+    builder = DeltaMergeBuilder(
+        statement.table.location, run.engine, source, statement.on.text, _names(statement.table)[-1]
+    )
+    for clause in statement.clauses:
+        builder = _with(builder, clause, snapshot, run)
+    outcome = command_of(replace(builder, evolves=statement.evolves), snapshot).run(run.engine, at=snapshot)
+    counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
+    return run.counted(
+        num_affected_rows=sum(counted.values()),
+        num_updated_rows=counted["Updated"],
+        num_deleted_rows=counted["Deleted"],
+        num_inserted_rows=counted["Inserted"],
+    )
+
+
+def _with(builder: DeltaMergeBuilder, clause: MergeClause, snapshot: Snapshot, run: Running) -> DeltaMergeBuilder:
+    where = None if clause.condition is None else clause.condition.text
+    values = None if clause.values is None else _merged(clause, snapshot, run)
+    match clause.when, clause.action:
+        case "matched", "delete":
+            return builder.whenMatchedDelete(where)
+        case "matched", _:
+            return builder.whenMatchedUpdateAll(where) if values is None else builder.whenMatchedUpdate(where, values)
+        case "not matched", _:
+            if values is None:
+                return builder.whenNotMatchedInsertAll(where)
+            return builder.whenNotMatchedInsert(where, values)
+        case _, "delete":
+            return builder.whenNotMatchedBySourceDelete(where)
+    return builder.whenNotMatchedBySourceUpdate(where, values or {})
+
+
+def _merged(clause: MergeClause, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+    """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
+    pairs = _keyed(clause.values or ())
+    if clause.action == "insert":
+        return {key: value.text for key, value in pairs if value is not None}
+    return {key: _default(key, snapshot, run) if value is None else value.text for key, value in pairs}
+
+
+# -- INSERT ------------------------------------------------------------------------------------------------------------
+
+
+def insert(statement: InsertRows, run: Running) -> DataFrame:
+    """INSERT; gives no rows."""
+    snapshot = run.snapshot(statement.table)
+    evolves = statement.evolves or run.engine.merges_schema()
+    rows = _fitting(statement, run, snapshot, adds=evolves)
+    with run.placed(statement.where or Expression("")) as placed:
+        write = Write(
+            statement.table.location,
+            "overwrite" if statement.overwrites else "append",
+            replace_where=_replaced(statement, placed, snapshot, run),
+            dynamic=_is_dynamic(statement, run),
+            schema_change="merge" if evolves else None,
+        )
+        # Spark evaluates rows that are constants as soon as it is asked where they come from.
+        with reported("INSERT", snapshot.table):
+            write.run(run.engine, rows, at=snapshot)
+    return run.nothing()
+
+
+def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, adds: bool) -> DataFrame:
+    """The rows under the table's names and types; where columns may come, further ones under their own names."""
+    fields, rows = _rows(statement, run, snapshot)
+    adds = adds and statement.columns is None and not statement.partition
+    if statement.by_name:
+        return rows if adds else _by_name(rows, snapshot, run)
+    return by_position(rows, Struct(tuple(fields)), snapshot.table, adds=adds)
+
+
+def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
+    """The table's columns that are given values, and the rows that give them, in one order."""
+    static = [(_field(name, snapshot, run), text) for name, text in statement.partition if text is not None]
+    fields = _fields(statement, snapshot, {field.name for field, _ in static}, run)
+    if statement.values:
+        fields, query = _with_defaults(statement, fields, snapshot, run)
+        rows = run.query(query)
+    else:
+        rows = run.query(statement.query)
+    for field, text in static:
+        rows = rows.select("*", expression(text, run.spark).alias(field.name))
+    return [*fields, *(field for field, _ in static)], rows
+
+
+def _field(name: str, snapshot: Snapshot, run: Running) -> Field:
+    found = as_named(snapshot.schema, run.engine).find(name)
+    if found is None:
+        raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(snapshot.schema.names))
+    return found
+
+
+def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str], run: Running) -> list[Field]:
+    for name, _ in statement.partition:
+        if _field(name, snapshot, run).name not in snapshot.partition_columns:
+            reason = f"the table is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
+            raise InvalidOption(option="PARTITION", value=name, reason=reason)
+    if statement.columns is None:
+        return [field for field in snapshot.schema if field.name not in static]
+    fields = [_field(name, snapshot, run) for name in statement.columns]
+    names = [field.name for field in fields]
+    for name in names:
+        if names.count(name) > 1 or name in static:
+            raise InvalidOption(option="columns", value=name, reason="the column is named twice.")
+    return fields
+
+
+def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
+    """Rows whose columns have the table's names, with the values that an assignment would store."""
+    fields = [_field(name, snapshot, run) for name in rows.columns]
+    return by_name(rows, Struct(tuple(fields)), snapshot.table)
+
+
+def _with_defaults(
+    statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: Running
+) -> tuple[list[Field], Query]:
+    """The columns of a VALUES that says DEFAULT, but for those of which it says only that, and the rest as a query."""
+    rows = statement.values
+    for row in rows:
+        if len(row) != len(fields):
+            reason = f"a row of VALUES has {len(row)} values for {len(fields)} columns."
+            raise InvalidOption(option="VALUES", value=len(row), reason=reason)
+    wanted = [i for i in range(len(fields)) if any(row[i] is not None for row in rows)] or [0]
+    lines = (", ".join(_cell(row[i], fields[i], snapshot, run) for i in wanted) for row in rows)
+    return [fields[i] for i in wanted], Query("VALUES " + ", ".join(f"({line})" for line in lines))
+
+
+def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
+    if cell is not None:
+        return cell.text
+    if generation_of(field) is not None or STEP in field.metadata:
+        reason = f"the table itself computes {field.name}: say DEFAULT in every row, or in none."
+        raise InvalidOption(option="VALUES", value="DEFAULT", reason=reason)
+    return _default_of(field, snapshot, run)
+
+
+def _replaced(statement: InsertRows, placed: str, snapshot: Snapshot, run: Running) -> Condition | None:
+    """Which rows an overwrite takes away; None: all, or those of the partitions that are written."""
+    context = context_of(snapshot, run.engine)
+    if statement.where is not None:
+        return understood_where(statement.where, placed, statement.table, context)
+    static = [(name, text) for name, text in statement.partition if text is not None]
+    if not statement.overwrites or not static or _is_dynamic(statement, run):
+        return None
+    parts = (f"{quoted(_field(name, snapshot, run).name)} <=> {text}" for name, text in static)
+    return condition(" AND ".join(parts), context)
+
+
+def _is_dynamic(statement: InsertRows, run: Running) -> bool:
+    """Whether only the partitions that are written are replaced, as the session says."""
+    setting = run.spark.conf.get(_OVERWRITES, None) or ""
+    return statement.overwrites and statement.where is None and setting.lower() == "dynamic"

@@ -1,0 +1,207 @@
+"""Running: one statement's session, its snapshots, and queries whose Delta tables are put into place.
+
+Guarantee: all that a statement reads of one table comes from one snapshot; the text around a table's name reaches Spark
+as it was written; nothing is left behind in the session.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.queries.change_feed import ReadChanges
+from anabranch.commands.queries.read import kept
+from anabranch.commands.queries.time_travel import AsOf
+from anabranch.errors import InvalidOption
+from anabranch.expressions.blocks import block_predicate
+from anabranch.log.snapshot import Snapshot
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.failures import reported
+from anabranch.spark.sql_text import cut, exact_sql, expression
+from anabranch.spark.types import column, quoted
+from anabranch.statements.conditions import context_of
+from anabranch.statements.executor.error_position import of_spark, of_view
+from anabranch.statements.grammar.parts import Changes, Expression, Query, Reference, Table, View
+
+_BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
+_QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+"""Settings by which Spark reads texts in quotes in another way than is known here."""
+Pinned = tuple[Location, int | None]
+
+
+def check_quotes(spark: SparkSession, text: str) -> None:
+    """Hold that a session cuts a text into words as it is done here.
+
+    Raises:
+        InvalidOption: it does not.
+    """
+    if not ('"' in text or "\\" in text):
+        return
+    for name in _QUOTES:
+        if (spark.conf.get(name, None) or "false").lower() == "true":
+            reason = "with it the texts in this statement mean something else than is known here."
+            raise InvalidOption(option=name, value="true", reason=reason)
+
+
+class Running:
+    """One statement on its way, in one session; ``frames``: what its user put into it, by the names in its text."""
+
+    def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame] | None = None) -> None:
+        self.spark, self.engine, self.frames = spark, SparkEngine(spark), frames or {}
+        self._snapshots: dict[tuple[str, int | None], Snapshot] = {}
+
+    # -- versions
+
+    def snapshot(self, table: Table) -> Snapshot:
+        """The version of a table that this statement reads, the same whenever it is asked.
+
+        Raises:
+            NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is none.
+        """
+        path, version = self.pinned(table)
+        key = (os.fspath(path), version)
+        if key not in self._snapshots:
+            self._snapshots[key] = open_log(path).snapshot(version)
+        return self._snapshots[key]
+
+    def pinned(self, table: Table) -> Pinned:
+        """A table's place and the version that it is named with, None for the newest."""
+        return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
+
+    def asked(self, table: Table) -> tuple[int | str | None, Any]:
+        """The version and the moment behind AS OF, as far as they are said."""
+        version: int | str | None = None if table.version is None else table.version.strip("'\"")
+        if isinstance(version, str) and version.isascii() and version.isdigit():
+            version = int(version)
+        return version, None if table.timestamp is None else self._moment(table.timestamp)
+
+    def zone_of(self, moment: Any) -> str:
+        """The time zone in which a moment is read; that of none, where none is said."""
+        return "UTC" if moment is None else self.engine.zone()
+
+    def _moment(self, text: str) -> Any:
+        """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
+        if text.startswith("'") and text.endswith("'") and "'" not in text[1:-1] and "\\" not in text:
+            return text[1:-1]
+        with reported(text, "TIMESTAMP AS OF"):
+            (row,) = self.spark.range(1).select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
+        if row[0] is None:
+            return text
+        return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=row[0])
+
+    # -- rows
+
+    def query(self, query: Query) -> DataFrame:
+        """What Spark makes of a query, with each Delta table pinned, and without the files that its WHERE rules out.
+
+        Raises:
+            SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of it.
+        """
+        frames = [self.frame(each) for each in query.references]
+        pieces: list[str | DataFrame] = []
+        text, end = query.text, 0
+        for frame, each in zip(frames, query.references, strict=True):
+            pieces += [*cut(text[end : each.start], self.frames), frame, _alias(each)]
+            end = each.stop
+        with of_spark(query, self.spark):
+            return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
+
+    def frame(self, reference: Reference) -> DataFrame:
+        """The rows of a table, or view, that a query may need."""
+        if reference.view is not None:
+            return self.view(reference.view)
+        snapshot = self.snapshot(reference.table)
+        if reference.changes is not None:
+            return self.engine.changes(self._asked_changes(reference.table, reference.changes).run(at=snapshot))
+        predicate = None
+        if reference.where is not None:
+            table, context = reference.table, context_of(snapshot, self.engine)
+            names = table.name if table.alias is None else (table.alias,)
+            predicate = block_predicate(reference.where, names, context, sole=reference.sole)
+        return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+
+    def view(self, view: View) -> DataFrame:
+        """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since."""
+        if view.broken is not None:
+            raise view.broken
+        check_quotes(self.spark, view.query.text)
+        with of_view(view.name):
+            rows = self.query(view.query)
+            with of_spark(view.query, self.spark):
+                if len(set(view.output)) == len(view.output):
+                    rows = rows.select(*map(column, view.output))
+                return rows.toDF(*view.columns)
+
+    def _asked_changes(self, table: Table, changes: Changes) -> ReadChanges:
+        start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)
+        return ReadChanges(
+            table.location, start[0], end[0], start[1], end[1], self.engine.zone(), self.engine.reads_beyond()
+        )
+
+    def _bound(self, text: str) -> tuple[int | None, Any]:
+        """A version or a moment: a whole number is the one, a text or a time the other.
+
+        Raises:
+            InvalidOption: it is neither. InvalidCondition: it cannot be evaluated.
+        """
+        if text.isdigit():
+            return int(text), None
+        with reported(text, "table_changes"):
+            found = self.spark.range(1).select(expression(text, self.spark).alias("bound"))
+            type_ = found.schema["bound"].dataType
+            is_version = isinstance(type_, T.IntegralType)
+            (row,) = found.select("bound" if is_version else expression(text, self.spark).cast("string")).collect()
+        if row[0] is None or not isinstance(type_, _BOUNDS):
+            reason = "it takes a version, which is a whole number, or a moment, as a text or a timestamp."
+            raise InvalidOption(option="table_changes", value=text, reason=reason)
+        return (row[0], None) if is_version else (None, row[0])
+
+    @contextmanager
+    def placed(self, expression: Expression) -> Iterator[str]:
+        """An expression whose subqueries read views of these very snapshots, for as long as the block lasts."""
+        views = [f"__anabranch_{uuid.uuid4().hex}" for _ in expression.references]
+        pieces, end = [], 0
+        try:
+            for view, each in zip(views, expression.references, strict=True):
+                self.frame(each).createOrReplaceTempView(view)
+                pieces += [expression.text[end : each.start], view, _alias(each)]
+                end = each.stop
+            yield "".join([*pieces, expression.text[end:]])
+        finally:
+            for view in views:
+                self.spark.catalog.dropTempView(view)
+
+    # -- results
+
+    def nothing(self) -> DataFrame:
+        """What a statement gives that has no rows to show."""
+        return self.spark.range(0).select()
+
+    def counted(self, **counts: int) -> DataFrame:
+        """One row of numbers."""
+        return self.engine.rows(pa.Table.from_pylist([counts]))
+
+    def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
+        """Rows by columns."""
+        return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:
+    if not query.arguments:
+        return None
+    return dict(query.arguments) if isinstance(query.arguments, Mapping) else list(query.arguments)
+
+
+def _alias(reference: Reference) -> str:
+    """The name by which the query may speak of a table that it gives no other."""
+    return f" AS {quoted(reference.called or reference.table.name[-1])}" if reference.takes_alias else ""

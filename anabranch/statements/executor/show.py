@@ -1,0 +1,213 @@
+"""Showing: what a table says of itself, as rows with the columns that Spark and Delta give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.identity import EXPLICIT, START, STEP
+from anabranch.protocol.rules.table_rules import LENGTH, default_of, generation_of
+from anabranch.protocol.schema.editing import field_at
+from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch.spark.types import quoted, spark_type
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Table
+from anabranch.statements.grammar.values import (
+    DescribeDetail,
+    DescribeHistory,
+    DescribeTable,
+    ShowColumns,
+    ShowCreateTable,
+    ShowProperties,
+)
+
+_DESCRIBED = pa.schema([("col_name", pa.string()), ("data_type", pa.string()), ("comment", pa.string())])
+Line = tuple[str, str, str | None]
+
+
+def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
+    """DESCRIBE HISTORY."""
+    _refuse_travel(statement.table)
+    return run.engine.rows(as_table(history(statement.table.location, statement.limit), SHOWN_HISTORY))
+
+
+def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
+    """DESCRIBE DETAIL."""
+    _refuse_travel(statement.table)
+    return run.engine.rows(as_table([detail(statement.table.location)], DETAIL))
+
+
+def _refuse_travel(table: Table) -> None:
+    if table.version is not None or table.timestamp is not None:
+        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="it belongs to a query.")
+
+
+def describe(statement: DescribeTable, run: Running) -> DataFrame:
+    """DESCRIBE [EXTENDED]: the columns, then the partitioning, then what else is known."""
+    snapshot = run.snapshot(statement.table)
+    if statement.column is not None:
+        return _described_column(statement, snapshot, run)
+    lines: list[Line] = [_line(field) for field in snapshot.schema]
+    if snapshot.partition_columns:
+        lines += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        lines += [_line(snapshot.schema.field(name)) for name in snapshot.partition_columns]
+    if snapshot.clustering_columns:
+        lines += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
+        lines += [_line(field_at(snapshot.schema, path), ".".join(path)) for path in snapshot.clustering_columns]
+    if statement.extended:
+        lines += _details(snapshot)
+    names, types, comments = zip(*lines, strict=True)
+    return run.shown({"col_name": names, "data_type": types, "comment": comments}, _DESCRIBED)
+
+
+def _line(field: Field, name: str | None = None) -> Line:
+    return name or field.name, spark_type(field.type).simpleString(), field.metadata.get("comment")
+
+
+def _details(snapshot: Snapshot) -> list[Line]:
+    metadata = snapshot.metadata
+    said = {
+        "Name": f"delta.{quoted(snapshot.table)}",
+        "Type": "EXTERNAL",
+        "Location": snapshot.table,
+        "Provider": "delta",
+        **({"Comment": metadata.description} if metadata.description else {}),
+        "Table Properties": f"[{','.join(f'{key}={value}' for key, value in _properties(snapshot).items())}]",
+    }
+    lines: list[Line] = [("", "", ""), ("# Detailed Table Information", "", "")]
+    lines += ((name, value, "") for name, value in said.items())
+    if found := _keys(metadata.configuration):
+        lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in found)]
+    return lines
+
+
+def _keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys that are said of a table: names and texts."""
+    return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
+
+
+def _described_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
+    """DESCRIBE t c: name, type and comment of one column."""
+    assert statement.column is not None
+    if len(statement.column) > 1:
+        raise InvalidOption(
+            option="column", value=".".join(statement.column), reason="only whole columns are described."
+        )
+    field = snapshot.schema.find(statement.column[0])
+    if field is None:
+        columns = ", ".join(snapshot.schema.names)
+        raise UnknownColumn(table=snapshot.table, column=statement.column[0], columns=columns)
+    name, type_, comment = _line(field)
+    schema = pa.schema([("info_name", pa.string()), ("info_value", pa.string())])
+    return run.shown(
+        {"info_name": ["col_name", "data_type", "comment"], "info_value": [name, type_, comment or "NULL"]}, schema
+    )
+
+
+def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
+    """SHOW COLUMNS."""
+    names = run.snapshot(statement.table).schema.names
+    return run.shown({"col_name": names}, pa.schema([("col_name", pa.string())]))
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """The table's properties, with those by which Delta shows its protocol."""
+    protocol = snapshot.protocol
+    versions = {
+        "delta.minReaderVersion": str(protocol.min_reader),
+        "delta.minWriterVersion": str(protocol.min_writer),
+    }
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    supported = {f"delta.feature.{name}": "supported" for name in features}
+    return dict(sorted({**snapshot.metadata.configuration, **versions, **supported}.items()))
+
+
+def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
+    """SHOW TBLPROPERTIES, or the value of one of them."""
+    snapshot = run.snapshot(statement.table)
+    found = _properties(snapshot)
+    if statement.key is not None:
+        absent = f"Table delta.{quoted(snapshot.table)} does not have property: {statement.key}"
+        found = {statement.key: found.get(statement.key, absent)}
+    schema = pa.schema([("key", pa.string()), ("value", pa.string())])
+    return run.shown({"key": list(found), "value": list(found.values())}, schema)
+
+
+# -- SHOW CREATE TABLE -------------------------------------------------------------------------------------------------
+
+
+def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
+    """SHOW CREATE TABLE: a statement that makes such a table."""
+    text = create_text(run.snapshot(statement.table), _shown(statement.table))
+    return run.shown({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
+
+
+def _shown(table: Table) -> str:
+    """A table's name as a statement may write it again."""
+    is_path = len(table.name) == 2 and table.name[1] == str(table.location)
+    return f"delta.{quoted(str(table.location))}" if is_path else ".".join(map(_name, table.name))
+
+
+def create_text(snapshot: Snapshot, name: str) -> str:
+    """The statement that makes a table like this one."""
+    metadata = snapshot.metadata
+    declared = [_declared(field) for field in snapshot.schema]
+    declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
+    columns = ",\n".join(f"  {each}" for each in declared)
+    parts = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
+    if snapshot.partition_columns:
+        parts.append(f"PARTITIONED BY ({', '.join(map(_name, snapshot.partition_columns))})")
+    if snapshot.clustering_columns:
+        listed = (".".join(map(_name, path)) for path in snapshot.clustering_columns)
+        parts.append(f"CLUSTER BY ({', '.join(listed)})")
+    if metadata.description:
+        parts.append(f"COMMENT {_text(metadata.description)}")
+    properties = {key: value for key, value in metadata.configuration.items() if not is_key(key)}
+    if properties:
+        pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        parts.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
+    return "\n".join(parts) + "\n"
+
+
+def _declared(field: Field) -> str:
+    facts: dict[str, Any] = dict(field.metadata)
+    said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type)}"]
+    if not field.nullable:
+        said.append("NOT NULL")
+    if (generation := generation_of(field)) is not None:
+        said.append(f"GENERATED ALWAYS AS ({generation})")
+    if STEP in facts:
+        when = "BY DEFAULT" if facts[EXPLICIT] else "ALWAYS"
+        said.append(f"GENERATED {when} AS IDENTITY (START WITH {facts[START]} INCREMENT BY {facts[STEP]})")
+    if (default := default_of(field)) is not None:
+        said.append(f"DEFAULT {default}")
+    if "comment" in facts:
+        said.append(f"COMMENT {_text(facts['comment'])}")
+    return " ".join(said)
+
+
+def _type(type_: DataType) -> str:
+    match type_:
+        case Struct():
+            return f"STRUCT<{', '.join(f'{_name(each.name)}: {_type(each.type)}' for each in type_)}>"
+        case Array():
+            return f"ARRAY<{_type(type_.element)}>"
+        case Map():
+            return f"MAP<{_type(type_.key)}, {_type(type_.value)}>"
+    return spark_type(type_).simpleString().upper()
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,228 @@
+"""Views: temporary views of queries on Delta tables, which follow their tables.
+
+Spark keeps a temporary view of a DataFrame as that is, at the versions that it reads. So a view is made anew, from its
+own query, before a statement that names it is run. Guarantees: the statement and the views that it names read each
+table at one version, unless another thread makes the same view of the session anew in between; a view that was replaced
+or dropped by other means is left alone; no view comes to read itself. What is remembered holds no DataFrame and keeps
+no session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from threading import RLock
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog.entries import spelled
+from anabranch.errors import SqlSyntaxError, UnknownTable
+from anabranch.expressions.dialect import Token, tokenized, word
+from anabranch.spark.sql_text import exact_sql, verbatim
+from anabranch.spark.types import column, quoted
+from anabranch.statements.executor.error_position import of_spark
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Query, Reference, View
+from anabranch.statements.grammar.tables_read import tables_read
+from anabranch.statements.grammar.values import CreateTempView
+
+Name = tuple[str, ...]
+_GLOBAL = "global_temp"
+
+
+@dataclass(frozen=True)
+class _View:
+    """A view as it was made: by a statement of ours, or by Spark's own over other views (None).
+
+    Attributes:
+        reads: the names in its query that are no Delta tables. output: the columns that this gave. print: by what the
+        view can be told from another one of its name.
+    """
+
+    statement: CreateTempView | None
+    reads: frozenset[Name]
+    output: tuple[str, ...] = ()
+    print: int = 0
+
+
+_views: WeakKeyDictionary[SparkSession, dict[Name, _View]] = WeakKeyDictionary()
+_lock = RLock()
+
+
+def create(statement: CreateTempView, run: Running) -> None:
+    """Make a temporary view that follows its tables.
+
+    Raises:
+        SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
+        AnalysisException: Spark's, where there is a view of the name already.
+    """
+    rows = run.query(statement.query)
+    output = tuple(rows.columns)
+    if statement.columns is not None:
+        with of_spark(statement.query, run.spark):
+            rows = rows.toDF(*statement.columns)
+    name = _name(statement)
+    _put(rows, statement, run.spark)
+    tables = {tuple(part.lower() for part in each.table.name) for each in statement.query.references}
+    reads = frozenset(_names(tokenized(statement.query.text)) - tables)
+    with _lock:
+        known = _views.setdefault(run.spark, {})
+        known.pop(name, None)
+        if name not in _closure(known, reads):  # else it would read itself when it is made anew
+            known[name] = _View(statement, reads, output, _print(run.spark, name))
+
+
+def renew(run: Running, text: str) -> None:
+    """Bring the views that a statement names to the newest versions of their tables.
+
+    Raises:
+        NotATable, SqlAnalysisError: a table of a view is gone, or has no longer what the view shows.
+    """
+    if (tokens := _naming(run.spark, text)) is not None:
+        renew_named(run, _names(tokens))
+
+
+def note(spark: SparkSession, text: str) -> None:
+    """Remember a view over other views that Spark has made by a statement of its own."""
+    tokens = _naming(spark, text)
+    made = None if tokens is None else _made(tokens)
+    if tokens is None or made is None:
+        return
+    with _lock:
+        known, reads = _views[spark], frozenset(_names(tokens))
+        known.pop(made, None)
+        if made not in _closure(known, reads) and reads & known.keys():
+            known[made] = _View(None, reads)
+
+
+def _naming(spark: SparkSession, text: str) -> list[Token] | None:
+    """The words of a statement that may name one of the session's views; None where it does not."""
+    known, lowered = _views.get(spark), text.lower()
+    if not known or not any(name[-1] in lowered for name in list(known)):
+        return None
+    try:
+        return tokenized(text)
+    except SqlSyntaxError:
+        return None
+
+
+def renew_named(run: Running, names: Iterable[Name]) -> None:
+    """As `renew`, for the views of these names."""
+    known = _views.get(run.spark)
+    if not known:
+        return
+    with _lock:
+        for name in _in_order(known, names):
+            view = known[name]
+            if view.statement is None:
+                continue
+            if _print(run.spark, name) != view.print:
+                del known[name]
+                continue
+            _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
+            known[name] = replace(view, print=_print(run.spark, name))
+
+
+def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
+    """The rows of a view now: the columns that it had when it was made, whatever came to its tables since."""
+    query = _brought_up(statement.query, Names(run.spark))
+    rows = run.query(query)
+    with of_spark(query, run.spark):
+        if len(set(view.output)) == len(view.output):
+            rows = rows.select(*map(column, view.output))
+        found = rows.toDF(*(statement.columns or view.output))
+        _ = found.schema
+        return found
+
+
+def _brought_up(query: Query, names: Names) -> Query:
+    """A query with the lasting views that it reads as they are now.
+
+    Raises:
+        UnknownTable: one is gone.
+    """
+    references = (each if each.view is None else _now(each, each.view, names) for each in query.references)
+    return replace(query, references=tuple(references))
+
+
+def _now(reference: Reference, view: View, names: Names) -> Reference:
+    found = names.location(view.name)
+    if not isinstance(found, View):
+        raise UnknownTable(name=spelled(view.name))
+    return replace(reference, view=found)
+
+
+def _put(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:
+    name = verbatim(quoted(statement.name), spark)
+    match statement.replaces, statement.is_global:
+        case True, True:
+            rows.createOrReplaceGlobalTempView(name)
+        case True, False:
+            rows.createOrReplaceTempView(name)
+        case False, True:
+            rows.createGlobalTempView(name)
+        case _:
+            rows.createTempView(name)
+
+
+def _print(spark: SparkSession, name: Name) -> int:
+    """By what a view that is there can be told from others; 0 where there is none."""
+    try:
+        return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}").semanticHash()
+    except AnalysisException:
+        return 0
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _name(statement: CreateTempView) -> Name:
+    name = statement.name.lower()
+    return (_GLOBAL, name) if statement.is_global else (name,)
+
+
+def _names(tokens: list[Token]) -> set[Name]:
+    """The tables and views that are read, in small letters."""
+    return {tuple(part.lower() for part in each.parts) for each in tables_read(tokens)}
+
+
+def _made(tokens: list[Token]) -> Name | None:
+    """The name of the temporary view that a statement makes."""
+    said = [word(token) for token in tokens[:6]]
+    if said[:1] != ["CREATE"] or "VIEW" not in said or not {"TEMP", "TEMPORARY"} & set(said):
+        return None
+    i = said.index("VIEW") + 1
+    if i >= len(tokens):
+        return None
+    name = tokens[i].text.lower()
+    return (_GLOBAL, name) if "GLOBAL" in said else (name,)
+
+
+def _closure(known: dict[Name, _View], names: Iterable[Name]) -> set[Name]:
+    """These names, and all that views among them read."""
+    found: set[Name] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += known[name].reads if name in known else ()
+    return found
+
+
+def _in_order(known: dict[Name, _View], names: Iterable[Name]) -> Iterator[Name]:
+    """The views among these names and below them, each behind those that it reads."""
+    done: set[Name] = set()
+
+    def visit(name: Name) -> Iterator[Name]:
+        if name in known and name not in done:
+            done.add(name)
+            for each in sorted(known[name].reads):
+                yield from visit(each)
+            yield name
+
+    for name in sorted(set(names)):
+        yield from visit(name)

@@ -1,0 +1,235 @@
+"""Statements: SQL text as a value that says what is asked, or as none of Delta's business.
+
+Knows the grammar of every statement that touches Delta tables, over the tokens of sqlglot's dialect for Databricks; no
+tree is built, so that what Spark has to read reaches it as it was written. Knows nothing of rows, sessions or logs:
+which names are Delta tables is asked of the caller. Guarantee: a statement that names no Delta table is None, whatever
+it is; of the others each is a value, or refused with the place where it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
+from anabranch.expressions.dialect import TokenType, tokenized, word
+from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar import alter_table, create_table, maintenance, row_changes, values, views
+from anabranch.statements.grammar.parameters import literal
+from anabranch.statements.grammar.parts import Query
+from anabranch.statements.grammar.reader import Locate, Place, Reader
+from anabranch.statements.grammar.values import Statement
+
+__all__ = [
+    "Locate",
+    "Place",
+    "excerpt",
+    "is_cut",
+    "literal",
+    "may_matter",
+    "query_of_view",
+    "split",
+    "statement",
+    "values",
+]
+
+_GRAMMAR: dict[str, Callable[[Reader], Statement | None]] = {
+    "DELETE": row_changes.delete,
+    "TRUNCATE": row_changes.truncate,
+    "UPDATE": row_changes.update,
+    "MERGE": row_changes.merge,
+    "INSERT": row_changes.insert,
+    "CREATE": create_table.create,
+    "REPLACE": create_table.replace,
+    "ALTER": alter_table.alter,
+    "DESCRIBE": maintenance.describe,
+    "DESC": maintenance.describe,
+    "SHOW": maintenance.show,
+    "CONVERT": create_table.convert,
+    "OPTIMIZE": maintenance.optimize,
+    "REORG": maintenance.reorg,
+    "VACUUM": maintenance.vacuum,
+    "RESTORE": maintenance.restore,
+    "GENERATE": maintenance.generate,
+    "FSCK": maintenance.repair,
+    "DROP": views.drop,
+}
+_DELTA_ONLY = frozenset({"CONVERT", "OPTIMIZE", "REORG", "VACUUM", "RESTORE", "GENERATE", "FSCK"})
+_TRANSACTIONS = frozenset({"COMMIT", "ROLLBACK", "START", "BEGIN"})
+_BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
+_MARKS = ("delta", "anabranch")
+_BEGINNINGS = ("--", "/*", *(each.lower() for each in sorted(_DELTA_ONLY | _TRANSACTIONS)))
+_SPARKS = frozenset(
+    """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
+    MERGE""".split()  # noqa: SIM905
+)
+"""With what a statement of Spark's may begin that reads Delta tables, and writes none."""
+_LATER = frozenset(
+    """ALTER ANALYZE CACHE CALL COMMENT COPY CREATE DECLARE DROP EXECUTE LOAD MSCK REFRESH REPAIR REPLACE SHOW TRUNCATE
+    UNCACHE""".split()  # noqa: SIM905
+)
+"""With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
+
+
+def may_matter(text: str) -> bool:
+    """Whether a statement could be any of Delta's, by a look that costs next to nothing.
+
+    It may be wrong only in saying yes: a path stands in backticks behind ``delta`` or ``anabranch``, and what only
+    Delta has begins with a word of its own.
+    """
+    lowered = text.lower()
+    if "`" in text and any(mark in lowered for mark in _MARKS):
+        return True
+    return lowered.lstrip().startswith(_BEGINNINGS) or "table_changes" in lowered
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text falls into words that are known here."""
+    try:
+        tokenized(text)
+    except SqlSyntaxError:
+        return False
+    return True
+
+
+def statement(
+    text: str, args: Any, locate: Locate, place: Place | None = None, kept: Locate | None = None
+) -> Statement | None:
+    """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
+
+    Args:
+        text: one statement; a semicolon may end it.
+        args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
+        locate: where the Delta table of a name lies.
+        place: where one that is made under a name will lie; by default only what ``locate`` knows.
+        kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
+
+    Raises:
+        SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        NotBuilt, InvalidOption: it asks for something that is refused.
+
+    Example:
+        >>> statement("DELETE FROM delta.`/t` WHERE id = :id", {"id": 3}, locate).where.text
+        'id = 3'
+    """
+    tokens = tokenized(text)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    r = Reader(text, tokens, args, locate, place, kept)
+    if not tokens:
+        return None
+    _refuse_transactions(r)
+    _check_single(r)
+    try:
+        found = _by_grammar(r)
+    except SqlSyntaxError:
+        if r.names_delta() or word(tokens[0]) in _DELTA_ONLY:
+            raise
+        return None
+    if found is not None:
+        return found
+    r.i = 0
+    if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
+        return None
+    return _handed_on(r)
+
+
+def query_of_view(text: str, locate: Locate) -> Query:
+    """The query of a lasting view."""
+    return Reader(text, tokenized(text), None, locate).query()
+
+
+def _by_grammar(r: Reader) -> Statement | None:
+    if r.at("WITH"):
+        return _behind_with(r)
+    grammar = _GRAMMAR.get(r.ahead())
+    if grammar is None:
+        return None
+    r.i = 1
+    return grammar(r)
+
+
+def _behind_with(r: Reader) -> Statement | None:
+    """``WITH … INSERT INTO``: the names that it defines belong to the query."""
+    depth = 0
+    for i, token in enumerate(r.tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.R_PAREN and _word(r, i + 1) == "INSERT":
+            r.i = i + 2
+            return row_changes.insert(r, (0, i + 1))
+    return None
+
+
+def _word(r: Reader, i: int) -> str:
+    return word(r.tokens[i]) if i < len(r.tokens) else ""
+
+
+def _handed_on(r: Reader) -> Query:
+    """What Spark runs itself, with the Delta tables that it reads put into its place.
+
+    Raises:
+        NotBuilt: Spark would write or keep something that it cannot.
+    """
+    first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
+    if first not in _SPARKS | _LATER:
+        r.i = 0
+        r.fail("no statement begins so.")
+    if first not in _SPARKS:
+        raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
+    return r.everything()
+
+
+# -- one statement, and no transaction ---------------------------------------------------------------------------------
+
+
+def _check_single(r: Reader) -> None:
+    """Hold that there is one statement only.
+
+    Raises:
+        SqlSyntaxError: there are several, and they touch a Delta table. TransactionStatement: a script of them.
+    """
+    end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
+    if end is None:
+        return
+    if not r.names_delta() and r.ahead() not in _DELTA_ONLY:
+        return
+    if r.at("BEGIN"):
+        raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))
+    raise SqlSyntaxError(
+        near="';'", reason="there are several statements; run them one after the other.", excerpt=_excerpt(r, end)
+    )
+
+
+def _refuse_transactions(r: Reader) -> None:
+    """Hold that the statement neither begins nor ends a transaction.
+
+    Raises:
+        TransactionStatement: it does.
+    """
+    said = tuple(word(token) for token in r.tokens[:3])
+    alone = said[:1] in (("COMMIT",), ("ROLLBACK",)) and said[1:2] in ((), ("WORK",), ("TRANSACTION",))
+    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in _BEGINS
+    if alone or begins:
+        raise TransactionStatement(statement=" ".join(each for each in said[:2] if each), excerpt=_excerpt(r, 0))
+
+
+def _excerpt(r: Reader, i: int) -> str:
+    token = r.tokens[i]
+    return excerpt(r.text, token.start, token.end + 1)
+
+
+def split(text: str) -> list[str]:
+    """The statements of a script, one after the other, as they were written; a semicolon in a text ends none.
+
+    Raises:
+        SqlSyntaxError: a text or a comment does not end.
+    """
+    found, start, last = [], 0, 0
+    for token in tokenized(text):
+        if token.token_type == TokenType.SEMICOLON:
+            found.append((text[start : token.start], last > start))
+            start = token.end + 1
+        last = token.end + 1
+    found.append((text[start:], last > start))
+    return [each.strip() for each, has_words in found if has_words]

@@ -1,0 +1,302 @@
+"""Statements that make tables: CREATE, REPLACE, CLONE, CONVERT, and views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
+from typing import NoReturn
+
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.expressions.dialect import TokenType
+from anabranch.protocol.properties import check_unreserved
+from anabranch.protocol.schema.types import Field
+from anabranch.statements.grammar.column_definitions import Typed, column, data_type
+from anabranch.statements.grammar.constraints import Constraints, starts_constraint
+from anabranch.statements.grammar.parts import Path, Query, Table
+from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.values import (
+    CloneTable,
+    ConvertTable,
+    CreateTable,
+    CreateTempView,
+    CreateView,
+    Statement,
+)
+
+_FORMATS = ("DELTA", "ANABRANCH")
+
+
+@dataclass
+class _Clauses:
+    """What stands between the columns of a table and its query."""
+
+    partitions: tuple[str, ...] | None = None
+    added: tuple[Field, ...] = ()
+    clusters: tuple[Path, ...] | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    location: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+
+def create(r: Reader) -> Statement | None:
+    """``CREATE [OR REPLACE] TABLE …``, and ``CREATE [TEMPORARY] VIEW … AS`` a query that reads a Delta table."""
+    replaces = r.take("OR", "REPLACE")
+    is_global = r.take("GLOBAL")
+    if r.take("TEMPORARY") or r.take("TEMP"):
+        return _temporary_view(r, replaces, is_global) if r.take("VIEW") else None
+    if r.take("VIEW"):
+        return _view(r, replaces)
+    return table(r, creates=True, replaces=replaces) if r.take("TABLE") else None
+
+
+def replace(r: Reader) -> Statement | None:
+    """``REPLACE TABLE …``."""
+    return table(r, creates=False, replaces=True) if r.take("TABLE") else None
+
+
+def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
+    """What stands behind CREATE TABLE."""
+    if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
+    target = r.new_table()
+    if target is None:
+        return None
+    if r.take("LIKE"):
+        return _like(r, target, if_not_exists)
+    if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
+        return _clone(r, target, replaces, if_not_exists)
+    constraints = Constraints(target)
+    declared = r.wrapped(lambda: _declared(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
+    columns = _keyed([each for each in declared if each is not None], constraints)
+    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
+        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
+    said = _clauses(r, target)
+    query = _as_query(r)
+    if query is not None and declared:
+        r.fail("a table that is made AS a query has that query's columns.", r.i - 1)
+    return CreateTable(
+        target,
+        (*columns, *said.added),
+        if_not_exists=if_not_exists,
+        replaces=replaces,
+        creates=creates,
+        partitions=said.partitions,
+        clusters=said.clusters,
+        properties={**constraints.properties, **said.properties},
+        comment=said.comment,
+        query=query,
+        options=said.options,
+    )
+
+
+def _as_query(r: Reader) -> Query | None:
+    if r.done:
+        return None
+    r.take("AS")
+    return r.query()
+
+
+def _declared(r: Reader, constraints: Constraints) -> Field | None:
+    """Take a column, with the keys behind it, or a constraint, and then None."""
+    if starts_constraint(r):
+        constraints.take(r)
+        return None
+    found = column(r)
+    constraints.take_of(r, found.name)
+    return found
+
+
+def _keyed(columns: Sequence[Field], constraints: Constraints) -> tuple[Field, ...]:
+    """The columns, of which those of a primary key are NOT NULL."""
+    keys = {name.lower() for name in constraints.not_null}
+    return tuple(replaced(each, nullable=False) if each.name.lower() in keys else each for each in columns)
+
+
+def _later(what: str, instead: str) -> NoReturn:
+    raise NotBuilt(what=what, instead=instead)
+
+
+# -- clauses -----------------------------------------------------------------------------------------------------------
+
+
+def _clauses(r: Reader, target: Table) -> _Clauses:
+    """Take the clauses of a table, in any order, each once."""
+    said = _Clauses()
+    while not r.done and not r.at("AS") and r.ahead() not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+        at, clause = r.i, r.ahead()
+        if clause in said.seen:
+            r.fail(f"{clause} is said twice.")
+        said.seen.add(clause)
+        if not _clause(r, said):
+            r.fail("this is no clause of CREATE TABLE.", at)
+    paths = [key for key in said.options if key.lower() == "path"]
+    for key in paths:
+        if said.location is not None:
+            raise InvalidOption(option="LOCATION", value=said.location, reason="the option path says another place.")
+        said.location = said.options.pop(key)
+    if said.location is not None and said.location.rstrip("/") != str(target.location).rstrip("/"):
+        reason = f"the table is at {target.location} by its name."
+        raise InvalidOption(option="LOCATION", value=said.location, reason=reason)
+    return said
+
+
+def _clause(r: Reader, said: _Clauses) -> bool:
+    """Take one; False where none comes next."""
+    if r.take("PARTITIONED", "BY"):
+        pairs = r.wrapped(lambda: _partition(r))
+        said.partitions = tuple(name for name, _ in pairs)
+        said.added = tuple(Field(name, typed.type) for name, typed in pairs if typed is not None)
+    elif r.take("CLUSTER", "BY"):
+        said.clusters = clustering(r)
+    elif r.take("TBLPROPERTIES"):
+        said.properties = properties(r)
+    elif r.take("COMMENT"):
+        said.comment = r.string("a comment")
+    elif r.take("LOCATION"):
+        said.location = r.string("a path")
+    elif r.take("OPTIONS"):
+        said.options = dict(r.wrapped(lambda: _property(r)))
+    else:
+        _refuse(r)
+        return False
+    return True
+
+
+_REFUSED = {
+    ("CLUSTERED", "BY"): "a Delta table has no buckets; say CLUSTER BY",
+    ("SKEWED", "BY"): "a Delta table knows no skew; say CLUSTER BY",
+    ("ROW", "FORMAT"): "the rows of a Delta table lie in Parquet files",
+    ("STORED", "AS"): "the rows of a Delta table lie in Parquet files",
+    ("DEFAULT", "COLLATION"): "collated texts are not written here",
+}
+
+
+def _refuse(r: Reader) -> None:
+    """Refuse a clause of Spark's by its name, if one comes next."""
+    for words, why in _REFUSED.items():
+        if r.at(*words):
+            raise InvalidOption(option=" ".join(words), value="said", reason=f"{why}.")
+
+
+def _partition(r: Reader) -> tuple[str, Typed | None]:
+    name = r.name("the name of a column")
+    if r.is_type(TokenType.L_PAREN):
+        reason = "a table is partitioned by columns; generate one, and partition by that."
+        raise InvalidOption(option="PARTITIONED BY", value=name, reason=reason)
+    return name, data_type(r) if r.is_name() else None
+
+
+def clustering(r: Reader) -> tuple[Path, ...]:
+    """Take the columns behind CLUSTER BY; none for NONE."""
+    if r.take("NONE"):
+        return ()
+    if r.at("AUTO"):
+        reason = "a service that watches a table's queries chooses its columns, and there is none here: name them."
+        raise InvalidOption(option="CLUSTER BY", value="AUTO", reason=reason)
+    return r.wrapped(lambda: r.path("the name of a column"))
+
+
+def properties(r: Reader) -> dict[str, str]:
+    """Take ``('a' = 'b', c.d = 1)``: names and values as texts.
+
+    Raises:
+        InvalidProperty: Spark keeps one for itself.
+    """
+    found = dict(r.wrapped(lambda: _property(r)))
+    check_unreserved(found)
+    return found
+
+
+def property_key(r: Reader) -> str:
+    """Take the name of a property, in quotes or as words with dots."""
+    return r.string(alone=True) if r.is_text() else ".".join(r.path("the name of a property"))
+
+
+def _property(r: Reader) -> tuple[str, str]:
+    key = property_key(r)
+    if r.is_type(TokenType.EQ):
+        r.i += 1
+    if r.is_text():
+        return key, r.string()
+    if r.at("TRUE") or r.at("FALSE"):
+        return key, r.name().lower()
+    return key, r.number("a value of the property")
+
+
+# -- LIKE, CLONE, CONVERT, views ---------------------------------------------------------------------------------------
+
+
+def _like(r: Reader, target: Table, if_not_exists: bool) -> CreateTable:
+    first = r.i
+    like: Table | Query | None = r.table()
+    if like is None:
+        r.path("the name of a table")
+        like = r.query_between(first, r.i, "SELECT * FROM ")
+    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
+        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
+    said = _clauses(r, target)
+    r.finish()
+    return CreateTable(target, if_not_exists=if_not_exists, properties=said.properties, comment=said.comment, like=like)
+
+
+def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> CloneTable:
+    shallow = r.take("SHALLOW")
+    if not shallow:
+        r.take("DEEP")
+    r.expect("CLONE")
+    source = r.table()
+    if source is None:
+        r.fail("a Delta table is expected here.")
+    said = _clauses(r, target)
+    r.finish()
+    return CloneTable(target, source, shallow, if_not_exists, replaces, said.properties)
+
+
+def convert(r: Reader) -> ConvertTable:
+    """``CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (…)]``."""
+    r.expect("TO", "DELTA")
+    parts = r.path("the name of a table")
+    if len(parts) != 2:
+        _later(f"converting the table {'.'.join(parts)}", "Name its folder: parquet.`path`.")
+    statistics = not r.take("NO", "STATISTICS")
+    partitions = r.wrapped(lambda: column(r)) if r.take("PARTITIONED", "BY") else None
+    r.finish()
+    path = parts[1].replace("`", "``")
+    return ConvertTable(f"{parts[0]}.`{path}`", partitions, statistics)
+
+
+def _view(r: Reader, replaces: bool) -> CreateView | None:
+    if_not_exists = r.take("IF", "NOT", "EXISTS")
+    name, at = r.object_name("the name of a view"), r.i
+    if name is None or not (r.reads_delta() or (replaces and r.is_kept_table(name))):
+        return None
+    columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
+    said = _Clauses()
+    while not r.at("AS"):
+        at = r.i
+        if r.done or not (r.at("COMMENT") or r.at("TBLPROPERTIES")) or r.ahead() in said.seen:
+            r.fail("AS and a query are expected here.", at)
+        said.seen.add(r.ahead())
+        _clause(r, said)
+    r.expect("AS")
+    query = r.query()
+    text = r.text[slice(*query.span)]
+    return CreateView(name, query, text, columns, replaces, if_not_exists, said.comment, said.properties)
+
+
+def _shown(r: Reader) -> tuple[str, str | None]:
+    name = r.name("the name of a column")
+    return name, r.string("a comment") if r.take("COMMENT") else None
+
+
+def _temporary_view(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
+    if r.at("IF") or not r.reads_delta():
+        return None
+    name = r.name("the name of a view")
+    columns = r.wrapped(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else None
+    if r.take("COMMENT"):
+        r.string("a comment")
+    r.expect("AS")
+    return CreateTempView(name, r.query(), columns, replaces, is_global)

@@ -1,0 +1,214 @@
+"""A cursor over a statement's tokens: taking words, names and texts, and saying what was expected where.
+
+Guarantee: whatever is not taken in the order that the grammar wants is a `SqlSyntaxError` that points at the word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
+
+from anabranch.errors import SqlSyntaxError
+from anabranch.expressions.dialect import Token, TokenType, word
+from anabranch.expressions.error_pointer import excerpt
+
+Value = TypeVar("Value")
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+
+
+class Cursor:
+    """A place in a statement, which moves on as words are taken."""
+
+    def __init__(self, text: str, tokens: Sequence[Token], i: int = 0) -> None:
+        self.text, self.tokens, self.i = text, tokens, i
+
+    @property
+    def token(self) -> Token | None:
+        """The next token; None at the end."""
+        return self.tokens[self.i] if self.i < len(self.tokens) else None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self.i >= len(self.tokens)
+
+    def ahead(self, n: int = 0) -> str:
+        """The word n tokens ahead."""
+        return word(self.tokens[self.i + n]) if self.i + n < len(self.tokens) else ""
+
+    def is_type(self, kind: TokenType, n: int = 0) -> bool:
+        """Whether the token n ahead is of a kind."""
+        return self.i + n < len(self.tokens) and self.tokens[self.i + n].token_type == kind
+
+    def at(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(self.ahead(n) == each for n, each in enumerate(words))
+
+    def take(self, *words: str) -> bool:
+        """Take these words, if they come next."""
+        found = self.at(*words)
+        self.i += len(words) if found else 0
+        return found
+
+    def expect(self, *words: str) -> None:
+        """Take these words.
+
+        Raises:
+            SqlSyntaxError: another one comes next.
+        """
+        for each in words:
+            if not self.take(each):
+                self.fail(f"{each} is expected here.")
+
+    def fail(self, reason: str, at: int | None = None) -> NoReturn:
+        """Refuse the statement at a token, the next one unless it is given."""
+        i = self.i if at is None else at
+        if i < len(self.tokens):
+            token = self.tokens[i]
+            start, stop, near = token.start, token.end + 1, f"'{self.text[token.start : token.end + 1]}'"
+        else:
+            start, stop, near = self.end, self.end + 1, "end of input"
+        raise SqlSyntaxError(near=near, reason=reason, excerpt=excerpt(self.text, start, stop))
+
+    def finish(self) -> None:
+        """Hold that nothing is left."""
+        if not self.done:
+            self.fail("the statement should end here.")
+
+    @property
+    def start(self) -> int:
+        """Where the next token begins in the text."""
+        return self.tokens[self.i].start if self.i < len(self.tokens) else self.end
+
+    @property
+    def stop(self) -> int:
+        """Where the last token that was taken ends."""
+        return self.tokens[self.i - 1].end + 1 if self.i else 0
+
+    @property
+    def end(self) -> int:
+        """Where the last token of all ends."""
+        return self.tokens[-1].end + 1 if self.tokens else 0
+
+    # -- names and literals
+
+    def is_name(self, n: int = 0) -> bool:
+        """Whether a name comes n tokens ahead: in backticks, or any word."""
+        if self.i + n >= len(self.tokens):
+            return False
+        token = self.tokens[self.i + n]
+        return token.token_type == TokenType.IDENTIFIER or word(token).isidentifier()
+
+    def name(self, what: str = "a name") -> str:
+        """Take a name.
+
+        Raises:
+            SqlSyntaxError: there is none.
+        """
+        if not self.is_name():
+            self.fail(f"{what} is expected here.")
+        self.i += 1
+        return self.tokens[self.i - 1].text
+
+    def path(self, what: str = "a name") -> tuple[str, ...]:
+        """Take a dotted name."""
+        parts = [self.name(what)]
+        while self.is_type(TokenType.DOT) and self.is_name(1):
+            self.i += 1
+            parts.append(self.name(what))
+        return tuple(parts)
+
+    def is_text(self) -> bool:
+        """Whether a text in quotes comes next."""
+        return self.token is not None and self.token.token_type in _TEXTS
+
+    def string(self, what: str = "a text in quotes", *, alone: bool = False) -> str:
+        """Take a text, with those that follow it unless it is ``alone``. One with a doubled quote in it
+        comes as two that touch each other.
+        """
+        if not self.is_text():
+            self.fail(f"{what} is expected here.")
+        found = self.tokens[self.i].text
+        self.i += 1
+        while self.is_text():
+            touches = self.tokens[self.i].start == self.tokens[self.i - 1].end + 1
+            if alone and not touches:
+                break
+            found += (self.text[self.tokens[self.i].start] if touches else "") + self.tokens[self.i].text
+            self.i += 1
+        return found
+
+    def number(self, what: str = "a number") -> str:
+        """Take a number, as it is written."""
+        sign = "-" if self.is_type(TokenType.DASH) else ""
+        self.i += len(sign)
+        if not self.is_type(TokenType.NUMBER):
+            self.fail(f"{what} is expected here.")
+        self.i += 1
+        return sign + self.tokens[self.i - 1].text
+
+    def whole(self, what: str = "a whole number") -> int:
+        """Take a whole number."""
+        at = self.i
+        found = self.number(what)
+        if not found.removeprefix("-").isdigit():
+            self.fail(f"{what} is expected here.", at)
+        return int(found)
+
+    # -- lists and stretches
+
+    def wrapped(self, each: Callable[[], Value]) -> tuple[Value, ...]:
+        """Take a list in parentheses, separated by commas."""
+        self.punctuation(TokenType.L_PAREN, "(")
+        found = [each()]
+        while self.is_type(TokenType.COMMA):
+            self.i += 1
+            found.append(each())
+        self.punctuation(TokenType.R_PAREN, ")")
+        return tuple(found)
+
+    def single(self, each: Callable[[], Value]) -> Value:
+        """Take one thing in parentheses."""
+        self.punctuation(TokenType.L_PAREN, "(")
+        found = each()
+        self.punctuation(TokenType.R_PAREN, ")")
+        return found
+
+    def punctuation(self, kind: TokenType, shown: str) -> None:
+        """Take one sign."""
+        if not self.is_type(kind):
+            self.fail(f"'{shown}' is expected here.")
+        self.i += 1
+
+    def skip_to(self, stops: frozenset[str] = frozenset(), *, comma: bool = False, what: str = "an expression") -> None:
+        """Go over an expression: up to one of these words, an end of the parentheses around it, or a ``comma``.
+
+        Words in parentheses, behind a dot and between CASE and END do not count.
+
+        Raises:
+            SqlSyntaxError: there is nothing, or a parenthesis is not closed.
+        """
+        first, depth, cases = self.i, 0, 0
+        while not self.done:
+            token, said = self.tokens[self.i], word(self.tokens[self.i])
+            if depth == 0 and self._stops(token, said, stops, cases, comma=comma):
+                break
+            depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+            if not self._is_member():
+                cases += (said == "CASE") - (said == "END" and cases > 0)
+            self.i += 1
+        if depth:
+            self.i = len(self.tokens)
+            self.fail("a parenthesis is not closed.")
+        if self.i == first:
+            self.fail(f"{what} is expected here.")
+
+    def _stops(self, token: Token, said: str, stops: frozenset[str], cases: int, *, comma: bool) -> bool:
+        if token.token_type in _CLOSING or (comma and token.token_type == TokenType.COMMA):
+            return True
+        return said in stops and cases == 0 and not self._is_member()
+
+    def _is_member(self) -> bool:
+        return self.is_type(TokenType.DOT, -1) if self.i else False

@@ -1,0 +1,86 @@
+"""Statements about names: what is made under a new one, DROP TABLE, and RENAME TO.
+
+Knows where a statement that makes a table says of what kind it will be, and where: behind the name, which alone does
+not tell whether the statement is Delta's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anabranch.expressions.dialect import Token, TokenType, word
+from anabranch.statements.grammar.values import DropTable
+
+if TYPE_CHECKING:
+    from anabranch.statements.grammar.reader import Reader
+
+_QUERY = frozenset({"AS", "SELECT", "WITH", "FROM", "VALUES"})
+
+
+@dataclass(frozen=True)
+class Making:
+    """What stands behind the name of a table that is made.
+
+    Attributes:
+        format: behind USING, in small letters. location: behind LOCATION. like: the name behind LIKE. clones: CLONE.
+    """
+
+    format: str | None = None
+    location: str | None = None
+    like: tuple[str, ...] | None = None
+    clones: bool = False
+
+
+def making(tokens: Sequence[Token], i: int) -> Making:
+    """What the tokens from ``i`` on say, up to a query."""
+    format_, location, like, clones, depth = None, None, None, False, 0
+    while i < len(tokens):
+        said, after = word(tokens[i]), tokens[i + 1] if i + 1 < len(tokens) else None
+        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
+        if depth == 0 and said in _QUERY and not (said == "FROM" and clones):
+            break
+        if depth == 0 and after is not None:
+            if said == "USING" and format_ is None:
+                format_ = after.text.lower()
+            elif said == "LOCATION" and after.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+                location = after.text
+            elif said == "OPTIONS" and after.token_type == TokenType.L_PAREN and location is None:
+                location = _path(tokens, i + 2)
+            elif said == "LIKE" and like is None:
+                like = _name(tokens, i + 1)
+            clones = clones or said == "CLONE"
+        i += 1
+    return Making(format_, location, like, clones)
+
+
+def _path(tokens: Sequence[Token], i: int) -> str | None:
+    """The value of the option ``path`` in a list of options."""
+    while i + 1 < len(tokens) and tokens[i].token_type != TokenType.R_PAREN:
+        value = i + 2 if tokens[i + 1].token_type == TokenType.EQ else i + 1
+        if tokens[i].text.lower() == "path" and value < len(tokens):
+            return tokens[value].text
+        i += 1
+    return None
+
+
+def _name(tokens: Sequence[Token], i: int) -> tuple[str, ...]:
+    parts = [tokens[i].text]
+    while i + 2 < len(tokens) and tokens[i + 1].token_type == TokenType.DOT:
+        i += 2
+        parts.append(tokens[i].text)
+    return tuple(parts)
+
+
+def drop(r: Reader) -> DropTable | None:
+    """``DROP TABLE [IF EXISTS] t [PURGE]``."""
+    if not r.take("TABLE"):
+        return None
+    if_exists = r.take("IF", "EXISTS")
+    table = r.table()
+    if table is None:
+        return None
+    r.take("PURGE")
+    r.finish()
+    return DropTable(table, if_exists)

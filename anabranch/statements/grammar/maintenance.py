@@ -1,0 +1,181 @@
+"""Statements that show a table, and those that keep it in shape.
+
+Each function begins behind the word of its name. What only Delta has (`DELTA_ONLY`) must name a Delta table; what Spark
+has too gives None where it does not.
+"""
+
+from __future__ import annotations
+
+from anabranch.errors import UnknownTable
+from anabranch.expressions.dialect import TokenType
+from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar.parts import Table
+from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.values import (
+    DescribeDetail,
+    DescribeHistory,
+    DescribeTable,
+    GenerateManifest,
+    OptimizeTable,
+    ReorgTable,
+    RepairTable,
+    RestoreTable,
+    ShowColumns,
+    ShowCreateTable,
+    ShowProperties,
+    Statement,
+    VacuumTable,
+)
+
+_MANIFEST = "symlink_format_manifest"
+
+
+def _delta(r: Reader) -> Table:
+    """Take the name of a table that has to be one of Delta's.
+
+    Raises:
+        UnknownTable: it is not.
+    """
+    table = r.table()
+    if table is not None:
+        return table
+    start, name = r.start, r.path()
+    raise UnknownTable(name=".".join(f"`{part}`" for part in name), excerpt=excerpt(r.text, start, r.stop))
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+
+def describe(r: Reader) -> Statement | None:
+    """``DESCRIBE {HISTORY | DETAIL | [TABLE] [EXTENDED | FORMATTED]} t``."""
+    if r.take("HISTORY"):
+        table = r.table()
+        return None if table is None else _done(r, DescribeHistory(table, r.whole() if r.take("LIMIT") else None))
+    if r.take("DETAIL"):
+        table = r.table()
+        return None if table is None else _done(r, DescribeDetail(table))
+    r.take("TABLE")
+    extended = r.take("EXTENDED") or r.take("FORMATTED")
+    table = r.table() if r.is_name() else None
+    if table is None:
+        return None
+    return _done(r, DescribeTable(table, extended, None if r.done else r.path("the name of a column")))
+
+
+def show(r: Reader) -> Statement | None:
+    """``SHOW {COLUMNS IN | TBLPROPERTIES | CREATE TABLE} t``."""
+    if r.take("COLUMNS"):
+        if not (r.take("IN") or r.take("FROM")):
+            r.fail("IN is expected here.")
+        table = r.table()
+        return None if table is None else _done(r, ShowColumns(table))
+    if r.take("TBLPROPERTIES"):
+        table = r.table()
+        return None if table is None else _done(r, ShowProperties(table, _key(r)))
+    if r.take("CREATE", "TABLE"):
+        table = r.table()
+        return None if table is None else _done(r, ShowCreateTable(table))
+    return None
+
+
+def _key(r: Reader) -> str | None:
+    if not r.is_type(TokenType.L_PAREN):
+        return None
+    return r.single(lambda: r.string() if r.is_text() else ".".join(r.path()))
+
+
+def _done(r: Reader, statement: Statement) -> Statement:
+    r.finish()
+    return statement
+
+
+# -- upkeep ------------------------------------------------------------------------------------------------------------
+
+
+def optimize(r: Reader) -> Statement:
+    """``OPTIMIZE t [FULL] [WHERE …] [ZORDER BY (…)]``."""
+    table = _delta(r)
+    full = r.take("FULL")
+    where = r.expression("ZORDER", what="a condition") if r.take("WHERE") else None
+    zorder: tuple[tuple[str, ...], ...] = ()
+    if r.take("ZORDER", "BY"):
+        zorder = _columns(r)
+    return _done(r, OptimizeTable(table, where, zorder, full))
+
+
+def _columns(r: Reader) -> tuple[tuple[str, ...], ...]:
+    if r.is_type(TokenType.L_PAREN):
+        return r.wrapped(lambda: r.path("the name of a column"))
+    found = [r.path("the name of a column")]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        found.append(r.path("the name of a column"))
+    return tuple(found)
+
+
+def reorg(r: Reader) -> Statement:
+    """``REORG TABLE t [WHERE …] APPLY (PURGE | UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))``."""
+    r.take("TABLE")
+    table = _delta(r)
+    where = r.expression("APPLY", what="a condition") if r.take("WHERE") else None
+    r.expect("APPLY")
+    r.punctuation(TokenType.L_PAREN, "(")
+    version = None
+    if not r.take("PURGE"):
+        r.expect("UPGRADE", "UNIFORM")
+        version = r.single(lambda: _iceberg(r))
+    r.punctuation(TokenType.R_PAREN, ")")
+    return _done(r, ReorgTable(table, where, version))
+
+
+def _iceberg(r: Reader) -> int:
+    r.expect("ICEBERG_COMPAT_VERSION")
+    if not r.is_type(TokenType.EQ):
+        r.fail("'=' is expected here.")
+    r.i += 1
+    return r.whole()
+
+
+def vacuum(r: Reader) -> Statement:
+    """``VACUUM t [FULL | LITE] [RETAIN n HOURS] [DRY RUN]``, the parts behind the name in any order."""
+    table = _delta(r)
+    hours, dry_run, kind = None, False, ""
+    while not r.done:
+        if not kind and (r.at("FULL") or r.at("LITE")):
+            kind = r.name().upper()
+        elif hours is None and r.take("RETAIN"):
+            hours = float(r.number("a number of hours"))
+            if not r.take("HOUR"):
+                r.expect("HOURS")
+        elif not dry_run and r.take("DRY", "RUN"):
+            dry_run = True
+        else:
+            r.fail("FULL, LITE, RETAIN n HOURS or DRY RUN is expected here.")
+    return VacuumTable(table, hours, dry_run, None if not kind else kind == "LITE")
+
+
+def restore(r: Reader) -> Statement:
+    """``RESTORE [TABLE] t [TO] {VERSION | TIMESTAMP} AS OF …``."""
+    r.take("TABLE")
+    table = _delta(r)
+    if table.version is None and table.timestamp is None:
+        r.take("TO")
+        version, timestamp = r.as_of()
+        table = Table(table.location, table.name, version, timestamp, None, table.span)
+    if table.version is None and table.timestamp is None:
+        r.fail("VERSION AS OF or TIMESTAMP AS OF is expected here.")
+    return _done(r, RestoreTable(table))
+
+
+def generate(r: Reader) -> Statement:
+    """``GENERATE symlink_format_manifest FOR TABLE t``."""
+    mode = r.string() if r.is_text() else r.name("symlink_format_manifest")
+    r.expect("FOR", "TABLE")
+    return _done(r, GenerateManifest(_delta(r), mode))
+
+
+def repair(r: Reader) -> Statement:
+    """``FSCK REPAIR TABLE t [DRY RUN]``."""
+    r.expect("REPAIR", "TABLE")
+    table = _delta(r)
+    return _done(r, RepairTable(table, r.take("DRY", "RUN")))

@@ -1,0 +1,167 @@
+"""Qualifiers: columns that a statement names by a table's whole name, as in ``delta.`/t`.id`` or ``db.t.id``.
+
+A table is put into a query under the last part of its name; what stands before that in a column's name has to go, and
+only where nothing else could be meant. Where names end alike (``a.t`` and ``b.t``), a table is put there under its
+whole name as one word, and so are its columns named. Pure, over tokens. Guarantee: a name that could be another
+table's is left as it is, and then Spark refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from anabranch.expressions.dialect import Token, TokenType
+
+Name = tuple[str, ...]
+
+
+class Edit(NamedTuple):
+    """Characters ``start`` to before ``stop`` of a text, and what stands there instead."""
+
+    start: int
+    stop: int
+    text: str = ""
+
+
+def edited(text: str, start: int, stop: int, edits: Sequence[Edit]) -> str:
+    """A stretch of a text with these edits, which lie in it in order."""
+    pieces, end = [], start
+    for each in edits:
+        pieces += [text[end : each.start], each.text]
+        end = each.stop
+    return "".join([*pieces, text[end:stop]])
+
+
+def shifted(place: int, start: int, edits: Sequence[Edit]) -> int:
+    """Where a place of a text is in the stretch from ``start`` on with these edits."""
+    return place - start + sum(len(each.text) - (each.stop - each.start) for each in edits if each.stop <= place)
+
+
+def qualifiers(tokens: Sequence[Token], name: Name) -> list[Edit]:
+    """What goes before the last part of a table's name, where that qualifies a column.
+
+    Nothing goes where the last part alone could be the name of something else in the statement, such as another
+    table's alias: the column would become that one's.
+
+    Example:
+        >>> [(each.start, each.stop) for each in qualifiers(tokenized("SELECT db.t.id FROM db.t"), ("db", "t"))]
+        [(7, 10)]
+    """
+    folded, found = _folded(name), []
+    for i, token in enumerate(tokens):
+        if not _is_part(token, folded[-1]):
+            continue
+        first = _first(tokens, i, folded)
+        qualifies = _is_dot(tokens, i + 1)
+        if first == i and (not qualifies or _is_dot(tokens, i - 1)):
+            return []  # an alias, a column, or another table's name
+        if first < i and qualifies:
+            found.append(Edit(tokens[first].start, token.start))
+    return found
+
+
+def apart(tokens: Sequence[Token], name: Name, tables: Mapping[Name, Any], starts: Collection[int]) -> list[Edit]:
+    """What stands for a table's whole name where that qualifies a column, and its last part is not its own: an alias
+    that says all of it (`called`). Nothing, where the name might mean something else.
+
+    Args:
+        tables: where each table lies that the statement names so, this one among them; None where that is not known.
+        starts: the characters at which their names stand as tables.
+
+    Example:
+        >>> tokens = tokenized("SELECT a.t.id FROM a.t JOIN b.t")
+        >>> apart(tokens, ("a", "t"), {("a", "t"): "/a", ("b", "t"): "/b"}, {19, 28})
+        [Edit(start=7, stop=12, text='`a.t`')]
+    """
+    alias, place = called(name), tables[name]
+    found = [words for words in _said(tokens, name, starts) if tokens[words[0]].start not in starts]
+    said = {tuple(tokens[i].text.lower() for i in words[::2]) for words in found}
+    others = {each: there for each, there in tables.items() if (_folded(each), there) != (_folded(name), place)}
+    if any(_is_shared(each, name, said, place is not None and there == place) for each, there in others.items()):
+        return []
+    names = {i for each in tables for words in _said(tokens, each, starts) for i in words}
+    heads = {part[0] for part in said}
+    rest = (i for i in range(len(tokens)) if i not in names)
+    if any(_is_elses(tokens, i, name[-1].lower(), alias.lower(), heads) for i in rest):
+        return []
+    spelled = f"`{alias.replace('`', '``')}`"
+    return [Edit(tokens[words[0]].start, tokens[words[-1]].end + 1, spelled) for words in found]
+
+
+def _said(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> list[range]:
+    """Where two parts or more of a table's name stand as a table, or before a column."""
+    folded = _folded(name)
+    ends = [i for i, token in enumerate(tokens) if _is_part(token, folded[-1])]
+    found = [range(_first(tokens, i, folded), i + 1) for i in ends]
+    return [
+        each for each in found if len(each) > 1 and (tokens[each[0]].start in starts or _is_dot(tokens, each[-1] + 1))
+    ]
+
+
+def called(name: Name) -> str:
+    """The alias of a table whose name's last part is not enough."""
+    return ".".join(name)
+
+
+def _is_shared(other: Name, name: Name, said: Collection[Name], is_same: bool) -> bool:
+    """Whether what is said of a table may mean another one: it ends the other's name, too, or has it before a column as
+    an alias stands there; or both are one table.
+    """
+    folded = _folded(other)
+    is_said = any(folded[-len(part) :] == part or folded[-1] in part[:-1] for part in said)
+    return is_said or (is_same and folded[-1] == name[-1].lower())
+
+
+def _is_elses(tokens: Sequence[Token], i: int, last: str, alias: str, heads: Collection[str]) -> bool:
+    """Whether a word leaves open what a table's name means: the last part before a dot, with nothing before it; what a
+    name begins with, where it may be an alias; or the alias that the table would get.
+    """
+    said, is_first, is_last = tokens[i].text.lower(), not _is_dot(tokens, i - 1), not _is_dot(tokens, i + 1)
+    if tokens[i].token_type in (TokenType.STRING, TokenType.RAW_STRING):
+        return False
+    return said == alias or (is_first and (said in heads if is_last else said == last))
+
+
+def _folded(name: Name) -> Name:
+    return tuple(part.lower() for part in name)
+
+
+def _first(tokens: Sequence[Token], i: int, name: Sequence[str]) -> int:
+    """The first token of the name that ends at a token, as much of it as is said; the token itself where another name
+    stands before it, or none.
+    """
+    first = i
+    for part in reversed(name[:-1]):
+        if not (_is_dot(tokens, first - 1) and first >= 2 and _is_part(tokens[first - 2], part)):
+            break
+        first -= 2
+    return i if _is_dot(tokens, first - 1) else first
+
+
+def _is_part(token: Token, part: str) -> bool:
+    return token.text.lower() == part and token.token_type not in (TokenType.STRING, TokenType.RAW_STRING)
+
+
+def _is_dot(tokens: Sequence[Token], i: int) -> bool:
+    return 0 <= i < len(tokens) and tokens[i].token_type == TokenType.DOT
+
+
+def without(path: Name, name: Name) -> Name:
+    """The path of a column without what stands before the last part of its table's name.
+
+    Example:
+        >>> without(("db", "t", "x"), ("db", "t"))
+        ('t', 'x')
+    """
+    folded = _folded(path)
+    for each in _ends(name):
+        if len(path) > len(each) and folded[: len(each)] == each:
+            return path[len(each) - 1 :]
+    return path
+
+
+def _ends(name: Name) -> Iterator[Name]:
+    """A name and its ends of two parts or more, the longest first."""
+    folded = _folded(name)
+    yield from (folded[i:] for i in range(len(folded) - 1))

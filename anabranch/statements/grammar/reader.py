@@ -1,0 +1,464 @@
+"""A reader of one statement: the cursor, and the parts that it cuts out of the text.
+
+Guarantee: a part keeps every character of the statement, but for parameters in an `Expression`, which become literals,
+and for a column's qualifier by a table's whole name (``delta.`/t`.id``): a table is put into place under its own name
+alone, or under an alias that says all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
+from anabranch.expressions.dialect import Token, TokenType, tokenized
+from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar.cursor import Cursor
+from anabranch.statements.grammar.ddl_targets import Making, making
+from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers
+from anabranch.statements.grammar.parts import (
+    Arguments,
+    Changes,
+    Expression,
+    Location,
+    Path,
+    Query,
+    Reference,
+    Table,
+    View,
+)
+from anabranch.statements.grammar.qualifiers import Edit, apart, called, edited, qualifiers, shifted
+from anabranch.statements.grammar.tables_read import BY_PATH, Found, alias_at, tables_read
+
+Locate = Callable[[tuple[str, ...]], "Location | View | None"]
+"""Where the Delta table of a name lies, or the view that it is; None where it means something else, or nothing."""
+
+Place = Callable[[tuple[str, ...], Making], "Location | None"]
+"""Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
+
+_SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
+_END = 1 << 62
+
+
+class Reader(Cursor):
+    """A statement that is being read."""
+
+    def __init__(
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        args: Any,
+        locate: Locate,
+        place: Place | None = None,
+        kept: Locate | None = None,
+    ) -> None:
+        super().__init__(text, tokens)
+        self._args, self._locate, self._place, self._kept = args, locate, place, kept or locate
+        self._markers = markers(tokens, args)
+        self._references: list[Reference] | None = None
+        self._found: list[Found] = []
+        self._targets: list[Table] = []
+        self._sources: list[Path] = []
+        self._qualified: tuple[tuple[int, int], list[Edit], dict[Path, str]] | None = None
+
+    # -- tables
+
+    def table(self, *, alias: bool = False, writes: bool = False) -> Table | None:
+        """Take the name of a Delta table, with AS OF and perhaps an alias; None where it is none of Delta's, and then
+        nothing is taken.
+
+        Raises:
+            ViewIsNoTable: the statement would write to a view, or alter it as a table.
+        """
+        at, start = self.i, self.start
+        if not self.is_name():
+            self.fail("the name of a table is expected here.")
+        name = self.path("the name of a table")
+        location = self._locate(name)
+        if isinstance(location, View) and writes:
+            raise ViewIsNoTable(
+                name=".".join(f"`{part}`" for part in location.name), excerpt=excerpt(self.text, start, self.stop)
+            )
+        if location is None or isinstance(location, View):
+            self.i = at
+            return None
+        return self._completed(location, name, start, alias=alias)
+
+    def is_table(self, name: Path) -> bool:
+        """Whether a name is a Delta table's."""
+        return not isinstance(self._locate(name), View | None)
+
+    def is_kept_table(self, name: Path) -> bool:
+        """Whether a name is a Delta table's in the catalog, whichever temporary view hides that."""
+        return not isinstance(self._kept(name), View | None)
+
+    def located(self, name: Path) -> Location | View | None:
+        """Where the Delta table of a name lies; or the lasting view."""
+        return self._locate(name)
+
+    def object_name(self, what: str) -> Path | None:
+        """Take the name of a table or view, also one that ``IDENTIFIER('…')`` says by a text or a parameter; None where
+        it does so by anything else.
+        """
+        if not (self.at("IDENTIFIER") and self.is_type(TokenType.L_PAREN, 1)):
+            return self.path(what)
+        at, self.i = self.i, self.i + 2
+        said = self._said()
+        if said is None or not self.is_type(TokenType.R_PAREN):
+            self.i = at
+            return None
+        self.i += 1
+        return self._name_in(said, at)
+
+    def _said(self) -> str | None:
+        """Take a text, or a parameter that is one; None where neither comes next."""
+        marker = next((each for each in self._markers if each.start == self.start), None)
+        if marker is None:
+            return self.string() if self.is_text() else None
+        while not self.done and self.start < marker.stop:
+            self.i += 1
+        return str(marker.value)
+
+    def new_table(self) -> Table | None:
+        """As `table`, for one that the statement makes: nothing need have its name yet."""
+        if self._place is None or not self.is_name():
+            return self.table()
+        at, start = self.i, self.start
+        name = self.path("the name of a table")
+        location = self._place(name, making(self.tokens, self.i))
+        if location is None:
+            self.i = at
+            return None
+        return Table(location, name, span=(start, self.stop))
+
+    def _completed(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
+        location = self._at_version(location)
+        stop = self.stop
+        version, timestamp = self.as_of()
+        called: str | None = None
+        if alias:
+            called, self.i = alias_at(self.tokens, self.i)
+        table = Table(location, name, version, timestamp, called, (start, stop))
+        self._targets.append(table)
+        return table
+
+    def _at_version(self, location: Location) -> Location:
+        """A path with the ``@v3`` that stands right behind its name."""
+        touches = self.is_type(TokenType.PARAMETER) and self.start == self.stop
+        if not touches:
+            return location
+        self.i += 2
+        return f"{os.fspath(location)}@{self.tokens[self.i - 1].text}"
+
+    def as_of(self) -> tuple[str | None, str | None]:
+        """Take VERSION AS OF or TIMESTAMP AS OF: the texts of a version and of a moment."""
+        at = self.i
+        self.take("FOR")
+        for words, is_version in (
+            (("VERSION",), True),
+            (("SYSTEM_VERSION",), True),
+            (("TIMESTAMP",), False),
+            (("SYSTEM_TIME",), False),
+        ):
+            if self.take(*words, "AS", "OF"):
+                found = self._moment()
+                return (found, None) if is_version else (None, found)
+        self.i = at
+        return None, None
+
+    def _moment(self) -> str:
+        """Take a value: operands with signs between them."""
+        first = self.i
+        self._operand()
+        while self.token is not None and self.token.token_type in _SIGNS:
+            self.i += 1
+            self._operand()
+        start, stop = self.tokens[first].start, self.stop
+        return self._edited(start, stop, self._values(start, stop))[0]
+
+    def _operand(self) -> None:
+        if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
+            self.i += 1
+        if self.is_type(TokenType.L_PAREN):
+            self.parenthesis()
+            return
+        if self.done:
+            self.fail("a version or a moment is expected here.")
+        is_word = not (self.is_text() or self.is_type(TokenType.NUMBER))
+        is_interval = self.at("INTERVAL")
+        self.i += 1
+        if is_interval:
+            self.i += 1
+            if not self.done and self.ahead().rstrip("S") in (
+                "DAY",
+                "HOUR",
+                "MINUTE",
+                "SECOND",
+                "MONTH",
+                "YEAR",
+                "WEEK",
+            ):
+                self.i += 1
+        elif is_word and self.is_type(TokenType.L_PAREN):
+            self.parenthesis()
+        elif is_word and self.is_text():
+            self.i += 1
+
+    def parenthesis(self) -> None:
+        """Take what stands in parentheses: expressions with commas between them, or nothing."""
+        self.i += 1
+        if not self.is_type(TokenType.R_PAREN):
+            self.skip_to()
+            while self.is_type(TokenType.COMMA):
+                self.i += 1
+                self.skip_to()
+        self.punctuation(TokenType.R_PAREN, ")")
+
+    # -- parts
+
+    def expression(self, *stops: str, comma: bool = False, what: str = "an expression") -> Expression:
+        """Take an expression, up to one of these words (`Cursor.skip_to`), with its parameters as literals."""
+        first = self.i
+        self.skip_to(frozenset(stops), comma=comma, what=what)
+        return self.expression_between(first, self.i)
+
+    def expression_between(self, first: int, after: int) -> Expression:
+        """The text of some tokens, with its parameters as literals."""
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        text, moved = self._bound(start, stop)
+        return Expression(text, self._within(start, stop, moved), (start, stop))
+
+    def query(self, what: str = "a query") -> Query:
+        """Take the rest of the statement as a query for Spark."""
+        if self.done:
+            self.fail(f"{what} is expected here.")
+        first, self.i = self.i, len(self.tokens)
+        return self.query_between(first, self.i)
+
+    def query_between(self, first: int, after: int, before: str = "") -> Query:
+        """The text of some tokens as a query, perhaps with something before it."""
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        used = [marker for marker in self._left() if start <= marker.start < stop]
+        text, moved = self._edited(start, stop, self._cuts())
+        references = self._within(start, stop, lambda place: moved(place) + len(before))
+        arguments = arguments_for(used, self._args)
+        return Query(before + text, references, arguments, (start, stop))
+
+    def joined(self, first: Query, second: Query) -> Query:
+        """Two parts of the statement as one query."""
+        shift = len(first.text) + 1
+        moved = (replace(each, start=each.start + shift, stop=each.stop + shift) for each in second.references)
+        if isinstance(first.arguments, dict) and isinstance(second.arguments, dict):
+            arguments: Arguments = {**first.arguments, **second.arguments}
+        else:
+            arguments = None if first.arguments is None else (*first.arguments, *(second.arguments or ()))
+        return Query(f"{first.text} {second.text}", (*first.references, *moved), arguments, second.span)
+
+    def everything(self) -> Query:
+        """The whole statement, as it is handed to Spark."""
+        text, moved = self._edited(0, len(self.text), self._cuts())
+        arguments = self._args
+        if len(self._left()) < len(self._markers) and not isinstance(arguments, Mapping):
+            arguments = arguments_for(self._left(), arguments)
+        return Query(text, self._within(0, _END, moved), arguments, (0, self.end))
+
+    def _left(self) -> list[Marker]:
+        """The parameters that stay in a text whose tables are put into their place."""
+        taken = [(each.start, each.stop) for each in self._all()]
+        return [each for each in self._markers if not any(start <= each.start < stop for start, stop in taken)]
+
+    def reads_delta(self) -> bool:
+        """Whether any part of the statement reads a Delta table."""
+        return bool(self._all())
+
+    def names_delta(self) -> bool:
+        """Whether a name anywhere in the statement is that of a Delta table."""
+        i, found = self.i, False
+        self.i = 0
+        while not self.done and not found:
+            if self.is_name():
+                found = self._locate(self.path()) is not None
+            else:
+                self.i += 1
+        self.i = i
+        return found
+
+    def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
+        inside = (each for each in self._all() if start <= each.start and each.stop <= stop)
+        called = self._called()
+        return tuple(
+            replace(each, start=moved(each.start), stop=moved(each.stop), called=called.get(each.table.name))
+            for each in inside
+        )
+
+    def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
+        """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
+        return self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
+
+    def _values(self, start: int, stop: int) -> list[Edit]:
+        inside = (each for each in self._markers if start <= each.start < stop)
+        return [Edit(each.start, each.stop, literal(each.value)) for each in inside]
+
+    def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
+        """A stretch of text with these edits, and where each place of the statement is in it."""
+        inside = sorted(each for each in edits if start <= each.start < stop)
+        return edited(self.text, start, stop, inside), lambda place: shifted(place, start, inside)
+
+    # -- tables by their whole names
+
+    def target(self, *, alias: bool = False) -> Table | None:
+        """As `table`, for one that is written, under the alias that it needs where names end alike."""
+        table = self.table(alias=alias, writes=True)
+        if table is None or table.alias is not None:
+            return table
+        return replace(table, alias=self._called().get(table.name))
+
+    def source(self, name: Path) -> str:
+        """The alias of what a MERGE reads, which the statement may name so as well."""
+        self._sources.append(name)
+        return self._called().get(name, name[-1])
+
+    def _cuts(self) -> list[Edit]:
+        """What happens to names that qualify a column by a table's whole name."""
+        return self._by_whole_names()[0]
+
+    def _called(self) -> dict[Path, str]:
+        """The aliases of tables whose names end as another one's does."""
+        return self._by_whole_names()[1]
+
+    def _by_whole_names(self) -> tuple[list[Edit], dict[Path, str]]:
+        """As `_cuts` and `_called`; found once for all parts, unless further tables were taken in between."""
+        taken = (len(self._targets), len(self._sources))
+        if self._qualified is None or self._qualified[0] != taken:
+            found = self._qualifiers()
+            edits = {each[:2]: each for own in found.values() for each in own}
+            aliases = {name: called(name) for name, own in found.items() if any(each.text for each in own)}
+            self._qualified = taken, list(edits.values()), aliases
+        return self._qualified[1:]
+
+    def _qualifiers(self) -> dict[Path, list[Edit]]:
+        """By the names of tables that have no alias, what is done where they qualify a column."""
+        tables = [*(each.table for each in self._all()), *self._targets]
+        ours: dict[Path, Any] = {each.name: each.location for each in tables if each.alias is None}
+        others = (each.parts for each in self._found if alias_at(self.tokens, each.after)[0] is None)
+        places = {**dict.fromkeys((*others, *self._sources)), **ours}
+        starts = {self.tokens[each.first].start for each in self._found} | {each.span[0] for each in self._targets}
+        names = [name for name in {*ours, *self._sources} if len(name) > 1]
+        last_parts = [name[-1].lower() for name in {tuple(part.lower() for part in each) for each in places}]
+        return {
+            each: (last_parts.count(each[-1].lower()) < 2 and qualifiers(self.tokens, each))
+            or apart(self.tokens, each, places, starts)
+            for each in names
+        }
+
+    # -- what is read
+
+    def _all(self) -> list[Reference]:
+        if self._references is None:
+            self._found = tables_read(self.tokens)
+            found = (self._reference(each) for each in self._found)
+            self._references = [each for each in found if each is not None]
+        return self._references
+
+    def _reference(self, found: Found) -> Reference | None:
+        if found.asks_changes:
+            return self._changes(found)
+        location = self._locate(found.parts)
+        if location is None:
+            return None
+        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side.i = found.after
+        start = self.tokens[found.first].start
+        if isinstance(location, View):
+            return self._of_view(location, found, side)
+        table = side._completed(location, found.parts, start, alias=False)
+        stop, sampled = side.stop, side.at("TABLESAMPLE")
+        alias, side.i = alias_at(side.tokens, side.i)
+        renamed = alias is not None and side.is_type(TokenType.L_PAREN)
+        takes = found.takes_alias and alias is None and not sampled
+        reference = Reference(replace(table, alias=alias), start, stop, takes)
+        block = found.block
+        if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
+            return reference
+        return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+
+    def _of_view(self, view: View, found: Found, side: Reader) -> Reference:
+        if side.as_of() != (None, None):
+            side.fail("a view has no versions.", found.after)
+        start, stop = self.tokens[found.first].start, self.tokens[found.after - 1].end + 1
+        sampled = side.at("TABLESAMPLE")
+        alias, _ = alias_at(side.tokens, side.i)
+        takes = found.takes_alias and alias is None and not sampled
+        place = ".".join(f"`{part}`" for part in view.name)
+        return Reference(Table(place, found.parts, alias=alias, span=(start, stop)), start, stop, takes, view=view)
+
+    # -- changes
+
+    def _changes(self, found: Found) -> Reference:
+        """``table_changes('table', start [, end])``, or ``…_by_path('/path', …)``.
+
+        Raises:
+            SqlSyntaxError: it is not put together so. UnknownTable: there is no such Delta table.
+        """
+        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side.i = found.after + 1
+        table = side._feeding(by_path=found.parts[0].lower() == BY_PATH)
+        bounds = []
+        while side.is_type(TokenType.COMMA):
+            side.i += 1
+            first = side.start
+            side.skip_to(comma=True, what="a version or a moment")
+            bounds.append(side._edited(first, side.stop, side._values(first, side.stop))[0])
+        if not 1 <= len(bounds) <= 2:
+            side.fail("it takes a table, a start, and perhaps an end: versions, or moments as texts.")
+        side.punctuation(TokenType.R_PAREN, ")")
+        stop, sampled = side.stop, side.at("TABLESAMPLE")
+        alias, side.i = alias_at(side.tokens, side.i)
+        takes = found.takes_alias and alias is None and not sampled
+        start = self.tokens[found.first].start
+        named = replace(table, alias=alias, span=(start, stop))
+        return Reference(named, start, stop, takes, changes=Changes(*bounds))
+
+    def _feeding(self, *, by_path: bool) -> Table:
+        """Take the table whose changes are asked for: its name or path as a text, or its name as it is."""
+        at, said = self.i, self._said()
+        if said is None and by_path:
+            self.fail("the path of a table is expected here.")
+        if said is None:
+            name = self.path("the name of a table")
+            return Table(self._located(name, at), name)
+        if by_path or said.startswith("/") or ":/" in said.partition("`")[0]:
+            return Table(said, (said,))
+        name = self._name_in(said, at)
+        return Table(self._located(name, at), name)
+
+    def _name_in(self, said: str, at: int) -> tuple[str, ...]:
+        inside = Cursor(said, tokenized(said))
+        name = inside.path() if inside.is_name() else ()
+        if not name or not inside.done:
+            self.fail("this is no name of a table.", at)
+        return name
+
+    def _located(self, name: tuple[str, ...], at: int) -> Location:
+        location = self._locate(name)
+        if location is None or isinstance(location, View):
+            token = self.tokens[at]
+            raise UnknownTable(
+                name=".".join(f"`{part}`" for part in name), excerpt=excerpt(self.text, token.start, self.stop)
+            )
+        return location
+
+    def _analysed(self, first: int, after: int) -> str | None:
+        """A condition for file skipping, with what parameters can be literals; None where there is nothing."""
+        if first >= after:
+            return None
+        start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        known = []
+        for marker in self._markers:
+            try:
+                known += self._values(marker.start, marker.stop)
+            except InvalidOption:  # a value that only Spark can make a literal of
+                continue
+        return self._edited(start, stop, known)[0]

@@ -1,0 +1,296 @@
+"""Statements that change rows: DELETE, UPDATE, MERGE, INSERT.
+
+Each function begins behind the word of its name, and gives None where the target is no Delta table.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from anabranch.errors import NotBuilt
+from anabranch.expressions.dialect import TokenType
+from anabranch.statements.grammar.parts import Expression, Path, Query, Table
+from anabranch.statements.grammar.qualifiers import called, without
+from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.tables_read import alias_at
+from anabranch.statements.grammar.values import (
+    DeleteRows,
+    InsertRows,
+    MergeClause,
+    MergeRows,
+    TruncateTable,
+    UpdateRows,
+)
+
+_When = Literal["matched", "not matched", "not matched by source"]
+_QUERY = ("SELECT", "VALUES", "WITH", "TABLE", "FROM", "MAP", "REDUCE")
+_VALUE_STOPS = ("WHERE",)
+_CLAUSE_STOPS = ("WHEN",)
+Values = tuple[tuple[Path, Expression | None], ...]
+
+
+def delete(r: Reader) -> DeleteRows | None:
+    """``DELETE FROM t [AS a] [WHERE …]``."""
+    r.expect("FROM")
+    table = r.target(alias=True)
+    if table is None:
+        return None
+    _no_travel(r, table)
+    return DeleteRows(table, _where(r))
+
+
+def truncate(r: Reader) -> TruncateTable | None:
+    """``TRUNCATE TABLE t``."""
+    if not r.take("TABLE"):
+        return None
+    table = r.target()
+    if table is None:
+        return None
+    _no_travel(r, table)
+    if r.at("PARTITION"):
+        raise NotBuilt(what="TRUNCATE TABLE of a partition", instead="Say it as DELETE FROM … WHERE.")
+    r.finish()
+    return TruncateTable(table)
+
+
+def update(r: Reader) -> UpdateRows | None:
+    """``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
+    table = r.target(alias=True)
+    if table is None:
+        return None
+    _no_travel(r, table)
+    r.expect("SET")
+    values = _assignments(r, table, *_VALUE_STOPS)
+    return UpdateRows(table, values, _where(r))
+
+
+def _where(r: Reader) -> Expression | None:
+    """WHERE, which ends the statement."""
+    where = r.expression(what="a condition") if r.take("WHERE") else None
+    r.finish()
+    return where
+
+
+def _no_travel(r: Reader, table: Table) -> None:
+    if table.version is not None or table.timestamp is not None:
+        r.fail("only a table's newest version is written: AS OF belongs to what is read.", r.i - 1)
+
+
+def _assignments(r: Reader, table: Table, *stops: str) -> Values:
+    found = [_assignment(r, table, *stops)]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        found.append(_assignment(r, table, *stops))
+    return tuple(found)
+
+
+def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression | None]:
+    path = _column(r, table)
+    if not r.is_type(TokenType.EQ):
+        r.fail("'=' is expected here.")
+    r.i += 1
+    return path, _value(r, *stops)
+
+
+def _column(r: Reader, table: Table) -> Path:
+    """A column of the table; the table's whole name may stand before it."""
+    path = r.path("the name of a column")
+    if table.alias is not None and table.alias != called(table.name):
+        return path
+    short = without(path, table.name)
+    return short if table.alias is None or short == path else (table.alias, *short[1:])
+
+
+def _value(r: Reader, *stops: str) -> Expression | None:
+    """A value; None for DEFAULT alone."""
+    at = r.i
+    value = r.expression(*stops, comma=True, what="a value")
+    return None if r.i == at + 1 and value.text.upper() == "DEFAULT" else value
+
+
+# -- MERGE -------------------------------------------------------------------------------------------------------------
+
+
+def merge(r: Reader) -> MergeRows | None:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``."""
+    evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
+    r.expect("INTO")
+    table = r.target(alias=True)
+    if table is None:
+        return None
+    _no_travel(r, table)
+    r.expect("USING")
+    source, alias = _source(r)
+    r.expect("ON")
+    on = r.expression(*_CLAUSE_STOPS, what="a condition")
+    clauses = []
+    while r.take("WHEN"):
+        clauses.append(_clause(r, table))
+    r.finish()
+    if not clauses:
+        r.fail("a MERGE needs at least one WHEN clause.")
+    return MergeRows(table, source, alias, on, tuple(clauses), evolves)
+
+
+def _source(r: Reader) -> tuple[Query, str | None]:
+    """What is merged, as a query of every column, and the name under which conditions speak of it."""
+    first, called_so = r.i, None
+    if r.is_type(TokenType.L_PAREN):
+        r.parenthesis()
+    elif r.at("VALUES"):
+        r.i += 1
+        _rows_of_values(r)
+    else:
+        name = r.path("the source")
+        if r.is_type(TokenType.PARAMETER):
+            r.i += 2
+        is_call = r.is_type(TokenType.L_PAREN)
+        if is_call:
+            r.parenthesis()
+        r.as_of()
+        called_so = name[-1] if is_call or alias_at(r.tokens, r.i)[0] else r.source(name)
+    alias, r.i = alias_at(r.tokens, r.i)
+    if alias is not None and r.is_type(TokenType.L_PAREN):
+        r.wrapped(lambda: r.name("the name of a column"))
+    return r.query_between(first, r.i, "SELECT * FROM "), alias or called_so
+
+
+def _rows_of_values(r: Reader) -> None:
+    r.skip_to(frozenset({"AS", "ON"}), comma=True)
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        r.skip_to(frozenset({"AS", "ON"}), comma=True)
+
+
+def _clause(r: Reader, table: Table) -> MergeClause:
+    when = _when(r)
+    condition = r.expression("THEN", what="a condition") if r.take("AND") else None
+    r.expect("THEN")
+    if r.take("DELETE"):
+        if when == "not matched":
+            r.fail("there is no row to delete where a source row matches none; INSERT is what can be done.", r.i - 1)
+        return MergeClause(when, "delete", condition, ())
+    if r.take("UPDATE"):
+        if when == "not matched":
+            r.fail("there is no row to update where a source row matches none; INSERT is what can be done.", r.i - 1)
+        r.expect("SET")
+        return MergeClause(when, "update", condition, _star_or(r, table, when))
+    if r.take("INSERT"):
+        if when != "not matched":
+            r.fail("INSERT goes with WHEN NOT MATCHED only.", r.i - 1)
+        return MergeClause(when, "insert", condition, _inserted(r, table))
+    r.fail("UPDATE, DELETE or INSERT is expected here.")
+
+
+def _when(r: Reader) -> _When:
+    if r.take("MATCHED"):
+        return "matched"
+    r.expect("NOT", "MATCHED")
+    if r.take("BY", "SOURCE"):
+        return "not matched by source"
+    if r.take("BY"):
+        r.expect("TARGET")
+    return "not matched"
+
+
+def _star_or(r: Reader, table: Table, when: _When) -> Values | None:
+    if not r.is_type(TokenType.STAR):
+        return _assignments(r, table, *_CLAUSE_STOPS)
+    if when != "matched":
+        r.fail("UPDATE SET * needs a source row: name the columns.")
+    r.i += 1
+    return None
+
+
+def _inserted(r: Reader, table: Table) -> Values | None:
+    if r.is_type(TokenType.STAR):
+        r.i += 1
+        return None
+    columns = r.wrapped(lambda: _column(r, table))
+    r.expect("VALUES")
+    at = r.i
+    values = r.wrapped(lambda: _value(r))
+    if len(columns) != len(values):
+        r.fail(f"there are {len(columns)} columns, and {len(values)} values for them.", at)
+    return tuple(zip(columns, values, strict=True))
+
+
+# -- INSERT ------------------------------------------------------------------------------------------------------------
+
+
+def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
+    """``INSERT {INTO | OVERWRITE} [TABLE] t [PARTITION (…)] [(…) | BY NAME] [REPLACE WHERE …] query``; ``ctes`` are the
+    tokens of a WITH before it.
+    """
+    evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
+    overwrites = r.take("OVERWRITE")
+    if not overwrites:
+        r.expect("INTO")
+    r.take("TABLE")
+    table = r.target()
+    if table is None:
+        return None
+    _no_travel(r, table)
+    partition = r.wrapped(lambda: _partition(r)) if r.take("PARTITION") else ()
+    if r.at("IF", "NOT", "EXISTS"):
+        r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")
+    by_name = r.take("BY", "NAME")
+    columns = None if by_name or _begins_query(r) else _columns(r)
+    where = None
+    if r.take("REPLACE"):
+        if not r.at("WHERE"):
+            r.fail("REPLACE WHERE is what can be said here.")
+        r.i += 1
+        where, overwrites = r.expression(*_QUERY, what="a condition"), True
+    by_name = by_name or r.take("BY", "NAME")
+    values = _values_with_defaults(r)
+    query = Query("", span=(r.start, r.end)) if values else _query(r, ctes)
+    return InsertRows(table, query, overwrites, columns, by_name, partition, where, evolves, values)
+
+
+def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
+    if ctes is None:
+        return r.query()
+    head, query = r.query_between(*ctes), r.query()
+    return r.joined(head, query)
+
+
+def _partition(r: Reader) -> tuple[str, str | None]:
+    name = r.name("the name of a column")
+    if not r.is_type(TokenType.EQ):
+        return name, None
+    r.i += 1
+    return name, r.expression(comma=True, what="a value").text
+
+
+def _begins_query(r: Reader) -> bool:
+    """Whether a query comes next, and no list of columns."""
+    if not r.is_type(TokenType.L_PAREN):
+        return True
+    n = 1
+    while r.is_type(TokenType.L_PAREN, n):
+        n += 1
+    return r.ahead(n) in _QUERY
+
+
+def _columns(r: Reader) -> tuple[str, ...]:
+    return r.wrapped(lambda: r.name("the name of a column"))
+
+
+def _values_with_defaults(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
+    """The rows of VALUES, where one of their cells is DEFAULT; else nothing, and nothing is taken."""
+    at = r.i
+    if not r.take("VALUES"):
+        return ()
+    rows = [_row(r)]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        rows.append(_row(r))
+    if r.done and any(cell is None for row in rows for cell in row):
+        return tuple(rows)
+    r.i = at
+    return ()
+
+
+def _row(r: Reader) -> tuple[Expression | None, ...]:
+    return r.wrapped(lambda: _value(r)) if r.is_type(TokenType.L_PAREN) else (_value(r),)

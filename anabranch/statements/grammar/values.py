@@ -1,0 +1,476 @@
+"""What a statement asks, as values: its words taken apart, nothing looked up but whose tables they name.
+
+Pure data, put together from `anabranch.statements.grammar.parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from anabranch.protocol.schema.keys import Key
+from anabranch.protocol.schema.types import Field
+from anabranch.statements.grammar.parts import Expression, Path, Query, Table
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeleteRows:
+    """DELETE FROM."""
+
+    table: Table
+    where: Expression | None = None
+
+
+@dataclass(frozen=True)
+class TruncateTable:
+    """TRUNCATE TABLE: every row goes."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class UpdateRows:
+    """UPDATE … SET; a value that is None is DEFAULT."""
+
+    table: Table
+    values: tuple[tuple[Path, Expression | None], ...]
+    where: Expression | None = None
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """WHEN …; ``values`` is None for ``*``, and a value None is DEFAULT."""
+
+    when: Literal["matched", "not matched", "not matched by source"]
+    action: Literal["update", "delete", "insert"]
+    condition: Expression | None = None
+    values: tuple[tuple[Path, Expression | None], ...] | None = ()
+
+
+@dataclass(frozen=True)
+class MergeRows:
+    """MERGE INTO; ``source`` selects every column of the source, which the statement calls ``source_alias``."""
+
+    table: Table
+    source: Query
+    source_alias: str | None
+    on: Expression
+    clauses: tuple[MergeClause, ...]
+    evolves: bool = False
+
+
+@dataclass(frozen=True)
+class InsertRows:
+    """INSERT INTO, OVERWRITE, REPLACE WHERE.
+
+    Attributes:
+        columns: the list behind the table's name. by_name: BY NAME. partition: the PARTITION clause, column -> SQL text
+        of a literal, or None where it is dynamic. where: REPLACE WHERE. values: the rows of a VALUES that says DEFAULT,
+        cell by cell, which is None there; then ``query`` is empty.
+    """
+
+    table: Table
+    query: Query
+    overwrites: bool = False
+    columns: tuple[str, ...] | None = None
+    by_name: bool = False
+    partition: tuple[tuple[str, str | None], ...] = ()
+    where: Expression | None = None
+    evolves: bool = False
+    values: tuple[tuple[Expression | None, ...], ...] = ()
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE TABLE and REPLACE TABLE, with columns, or AS a query, or LIKE another table (``like``: a query of it where
+    it is none of Delta's).
+    """
+
+    table: Table
+    columns: tuple[Field, ...] = ()
+    if_not_exists: bool = False
+    replaces: bool = False
+    creates: bool = True
+    partitions: tuple[str, ...] | None = None
+    clusters: tuple[Path, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    query: Query | None = None
+    like: Table | Query | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CloneTable:
+    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE."""
+
+    table: Table
+    source: Table
+    shallow: bool = False
+    if_not_exists: bool = False
+    replaces: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ConvertTable:
+    """CONVERT TO DELTA parquet.`path`; ``partitions`` are columns with types."""
+
+    identifier: str
+    partitions: tuple[Field, ...] | None = None
+    collects_statistics: bool = True
+
+
+@dataclass(frozen=True)
+class DropTable:
+    """DROP TABLE [IF EXISTS], of a path or of a name that is there."""
+
+    table: Table
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    """RENAME TO."""
+
+    table: Table
+    name: Path
+
+
+# -- ALTER TABLE -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetTableProperties:
+    """SET TBLPROPERTIES."""
+
+    table: Table
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnsetTableProperties:
+    """UNSET TBLPROPERTIES [IF EXISTS]."""
+
+    table: Table
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column to be added, at a path, with its place."""
+
+    path: Path
+    field: Field
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class AddTableColumns:
+    """ADD COLUMNS."""
+
+    table: Table
+    columns: tuple[AddedColumn, ...]
+
+
+@dataclass(frozen=True)
+class DropTableColumns:
+    """DROP COLUMNS [IF EXISTS]."""
+
+    table: Table
+    paths: tuple[Path, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameTableColumn:
+    """RENAME COLUMN … TO."""
+
+    table: Table
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class ChangeTableColumn:
+    """ALTER COLUMN and CHANGE COLUMN; what is None stays."""
+
+    table: Table
+    path: Path
+    field: Field | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+    default: str | None = None
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangeTableColumns:
+    """ALTER COLUMN of several columns."""
+
+    table: Table
+    changes: tuple[ChangeTableColumn, ...]
+
+
+@dataclass(frozen=True)
+class SyncTableIdentity:
+    """ALTER COLUMN … SYNC IDENTITY."""
+
+    table: Table
+    path: Path
+
+
+@dataclass(frozen=True)
+class ReplaceTableColumns:
+    """REPLACE COLUMNS."""
+
+    table: Table
+    columns: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class AddTableConstraint:
+    """ADD CONSTRAINT … CHECK."""
+
+    table: Table
+    name: str
+    check: Expression
+
+
+@dataclass(frozen=True)
+class AddTableKey:
+    """ADD [CONSTRAINT …] PRIMARY KEY or FOREIGN KEY."""
+
+    table: Table
+    key: Key
+
+
+@dataclass(frozen=True)
+class DropTableKey:
+    """DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns."""
+
+    table: Table
+    kind: str
+    columns: tuple[str, ...] = ()
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropTableConstraint:
+    """DROP CONSTRAINT [IF EXISTS]."""
+
+    table: Table
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropTableFeature:
+    """DROP FEATURE [TRUNCATE HISTORY]."""
+
+    table: Table
+    feature: str
+    truncate_history: bool = False
+
+
+@dataclass(frozen=True)
+class ClusterTableBy:
+    """CLUSTER BY (…) and CLUSTER BY NONE."""
+
+    table: Table
+    columns: tuple[Path, ...]
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DescribeHistory:
+    """DESCRIBE HISTORY [LIMIT n]."""
+
+    table: Table
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class DescribeDetail:
+    """DESCRIBE DETAIL."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class DescribeTable:
+    """DESCRIBE [EXTENDED | FORMATTED] [column]."""
+
+    table: Table
+    extended: bool = False
+    column: Path | None = None
+
+
+@dataclass(frozen=True)
+class ShowColumns:
+    """SHOW COLUMNS IN."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class ShowProperties:
+    """SHOW TBLPROPERTIES [(key)]."""
+
+    table: Table
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE."""
+
+    table: Table
+
+
+# -- upkeep ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OptimizeTable:
+    """OPTIMIZE [FULL] [WHERE …] [ZORDER BY (…)]."""
+
+    table: Table
+    where: Expression | None = None
+    zorder: tuple[Path, ...] = ()
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class ReorgTable:
+    """REORG TABLE … [WHERE …] APPLY (PURGE), and, with a version, APPLY (UPGRADE UNIFORM (…))."""
+
+    table: Table
+    where: Expression | None = None
+    iceberg_version: int | None = None
+
+
+@dataclass(frozen=True)
+class VacuumTable:
+    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]; ``lite`` is None where it says neither of the two."""
+
+    table: Table
+    hours: float | None = None
+    dry_run: bool = False
+    lite: bool | None = None
+
+
+@dataclass(frozen=True)
+class RestoreTable:
+    """RESTORE TABLE … TO VERSION | TIMESTAMP AS OF; the table says which."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class GenerateManifest:
+    """GENERATE mode FOR TABLE."""
+
+    table: Table
+    mode: str
+
+
+@dataclass(frozen=True)
+class RepairTable:
+    """FSCK REPAIR TABLE [DRY RUN]."""
+
+    table: Table
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
+
+    ``text`` is the query as it was written.
+    """
+
+    name: Path
+    query: Query
+    text: str
+    columns: tuple[tuple[str, str | None], ...] | None = None
+    replaces: bool = False
+    if_not_exists: bool = False
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlterView:
+    """ALTER VIEW … AS a query that reads a Delta table; ``text`` is that as it was written."""
+
+    name: Path
+    query: Query
+    text: str
+
+
+@dataclass(frozen=True)
+class CreateTempView:
+    """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
+
+    name: str
+    query: Query
+    columns: tuple[str, ...] | None = None
+    replaces: bool = False
+    is_global: bool = False
+
+
+Statement: TypeAlias = (
+    Query
+    | DeleteRows
+    | TruncateTable
+    | UpdateRows
+    | MergeRows
+    | InsertRows
+    | CreateTable
+    | CloneTable
+    | ConvertTable
+    | DropTable
+    | RenameTable
+    | SetTableProperties
+    | UnsetTableProperties
+    | AddTableColumns
+    | DropTableColumns
+    | RenameTableColumn
+    | ChangeTableColumn
+    | ChangeTableColumns
+    | SyncTableIdentity
+    | ReplaceTableColumns
+    | AddTableConstraint
+    | AddTableKey
+    | DropTableKey
+    | DropTableConstraint
+    | DropTableFeature
+    | ClusterTableBy
+    | DescribeHistory
+    | DescribeDetail
+    | DescribeTable
+    | ShowColumns
+    | ShowProperties
+    | ShowCreateTable
+    | OptimizeTable
+    | ReorgTable
+    | VacuumTable
+    | RestoreTable
+    | GenerateManifest
+    | RepairTable
+    | CreateView
+    | AlterView
+    | CreateTempView
+)

@@ -1,0 +1,439 @@
+"""An engine of Arrow rows: the same commands and transactions as on Spark, without a JVM.
+
+Rows are read with pyarrow and judged by the reference evaluator of predicates; assignments are plain values or
+functions of the old row. Everything runs on this thread, so that a test can stop it anywhere. Meant for tests of
+concurrency and for small tables: rows are Python objects.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from typing import Any
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from anabranch.commands.dml.append import fitted_to_rules, parquet_bytes, partitioned, stored
+from anabranch.commands.dml.row_rules import Texts, obedient
+from anabranch.errors import AmbiguousMerge
+from anabranch.expressions import exact_literal, exact_predicate
+from anabranch.log.file_locations import located_file
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.features.iceberg import folder_keys
+from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.curves import ORIGINS, Curve
+from anabranch.protocol.layout.file_sets import FileSet, Marks
+from anabranch.protocol.layout.partitions import hive_segment, read_value
+from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.schema.assignments import Members
+from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
+from anabranch.protocol.schema.types import DataType, Struct, from_arrow, schema_json, to_arrow
+from anabranch.protocol.schema.widening import TYPE_CHANGES
+from anabranch.protocol.stats.predicates import Condition, holds
+from anabranch.storage import Store, open_store
+from anabranch.storage.native import native_file
+
+Row = dict[str, Any]
+_READ = b"anabranch.version"
+_TEXTS = Texts(exact_predicate, exact_literal)
+
+
+class ArrowEngine:
+    """`anabranch.commands.engine.Engine` over pyarrow.
+
+    Args:
+        new_id: names the files that are written; a simulator passes its own.
+
+    Example:
+        >>> Delete("memory://shop/orders", where).run(ArrowEngine()).rows
+    """
+
+    def __init__(self, new_id: Callable[[], UUID] = uuid4) -> None:
+        self.evaluated: list[str] = []
+        """The paths of all files whose rows were judged, in order: what a condition had to read."""
+        self._new_id = new_id
+
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """Nothing to hold: predicates, values and functions name no column by a text."""
+
+    def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
+        """As `check`."""
+
+    def find(self, files: FileSet, condition: Condition) -> Marks:
+        """The live rows for which the condition holds."""
+        found = {}
+        for path, rows in self._rows(files):
+            self.evaluated.append(path)
+            marks = BitMap64(i for i, row in rows if holds(condition.predicate, row) is True)
+            if marks:
+                found[path] = marks
+        return found
+
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """New images of the marked rows."""
+        changed: list[Row] = [
+            _as_changed(files, _assigned(row, assignments))
+            for path, rows in self._rows(files, ids=True)
+            for i, row in rows
+            if i in marks.get(path, ())
+        ]
+        self._check(files, changed)
+        self._put(files, changed, folder)
+
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+        """All live rows, the marked ones changed or left out."""
+        kept: list[Row] = []
+        changed: list[Row] = []
+        for path, rows in self._rows(files, ids=True):
+            for i, row in rows:
+                if i not in marks.get(path, ()):
+                    kept.append(row)
+                elif assignments is not None:
+                    changed.append(_as_changed(files, _assigned(row, assignments)))
+                    kept.append(changed[-1])
+        self._check(files, changed)
+        self._put(files, kept, folder)
+
+    def pack(self, files: FileSet, folder: str) -> None:
+        """One file behind the other."""
+        kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
+        self._put_one(files, kept, f"{folder}/part-00000")
+
+    def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
+        """Sorted by the columns, one after the other."""
+        found = [(n, i, row) for n, (_, rows) in enumerate(self._rows(files, ids=True)) for i, row in rows]
+        found.sort(key=lambda each: ([(row is not None, row) for row in map(each[2].get, curve.columns)], each[:2]))
+        size, store = -(-len(found) // outputs) or 1, open_store(files.root)
+        for number, start in enumerate(range(0, len(found), size)):
+            part, name = found[start : start + size], f"part-{number:05d}"
+            self._put_one(files, [row for _, _, row in part], f"{folder}/{name}")
+            if moves is not None:
+                came = pa.Table.from_pylist([{"source": n, "row": i} for n, i, _ in part], schema=ORIGINS)
+                store.put(f"{moves}/{name}-{self._new_id()}.parquet", parquet_bytes(came))
+
+    def write(
+        self,
+        source: pa.Table,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
+    ) -> None:
+        """A table's rows."""
+        rows = fitted_to_rules(root, source, schema, rules, _TEXTS)
+        self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
+
+    def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
+        """Rows in memory are kept as they are."""
+        return Held(tuple(source.to_pylist()))
+
+    def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
+        """The values in the order of the rows."""
+        return pa.Table.from_pylist([{**row, **_numbers(values, i)} for i, row in enumerate(held.records)])
+
+    def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
+        """Each live row with each source row; conditions and values are functions of both rows."""
+        found = _Join(matching, held.records)
+        for path, rows in self._rows(files, ids=True):
+            self.evaluated.append(path)
+            for i, row in rows:
+                found.add(path, i, _as_changed(files, row))
+        if found.ambiguous:
+            raise AmbiguousMerge(table=files.root, count=found.ambiguous)
+        return found.result()
+
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+        """What `join` computed."""
+        self._check(files, joined.handle.images)
+        self._put(files, joined.handle.images, folder)
+
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
+    ) -> None:
+        """The source rows that no join matched."""
+        matched = {number for each in joined for number in each.handle.sources}
+        rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
+        new = [image for number, row in rows if (image := _inserted(matching, row, files.schema, number)) is not None]
+        if new:
+            self._check(files, new)
+            self._put(files, new, folder)
+
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """Nothing: no SQL is run here, and `write` refuses what it cannot hold."""
+
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column."""
+        values = [row[column] for row in self.rows(files) if row[column] is not None]
+        return min(values, default=None), max(values, default=None)
+
+    def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
+        """The distinct values of a column."""
+        found = list(dict.fromkeys(row[column] for row in held.records))
+        return found if len(found) <= limit else None
+
+    def alias(self, source: pa.Table) -> None:
+        """Functions need no names."""
+        return None
+
+    def describe(self, source: pa.Table) -> Struct:
+        """A table's columns."""
+        return from_arrow(source.schema)
+
+    def version_read(self, source: pa.Table, root: str, table_id: str) -> int | None:
+        """Rows in memory read no table, unless they say so (`read_from`)."""
+        said = (source.schema.metadata or {}).get(_READ)
+        return None if said is None else int(said)
+
+    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
+        """Conditions here hold no subquery."""
+        return None
+
+    def settings(self) -> Mapping[str, str]:
+        """There is no session."""
+        return {}
+
+    def rows(self, files: FileSet) -> list[Row]:
+        """The live rows, as a reader sees them."""
+        return [row for _, rows in self._rows(files) for _, row in rows]
+
+    def _rows(self, files: FileSet, *, ids: bool = False) -> list[tuple[str, list[tuple[int, Row]]]]:
+        """The live rows; with their ids, where they keep any, under the names of the hidden columns."""
+        store, found = open_store(files.root), []
+        for file in files.files.to_pylist():
+            path, tracked = file["path"], files.tracked if ids else None
+            values = _values_of(files, dict(file["partitionValues"]))
+            dead = files.vectors.get(path, ())
+            layout = files.layouts.get(path, files.schema)
+            layout = layout if tracked is None else tracked.beside(layout)
+            rows = _whole(logical_rows(*located_file(store, path), layout), files.schema)
+            whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
+            if tracked is not None:
+                whole = [(i, {**row, **_ids(tracked, file, i, rows[i])}) for i, row in whole]
+            found.append((path, [(i, row) for i, row in whole if i not in dead]))
+        return found
+
+    def _check(self, files: FileSet, rows: list[Row]) -> None:
+        """Hold the table's rules for new rows."""
+        if files.rules.bind_rows:
+            obedient(files.root, _table(files.schema, rows), files.schema, files.rules, _TEXTS)
+
+    def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
+        hidden = () if files.tracked is None else files.tracked.fields
+        table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
+        names, both = tuple(each.name for each in hidden), files.rules.materialised
+        self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=both)
+
+    def _put_one(self, files: FileSet, rows: list[Row], name: str) -> None:
+        """Rows of one partition as one file, whose name begins so."""
+        hidden = () if files.tracked is None else files.tracked.fields
+        table = _table(Struct((*files.schema.fields, *hidden)), rows)
+        metadata = _metadata_of(files.schema, files.partition_columns, files.rules.materialised)
+        ((_, part),) = partitioned(table, metadata)
+        file = _stored(part, metadata, tuple(each.name for each in hidden))
+        open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
+
+    def _write(
+        self,
+        rows: pa.Table,
+        schema: Struct,
+        columns: tuple[str, ...],
+        store: Store,
+        folder: str,
+        hidden: tuple[str, ...] = (),
+        *,
+        materialised: bool,
+    ) -> None:
+        metadata = _metadata_of(schema, columns, materialised)
+        for values, part in partitioned(rows, metadata):
+            keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+            folders = [hive_segment(folder, values[key]) for folder, key in keys]
+            file = _stored(part, metadata, hidden)
+            store.put("/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(file))
+
+
+def _metadata_of(schema: Struct, columns: tuple[str, ...], materialised: bool) -> Metadata:
+    mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
+    return Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
+
+
+def _stored(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
+    """Rows as a file holds them, with the columns by which rows are tracked."""
+    file = stored(part.drop_columns(list(hidden)), metadata)
+    for name in hidden:
+        file = file.append_column(name, part.column(name))
+    return file
+
+
+def read_from(rows: pa.Table, version: int) -> pa.Table:
+    """The rows as a source that was read from a version of the very table that it is written to."""
+    return rows.replace_schema_metadata({_READ: str(version)})
+
+
+@dataclass(frozen=True)
+class Held:
+    """A source's rows."""
+
+    records: tuple[Row, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.records)
+
+
+@dataclass
+class _Join:
+    """A join as it goes on, row by row of the table."""
+
+    matching: Matching
+    records: tuple[Row, ...]
+    ambiguous: int = 0
+    images: list[Row] = field(default_factory=list)
+    sources: set[int] = field(default_factory=set)
+    _marks: dict[str, BitMap64] = field(default_factory=dict)
+    _matched: dict[str, BitMap64] = field(default_factory=dict)
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, path: str, position: int, row: Row) -> None:
+        pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
+        self.sources.update(number for number, _ in pairs)
+        if pairs:
+            self._matched.setdefault(path, BitMap64()).add(position)
+        sides: list[Row] = [source for _, source in pairs] or [{}]
+        acting = [(clause, side) for side in sides if (clause := self._clause(bool(pairs), row, side)) is not None]
+        if len(acting) > 1 and not self.matching.may_match_twice:
+            self.ambiguous += 1
+        elif acting:
+            self._act(path, position, row, *acting[0])
+
+    def result(self) -> Joined:
+        counts = self._counts
+        return Joined(
+            marks=self._marks,
+            matched=self._matched,
+            updated=counts["matched", "update"],
+            deleted=counts["matched", "delete"],
+            updated_alone=counts["not matched by source", "update"],
+            deleted_alone=counts["not matched by source", "delete"],
+            handle=self,
+        )
+
+    def _clause(self, matches: bool, row: Row, source: Row) -> Clause | None:
+        clauses = self.matching.of("matched" if matches else "not matched by source")
+        return next((c for c in clauses if c.condition is None or c.condition(row, source) is True), None)
+
+    def _act(self, path: str, position: int, row: Row, clause: Clause, source: Row) -> None:
+        self._marks.setdefault(path, BitMap64()).add(position)
+        self._counts[clause.when, clause.action] += 1
+        if clause.action == "update":
+            self.images.append({**row, **_values(clause, row, source)})
+
+
+def _inserted(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
+    clauses = matching.of("not matched")
+    clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
+    if clause is None:
+        return None
+    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
+    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **_numbers(reserved, number)}
+
+
+def _numbers(values: Mapping[str, range], number: int) -> Row:
+    return {name: each[number] for name, each in values.items()}
+
+
+def _values(clause: Clause, row: Row, source: Row) -> Row:
+    def value_of(value: Any) -> Any:
+        if isinstance(value, SourceColumn):
+            return reduce(
+                lambda struct, name: None if struct is None else struct[name], value.members, source[value.name]
+            )
+        return value(row, source) if callable(value) else value
+
+    return _set(row, clause.values, value_of)
+
+
+def _set(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
+    """What assignments make of the columns, or members, that they name."""
+    return {
+        name: {**(old.get(name) or {}), **_set(old.get(name) or {}, value.values, value_of)}
+        if isinstance(value, Members)
+        else value_of(value)
+        for name, value in values.items()
+    }
+
+
+def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
+    """What a row's id and commit version are: what lies in the file, else what the log says of the file."""
+    kept, version = row.get(tracked.row_id), row.get(tracked.commit_version)
+    base = file["baseRowId"]
+    own = None if base is None else base + position
+    return {
+        tracked.row_id: own if kept is None else kept,
+        tracked.commit_version: file["defaultRowCommitVersion"] if version is None else version,
+    }
+
+
+def _as_changed(files: FileSet, row: Row) -> Row:
+    """A row as its new image: it keeps its id, and its version is that of the commit to come."""
+    return row if files.tracked is None else {**row, files.tracked.commit_version: None}
+
+
+def _table(schema: Struct, rows: list[Row]) -> pa.Table:
+    """Rows as they are, NULL in NOT NULL columns too, whose rules are held elsewhere."""
+    nullable = pa.schema([field.with_nullable(True) for field in to_arrow(schema)])
+    return pa.Table.from_pylist(rows, schema=nullable)
+
+
+def _whole(rows: list[Row], schema: Struct) -> list[Row]:
+    """Rows of a file with every member of the schema's structs, NULL where the file is older than the member, and with
+    values as wide as the schema's where the file is older than that.
+    """
+    nested = Struct(tuple(each for each in schema if not isinstance(each.type, str) or TYPE_CHANGES in each.metadata))
+    if not nested.fields:
+        return rows
+    wanted = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
+    images = [{each.name: _widened(row.get(each.name), each.type) for each in nested} for row in rows]
+    images = pa.Table.from_pylist(images, schema=wanted).to_pylist()
+    return [{**row, **image} for row, image in zip(rows, images, strict=True)]
+
+
+def logical_rows(store: Store, name: str, schema: Struct) -> list[Row]:
+    """The rows of one small Parquet file, those that a vector deletes too, under the logical names of columns."""
+    rows, there = _decoded(store.get(name))
+    if not is_renamed(schema):
+        return rows
+    found = renaming(there, schema)
+    return [found.row(row) for row in rows]
+
+
+def _values_of(files: FileSet, partition: Mapping[str, str | None]) -> Row:
+    """The partition values of a file by the logical names of their columns."""
+    columns = map(files.schema.field, files.partition_columns)
+    return {each.name: read_value(partition.get(each.physical_name), str(each.type)) for each in columns}
+
+
+def _widened(value: Any, data_type: DataType) -> Any:
+    """A day as the moment at which it begins, where the column holds moments; Arrow widens all else by itself."""
+    if data_type == "timestamp_ntz" and type(value) is dt.date:
+        return dt.datetime.combine(value, dt.time())
+    return value
+
+
+@lru_cache(maxsize=512)
+def _decoded(data: bytes) -> tuple[list[Row], pa.Schema]:
+    """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
+    read = pq.ParquetFile(native_file(data)).read(use_threads=False)
+    return read.to_pylist(), read.schema
+
+
+def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
+    return {**row, **_set(row, assignments, lambda value: value(row) if callable(value) else value)}

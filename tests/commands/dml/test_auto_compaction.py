@@ -1,0 +1,90 @@
+"""Automatic compaction: behind a writer's own commit, where the table wishes for it and many small files are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.moving import Move
+from anabranch.protocol.layout import packing
+from tests.support.worlds import World, table_path
+
+WISH = "delta_autoOptimize.autoCompact"
+
+
+@pytest.fixture(autouse=True)
+def three_files_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing.due, "__defaults__", (3,))
+
+
+def world(folder: Path, **properties: str) -> World:
+    made = World(table_path(folder)).create([{"id": 1, "p": 0}], partition_by=("p",), **properties)
+    made.append({"id": 2, "p": 0})
+    made.append({"id": 3, "p": 1})
+    return made
+
+
+def write(made: World, *rows: dict[str, int]) -> int:
+    committed = Write(made.path, "append").run(made.engine, pa.Table.from_pylist(list(rows)))
+    assert committed is not None
+    return committed.version
+
+
+def files(made: World) -> int:
+    return len(made.log.snapshot().files)
+
+
+@pytest.mark.parametrize("wish", ["true", "auto", "legacy"])
+def test_a_write_puts_the_small_files_of_its_partitions_together(tmp_path: Path, wish: str) -> None:
+    made = world(tmp_path, **{WISH: wish})
+    assert write(made, {"id": 4, "p": 0}) == 3
+    assert (made.version, files(made)) == (4, 2)
+    assert made.info()["operation"] == "OPTIMIZE"
+    assert made.info()["operationParameters"]["auto"] == "true"
+    assert [row["id"] for row in made.rows()] == [1, 2, 3, 4]
+    made.assert_clean()
+
+
+def test_partitions_that_were_not_written_to_are_left_alone(tmp_path: Path) -> None:
+    made = world(tmp_path, **{WISH: "true"})
+    made.append({"id": 4, "p": 0})  # without an engine nothing can be compacted
+    write(made, {"id": 5, "p": 1})
+    assert (made.version, files(made)) == (4, 5)
+
+
+def test_a_table_that_does_not_wish_for_it_is_left_alone(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    write(made, {"id": 4, "p": 0})
+    assert (made.version, files(made)) == (3, 4)
+
+
+@pytest.mark.parametrize("change", ["update", "delete", "merge"])
+def test_each_change_of_rows_does_so_too(tmp_path: Path, change: str) -> None:
+    made = world(tmp_path, **{WISH: "true"})
+    made.append({"id": 4, "p": 0}, {"id": 5, "p": 0})
+    if change == "update":
+        made.update("id = 4", p=0)
+    elif change == "delete":
+        made.delete("id = 4")
+    else:
+        made.merge([{"id": 9, "p": 0}])
+    assert made.info()["operation"] == "OPTIMIZE"
+    assert made.log.snapshot().files["deletionVector"].null_count == files(made) == 2
+    made.assert_clean()
+
+
+def test_a_compaction_that_fails_leaves_the_write_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = world(tmp_path, **{WISH: "true"})
+
+    def fails(*anything: object, **more: object) -> None:
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(Move, "run", fails)
+    assert write(made, {"id": 4, "p": 0}) == 3
+    assert (made.version, files(made)) == (3, 4)
+    assert "small files are left to a later compaction: no room" in caplog.text

@@ -1,0 +1,191 @@
+"""Values of rows, where they are switched off: no error of a door without Spark holds one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anabranch import errors
+from anabranch.commands.ddl.create import Create
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.row_rules import Texts
+from anabranch.commands.maintenance.convert import Convert
+from anabranch.errors.rows import note, without_partitions
+from anabranch.expressions.exact import exact_literal, exact_predicate
+from anabranch.log.log import forget
+from anabranch.protocol.layout.partitions import partition_arrays
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import Field, Struct
+from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit, put_rows
+from tests.support.worlds import World
+
+PLANTED = "planted value"
+NUMBER = 987654321
+TEXTS = Texts(exact_predicate, exact_literal)
+HOW = ("environment", "property")
+COLUMNS = Struct(
+    (
+        Field("id", "integer", nullable=False),
+        Field("s", "string"),
+        Field("short", "string", metadata={LENGTH: "varchar(3)"}),
+        Field("p", "date"),
+    )
+)
+WHOLE = {"id": 1, "s": "a", "short": "b", "p": dt.date(2026, 1, 1)}
+
+
+def said(error: BaseException) -> str:
+    """All that an error shows or carries."""
+    return f"{error} {error!r} {getattr(error, 'facts', {})} {pickle.dumps(error)!r} {error.__cause__}"
+
+
+@pytest.fixture(params=HOW)
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A table that keeps its rows out of errors."""
+    if request.param == "environment":
+        monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", "false")
+    properties = {"anabranch.rowsInErrors": "false"} if request.param == "property" else {}
+    constraint = {"delta.constraints.plain": "s <> 'planted value'"}
+    Create(str(tmp_path / "t"), NewTable(COLUMNS, ("p",), {**properties, **constraint})).run()
+    return World(str(tmp_path / "t"))
+
+
+BROKEN: dict[str, tuple[type[errors.AnabranchError], Any]] = {
+    "constraint": (errors.CheckConstraintViolated, [{**WHOLE, "s": PLANTED}]),
+    "not null": (errors.NotNullViolated, [{**WHOLE, "id": None, "s": PLANTED}]),
+    "length": (errors.LengthExceeded, [{**WHOLE, "short": PLANTED}]),
+    "overflow": (errors.SchemaMismatch, pa.table({"id": pa.array([NUMBER * 10], pa.int64())})),
+    "no table": (errors.InvalidOption, [{"id": 1}, {"id": PLANTED}]),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_an_append_quotes_no_row(kind: str, world: World) -> None:
+    expected, rows = BROKEN[kind]
+    with pytest.raises(expected) as told:
+        Append(world.path).run(rows, texts=TEXTS)
+    assert PLANTED not in said(told.value).replace("s <> 'planted value'", "")
+    assert str(NUMBER) not in said(told.value)
+    assert "not shown" in str(told.value)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_the_same_append_quotes_its_row_where_nobody_minds(kind: str, tmp_path: Path) -> None:
+    constraint = {"delta.constraints.plain": "s <> 'planted value'"}
+    Create(str(tmp_path / "t"), NewTable(COLUMNS, ("p",), constraint)).run()
+    expected, rows = BROKEN[kind]
+    with pytest.raises(expected) as told:
+        Append(str(tmp_path / "t")).run(rows, texts=TEXTS)
+    assert PLANTED in said(told.value) or str(NUMBER) in said(told.value)
+
+
+def test_an_error_says_what_is_wrong_and_where_all_the_same(world: World) -> None:
+    with pytest.raises(errors.CheckConstraintViolated, match=r"plain \(s <> 'planted value'\)") as told:
+        Append(world.path).run([{**WHOLE, "s": PLANTED}], texts=TEXTS)
+    assert (told.value.constraint, told.value.values) == ("plain", {})
+    with pytest.raises(errors.LengthExceeded) as long:
+        Append(world.path).run([{**WHOLE, "short": PLANTED}], texts=TEXTS)
+    assert (long.value.column, long.value.limit) == ("short", "varchar(3)")
+
+
+def test_a_partition_value_is_quoted_neither_as_a_value_nor_in_a_path(world: World) -> None:
+    files = [{"path": f"p={NUMBER}/x.parquet", "partitionValues": {"p": str(NUMBER)}}]
+    table = pa.Table.from_pylist(
+        files, pa.schema([("path", pa.string()), ("partitionValues", pa.map_(pa.string(), pa.string()))])
+    )
+    world.log.snapshot()
+    with pytest.raises(errors.InvalidPartitionValue) as told:
+        partition_arrays(table, COLUMNS, ["p"], world.log.table)
+    assert str(NUMBER) not in said(told.value)
+    assert "p=*/x.parquet" in str(told.value)
+    assert told.value.column == "p"
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_missing_file_is_named_without_its_partition(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = {} if how == "environment" else {"anabranch_rowsInErrors": "false"}
+    if how == "environment":
+        monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", "false")
+    put_commit(
+        tmp_path,
+        0,
+        PROTOCOL,
+        metadata(partition_by=("x",), **on),
+        add(f"x={NUMBER}/gone.parquet", partitionValues={"x": str(NUMBER)}),
+    )
+    with pytest.raises((errors.MissingDataFile, errors.StoreError)) as told:
+        World(str(tmp_path)).delete("id = 1")
+    assert "gone.parquet" in str(told.value)
+    assert str(NUMBER) not in said(told.value).replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_conversion_quotes_no_folder(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how == "environment":
+        monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", "false")
+    properties = {"anabranch.rowsInErrors": "false"} if how == "property" else {}
+    put_rows(tmp_path, f"d={PLANTED}/a.parquet", [{"id": 1}])
+    with pytest.raises(errors.InvalidPartitionValue) as told:
+        Convert(str(tmp_path), Struct((Field("d", "date"),)), properties).run()
+    assert PLANTED not in said(told.value)
+    assert told.value.column == "d"
+
+
+def test_a_conflict_names_no_partition_and_no_value(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "t")).create(
+        [{"id": 1, "day": PLANTED}, {"id": 2, "day": "b"}],
+        partition_by=("day",),
+        anabranch_rowsInErrors="false",
+        anabranch_conflictResolution="file",
+    )
+    error = errors.ConcurrentDeleteReadException(table=world.log.table, file=f"day={PLANTED}/x.parquet")
+    assert PLANTED not in said(error)
+    assert "day=*/x.parquet" in str(error)
+
+
+# -- what counts -------------------------------------------------------------------------------------------------------
+
+
+def violation(table: str) -> str:
+    return said(errors.NotNullViolated(table=table, column="c", values={"c": PLANTED}))
+
+
+def test_an_older_version_that_shows_rows_does_not_count() -> None:
+    table, off = "memory://rows/a", {"anabranch.rowsInErrors": "FALSE"}
+    note(table, 0, {})
+    assert PLANTED in violation(table)
+    note(table, 3, off)
+    note(table, 1, {})
+    assert PLANTED not in violation(table)
+    assert PLANTED in violation("memory://rows/b")
+    note(table, 4, {})
+    assert PLANTED in violation(table)
+
+
+@pytest.mark.parametrize("value", ["false", "FALSE", " 0 ", "off", "no"])
+def test_every_no_in_the_environment_is_one(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", value)
+    assert PLANTED not in violation("memory://rows/c")
+
+
+def test_what_a_table_says_is_read_before_its_rows_are(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    Create(path, NewTable(COLUMNS, (), {"anabranch.rowsInErrors": "false"})).run()
+    forget()
+    refused: Callable[[], Any] = lambda: Append(path).run([{"id": 1}, {"id": PLANTED}])  # noqa: E731
+    with pytest.raises(errors.InvalidOption) as told:
+        refused()
+    assert PLANTED not in said(told.value)
+
+
+def test_folders_keep_their_columns_and_lose_their_values() -> None:
+    assert without_partitions("file:/t/a=1/b=x%20y/f=1.parquet") == "file:/t/a=*/b=*/f=1.parquet"

@@ -1,0 +1,475 @@
+"""No live file is ever missing: writers and VACUUM RETAIN 0 HOURS at once, in hundreds of seeded interleavings, where
+the writers also sleep for so long that they are taken for dead.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.delete import Delete
+from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.check import check
+from anabranch.commands.maintenance.rewriting import Rewriting
+from anabranch.commands.maintenance.vacuum import Plan, Vacuum
+from anabranch.commands.maintenance.vacuum_candidates import Found
+from anabranch.commands.maintenance.vacuum_retained import Keeping
+from anabranch.commands.opening import open_log
+from anabranch.commands.queries.read import Read
+from anabranch.errors import (
+    AnabranchError,
+    DeltaConcurrentModificationException,
+    LiveFilesNotConfirmed,
+    StagedFilesVacuumed,
+)
+from anabranch.expressions import Context, condition
+from anabranch.log.commits import Commit
+from anabranch.log.log import Log, forget
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.paths import store_name
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.stats.predicates import Condition
+from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
+from anabranch.testing.scheduler import Scheduler
+from anabranch.testing.stores import Kept
+from anabranch.transaction.fence import Fence
+from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.phases import reach
+from anabranch.transaction.retry import Chance, Patience
+from tests.support.worlds import World, insert_all, update_all
+
+PATIENCE = Patience(attempts=60, seconds=3_600.0)
+ROUNDS = 300
+_numbers = count(1)
+
+Rows = dict[int, int]
+
+
+class Guarded(DictStore):
+    """A store that knows at each moment which files the newest version needs, and notes whoever takes one away."""
+
+    def __init__(
+        self, url: str, kept: Mapping[str, Kept] | None = None, now_ms: Callable[[], int] | None = None
+    ) -> None:
+        super().__init__(url, kept, now_ms or (lambda: 0))
+        self.live: dict[str, set[str]] = {}
+        self.broken: list[str] = []
+        for name in sorted(kept or {}):
+            if name.startswith("_delta_log/") and name.endswith(".json"):
+                self._follow(name, self.get(name))
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        super().put_if_absent(name, data)
+        if name.endswith(".json"):
+            self._follow(name, data)
+
+    def delete(self, name: str) -> None:
+        self.broken += [
+            f"{name} was deleted, and {path} needs it" for path, names in self.live.items() if name in names
+        ]
+        super().delete(name)
+
+    def _follow(self, commit: str, data: bytes) -> None:
+        actions = [json.loads(line) for line in data.splitlines()]
+        for action in (each["remove"] for each in actions if "remove" in each):
+            self.live.pop(action["path"], None)
+        for action in (each["add"] for each in actions if "add" in each):
+            names = {store_name(self.url, action["path"]) or ""}
+            if (vector := action.get("deletionVector")) and vector["storageType"] == "u":
+                names.add(Descriptor.from_row(vector).name)
+            self.live[action["path"]] = names
+            self.broken += [f"{commit} names {name}, which is not there" for name in names if name not in self.kept]
+
+
+@dataclass
+class Writer:
+    """One writer of a round: what it runs, and what its rows are afterwards."""
+
+    name: str
+    run: Callable[[str, ArrowEngine, Chance], Any]
+    after: Callable[[Rows], Rows]
+
+
+def where(location: str, text: str) -> Condition:
+    snapshot = open_log(location).snapshot()
+    now = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+    return condition(text, Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True))
+
+
+def merged(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    source = pa.table({"id": [3, 300], "x": [33, 33], "p": [0, 0]})
+    clauses = update_all("x"), insert_all("id", "x", "p")
+    matching = Matching(lambda row, source: row["id"] == source["id"], clauses, equated=(("id", "id"),))
+    return Merge(location, source, matching, where(location, "id >= 0")).run(engine, chance=chance, patience=PATIENCE)
+
+
+def reorganised(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    log = open_log(location)
+    snapshot = log.snapshot()
+    reach("read")
+    return Rewriting(snapshot, snapshot.files).run(engine, log, PATIENCE, chance)
+
+
+def appended(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    return Append(location).run([{"id": 100, "x": 1, "p": 0}, {"id": 101, "x": 1, "p": 1}], chance=chance)
+
+
+def written(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    return Write(location, "append").run(engine, pa.table({"id": [200], "x": [2], "p": [1]}), chance=chance)
+
+
+def updated(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    return Update(location, {"x": 11}, where(location, "id = 1")).run(engine, chance=chance, patience=PATIENCE)
+
+
+def deleted(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    return Delete(location, where(location, "id = 2")).run(engine, chance=chance, patience=PATIENCE)
+
+
+def replaced(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+    rows = pa.table({"id": [4], "x": [44], "p": [0]})
+    write = Write(location, "overwrite", replace_where=where(location, "id = 4"))
+    return write.run(engine, rows, chance=chance, patience=PATIENCE)
+
+
+WRITERS = [
+    Writer("append", appended, lambda rows: {**rows, 100: 1, 101: 1}),
+    Writer("bulk append", written, lambda rows: {**rows, 200: 2}),
+    Writer("update", updated, lambda rows: {**rows, 1: 11}),
+    Writer("delete", deleted, lambda rows: {id: x for id, x in rows.items() if id != 2}),
+    Writer("merge", merged, lambda rows: {**rows, 3: 33, 300: 33}),
+    Writer("replaceWhere", replaced, lambda rows: {**rows, 4: 44}),
+    Writer("REORG", reorganised, lambda rows: rows),
+]
+BASE: Rows = {id: id * 10 for id in range(6)} | {8: 81}
+
+
+def base_of(vectors: bool, partitioned: bool) -> Mapping[str, Kept]:
+    """A table with garbage, and with vectors where it may have them."""
+    store = Guarded(f"memory://fence/base-{next(_numbers)}")
+    with mounted(store) as location:
+        world = World(location)
+        rows = [{"id": id, "x": id * 10, "p": id % 2} for id in (*range(6), 7, 8)]
+        properties = {"delta_enableDeletionVectors": str(vectors).lower(), "delta_isolationLevel": "WriteSerializable"}
+        world.create(rows, partition_by=("p",) if partitioned else (), anabranch_rowsInErrors="false", **properties)
+        world.delete("id = 7")
+        world.update("id = 8", x=80)
+        world.update("id = 8", x=81)
+        assert {row["id"]: row["x"] for row in world.rows()} == BASE
+        forget(store.url)
+    return dict(store.kept)
+
+
+BASES: dict[tuple[bool, bool], Mapping[str, Kept]] = {}
+
+
+class Dice:
+    """Goes on with the same task, or at some moments with another."""
+
+    def __init__(self, rng: random.Random, switches: float) -> None:
+        self._rng, self._switches, self.turns = rng, switches, list[tuple[int, int]]()
+
+    def choose(self, step: int, ready: Sequence[int], current: int | None, moment: str) -> int:
+        if current in ready and self._rng.random() >= self._switches:
+            return current
+        return self._rng.choice(list(ready))
+
+
+@dataclass
+class Round:
+    """One interleaving of writers and VACUUMs."""
+
+    seed: int
+    told: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+
+    def play(self) -> Round:
+        rng = random.Random(self.seed)
+        kind = (rng.random() < 0.6, rng.random() < 0.3)
+        if kind not in BASES:
+            BASES[kind] = base_of(*kind)
+        writers = rng.sample(WRITERS, rng.choice((1, 1, 2)))
+        dead_after = rng.choice((0.0, 0.0, 600.0))
+        scheduler = Scheduler(Dice(rng, rng.choice((0.01, 0.03, 0.1, 0.4))))
+        clock = count(1_800_000_000_000)
+        store = Guarded(f"memory://fence/round-{next(_numbers)}", BASES[kind], lambda: next(clock))
+        stage = Watched(store, before=lambda call: scheduler.pause(f"{call.method} {call.about}"))
+        expected, rows = BASE, {}
+        with mounted(stage) as location:
+            committed: list[Writer] = []
+            tasks = [self._task(w, location, self._chance(i, clock), committed) for i, w in enumerate(writers)]
+            for i in range(rng.choice((1, 1, 2))):
+                tasks.append(self._vacuum(location, dead_after, rng, self._chance(len(writers) + i, clock)))
+            scheduler.run(tasks)
+            for each in committed:
+                expected = each.after(expected)
+            if not store.broken and not self.missed:
+                found = ArrowEngine().rows(Read(location).run())
+                rows = {row["id"]: row["x"] for row in found}
+                assert len(rows) == len(found), f"seed {self.seed}: a row stands there twice: {found}"
+            forget(store.url)
+        broken = store.broken + self.missed
+        self.broken = broken + ([] if rows == expected or broken else [f"{rows} is not {expected}"])
+        return self
+
+    def _chance(self, who: int, clock: Any) -> Chance:
+        ids = (UUID(int=((who + 1) << 96) | (self.seed << 32) | n) for n in count(1))
+        now = lambda: next(clock)  # noqa: E731
+        return Chance(now, lambda: next(clock) / 1000, lambda s: None, lambda: 1.0, lambda: next(ids), lambda: "t")
+
+    def _task(self, writer: Writer, location: str, chance: Chance, committed: list[Writer]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                writer.run(location, ArrowEngine(chance.new_id), chance)
+                committed.append(writer)
+                self.told.append(f"{writer.name} committed")
+            except AnabranchError as error:
+                self.told.append(f"{writer.name} {type(error).__name__}")
+
+        return run
+
+    def _vacuum(self, location: str, dead_after: float, rng: random.Random, chance: Chance) -> Callable[[], None]:
+        lite = rng.random() < 0.1
+        command = Vacuum(location, 0, lite=lite, check_retention=False, dead_after_seconds=dead_after, threads=1)
+
+        def run() -> None:
+            try:
+                done = command.run(chance=chance)
+            except LiveFilesNotConfirmed as error:
+                self.missed.append(error.message)
+                return
+            self.told.append("VACUUM removed files" if done.files else "VACUUM found nothing")
+
+        return run
+
+
+def first_broken(rounds: int) -> Round | None:
+    played = (Round(seed).play() for seed in range(rounds))
+    return next((each for each in played if each.broken), None)
+
+
+def test_no_live_file_is_ever_missing_whatever_the_interleaving() -> None:
+    told: Counter[str] = Counter()
+    for seed in range(ROUNDS):
+        played = Round(seed).play()
+        assert not played.broken, f"seed {seed}: {played.told}: {played.broken}"
+        told.update(played.told)
+    assert told["VACUUM removed files"] > ROUNDS / 2, told
+    assert told["append committed"] == sum(n for word, n in told.items() if word.startswith("append ")), told
+    for writer in WRITERS:
+        assert told[f"{writer.name} committed"], told
+
+
+def no_fence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fence, "passed", lambda self, mine, winners: mine)
+
+
+def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
+    passed = Fence.passed
+
+    def kept(self: Fence, mine: Transaction, winners: Sequence[Commit]) -> Transaction:
+        now = passed(self, mine, winners)
+        return mine if now.adds["path"].equals(mine.adds["path"]) else now
+
+    patch.setattr(Fence, "passed", kept)
+
+
+def no_second_look(patch: pytest.MonkeyPatch) -> None:
+    keeping = Plan.keeping
+
+    def first(self: Plan, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
+        known = self.__dict__.setdefault("known", keeping(self, log, snapshot, found))
+        return known  # type: ignore[no-any-return]
+
+    patch.setattr(Plan, "keeping", first)
+
+
+@pytest.mark.parametrize("mutant", [no_fence, vectors_are_put_once, no_second_look])
+def test_without_one_of_its_parts_the_fence_has_holes_and_these_rounds_find_them(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    assert first_broken(3 * ROUNDS) is not None
+
+
+# -- one sleep, at each phase of each writer ---------------------------------------------------------------------------
+
+
+def on_disk(tmp_path: Path) -> World:
+    world = World(str(tmp_path / "t"))
+    world.create([{"id": id, "x": id * 10, "p": id % 2} for id in (*range(6), 7, 8)], anabranch_rowsInErrors="false")
+    world.delete("id = 7")
+    world.update("id = 8", x=80)
+    world.update("id = 8", x=81)
+    return world
+
+
+def vacuum(location: str, dead_after: float = 0.0, **how: Any) -> Any:
+    time.sleep(0.003)  # a file's age is known in milliseconds, and none is removed that is younger than the VACUUM
+    return Vacuum(location, 0, check_retention=False, dead_after_seconds=dead_after, **how).run()
+
+
+def values(world: World) -> Rows:
+    return {row["id"]: row["x"] for row in world.rows()}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
+def test_a_writer_that_sleeps_past_its_heartbeat_lands_or_says_that_its_files_are_gone(
+    writer: Writer, phase: str, tmp_path: Path
+) -> None:
+    world = on_disk(tmp_path)
+    before, lands = values(world), True
+    try:
+        with at_phase(phase, lambda: vacuum(world.path)):
+            writer.run(world.path, world.engine, Chance())
+    except StagedFilesVacuumed:
+        lands = False
+    assert values(world) == (writer.after(before) if lands else before)
+    assert lands or writer.name != "append", "an append stages its rows again: it has them at hand"
+    vacuum(world.path)
+    assert values(world) == (writer.after(before) if lands else before)
+    report = check(world.log.snapshot(), deep=True)
+    assert report.is_clean, str(report)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
+def test_a_writer_whose_heart_beats_always_lands(writer: Writer, phase: str, tmp_path: Path) -> None:
+    world = on_disk(tmp_path)
+    before = values(world)
+    with at_phase(phase, lambda: vacuum(world.path, dead_after=600)):
+        writer.run(world.path, world.engine, Chance())
+    assert values(world) == writer.after(before)
+    report = check(world.log.snapshot(), deep=True)
+    assert report.is_clean, str(report)
+
+
+class Sleepy(ArrowEngine):
+    """Falls asleep once it has written."""
+
+    def __init__(self, asleep: Callable[[], Any]) -> None:
+        super().__init__()
+        self._asleep = asleep
+
+    def write(self, *given: Any, **named: Any) -> None:
+        super().write(*given, **named)
+        self._asleep()
+
+
+def test_files_that_vanish_before_they_are_counted_are_missed_though_no_name_tells_of_them(tmp_path: Path) -> None:
+    world = on_disk(tmp_path)
+    before, version = values(world), world.version
+    with pytest.raises(StagedFilesVacuumed) as error:
+        written(world.path, Sleepy(lambda: vacuum(world.path)), Chance())
+    assert error.value.retryable
+    assert isinstance(error.value, DeltaConcurrentModificationException)
+    assert values(world) == before
+    assert world.version == version + 2, "START and END, and nothing else"
+
+
+def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
+    world = on_disk(tmp_path)
+    before = values(world)
+
+    def meanwhile() -> None:
+        world.append({"id": 300, "x": 0, "p": 0})
+        world.delete("id = 5")
+        with pytest.raises(KeyboardInterrupt), at_phase("committed", _interrupt):
+            vacuum(world.path)
+
+    with at_phase("staged", meanwhile):
+        merged(world.path, world.engine, Chance())
+    expected = {**{id: x for id, x in before.items() if id != 5}, 3: 33, 300: 33}
+    assert [(row["id"], row["x"]) for row in world.rows()] == sorted(expected.items())
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_second_vacuum_meets_the_copies_of_the_first(tmp_path: Path) -> None:
+    world = on_disk(tmp_path)
+    before, times = values(world), []
+
+    def again() -> None:
+        times.append(vacuum(world.path))
+        if len(times) < 3:
+            with at_phase("put", again):
+                world.append({"id": 400 + len(times), "x": 0, "p": 0})
+
+    with at_phase("put", again):
+        appended(world.path, world.engine, Chance())
+    assert values(world) == {**before, 100: 1, 101: 1, 401: 0, 402: 0}
+    vacuum(world.path)
+    assert values(world) == {**before, 100: 1, 101: 1, 401: 0, 402: 0}
+
+
+# -- real threads ------------------------------------------------------------------------------------------------------
+
+
+def test_threads_that_write_while_others_vacuum_lose_nothing(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": i, "x": 0, "p": 0} for i in range(4)])
+    over, problems, removed = threading.Event(), list[BaseException](), list[int]()
+    landed = dict.fromkeys(range(4), 0)
+
+    def writes(who: int) -> None:
+        mine = World(world.path)
+        try:
+            for number in range(12):
+                try:
+                    if who % 2:
+                        mine.append({"id": 1000 * who + number, "x": number, "p": who})
+                    else:
+                        mine.update(f"id = {who}", x=number + 1)
+                    landed[who] = number + 1
+                except StagedFilesVacuumed:
+                    continue
+        except BaseException as error:
+            problems.append(error)
+
+    def vacuums() -> None:
+        try:
+            while not over.is_set():
+                removed.append(len(vacuum(world.path, dead_after=random.choice((0.0, 600.0))).files))
+        except BaseException as error:
+            problems.append(error)
+
+    writers = [threading.Thread(target=writes, args=(who,)) for who in landed]
+    cleaners = [threading.Thread(target=vacuums) for _ in range(2)]
+    for thread in (*writers, *cleaners):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    over.set()
+    for thread in cleaners:
+        thread.join()
+    assert not problems, problems
+    assert sum(removed)
+    rows = values(world)
+    for who, number in landed.items():
+        if who % 2:
+            assert number == 12
+            assert {id for id in rows if id // 1000 == who} == {1000 * who + n for n in range(12)}
+        else:
+            assert rows[who] == number
+    report = check(world.log.snapshot(), deep=True)
+    assert report.is_clean, str(report)

@@ -1,0 +1,89 @@
+"""Which files a read looks at: all that may hold a matching row, of one version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from anabranch import errors
+from anabranch.commands.dml.append import Append
+from anabranch.commands.queries.read import FILE_COLUMNS, Read, files
+from anabranch.protocol.stats.predicates import Always, And, Compare, IsNull, Unknown
+from tests.support.worlds import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Three files: p = a with ids 0 and 1 (one of them deleted), p = b with id 10, no p with id 20."""
+    made = World(str(tmp_path / "t")).create([{"id": 0, "p": "a"}, {"id": 1, "p": "a"}], partition_by=("p",))
+    made.append({"id": 10, "p": "b"})
+    made.append({"id": 20, "p": None})
+    made.delete("id = 1")
+    return made
+
+
+def partitions(table: pa.Table) -> list[str | None]:
+    return sorted((dict(each)["p"] for each in table["partition_values"].to_pylist()), key=str)
+
+
+def test_the_files_of_a_table_are_described(world: World) -> None:
+    found = files(world.path)
+    assert tuple(found.column_names) == FILE_COLUMNS
+    by_partition = {dict(row["partition_values"])["p"]: row for row in found.to_pylist()}
+    assert (by_partition["a"]["rows"], by_partition["a"]["vector"]) == (2, 1)
+    assert (by_partition["b"]["rows"], by_partition["b"]["vector"]) == (1, 0)
+    assert all((Path(world.path) / row["path"]).stat().st_size == row["size"] for row in found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        (Compare("p", "=", "a"), ["a"]),
+        (Compare("id", ">", 5), [None, "b"]),
+        (IsNull("p"), [None]),
+        (And((Compare("p", "=", "b"), Compare("id", "=", 11))), []),
+        (Unknown(), [None, "a", "b"]),
+        (Always(False), []),
+    ],
+)
+def test_files_that_cannot_match_are_left_out(world: World, where: object, kept: list[str | None]) -> None:
+    assert partitions(files(world.path, where)) == kept  # type: ignore[arg-type]
+    assert Read(world.path, where=where).run().files.num_rows == len(kept)  # type: ignore[arg-type]
+
+
+def test_an_older_version_is_read_as_it_was(world: World) -> None:
+    assert partitions(files(world.path, version=0)) == ["a"]
+    assert world.rows(version=0) == [{"id": 0, "p": "a"}, {"id": 1, "p": "a"}]
+    assert Read(world.path, version=0).run().vectors == {}
+
+
+def test_the_vectors_of_the_files_come_along(world: World) -> None:
+    found = Read(world.path).run()
+    assert [list(vector) for vector in found.vectors.values()] == [[1]]
+    assert Read(world.path, where=Compare("p", "=", "b")).run().vectors == {}
+
+
+def test_a_read_is_pinned(world: World) -> None:
+    found = Read(world.path).run()
+    world.delete()
+    assert len(world.engine.rows(found)) == 3
+
+
+@pytest.mark.parametrize("version", [-1, 4, 99])
+def test_a_version_that_is_not_there_is_refused(world: World, version: int) -> None:
+    with pytest.raises(errors.VersionNotFound):
+        Read(world.path, version=version).run()
+
+
+def test_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errors.NotATable):
+        files(tmp_path / "nothing")
+
+
+def test_rows_are_unknown_where_the_log_does_not_say_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    Append(path, properties={"delta.dataSkippingNumIndexedCols": "0"}).run([{"id": 1}])
+    assert files(path)["rows"].to_pylist() == [1]
+    assert files(path, Compare("id", "=", 99)).num_rows == 1

@@ -1,0 +1,290 @@
+"""An installed session: existing code on tables with names, and what stays Spark's."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.catalog import entries
+from anabranch.statements.executor import Names
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """An installed session in a schema of its own."""
+    schema = f"i_{uuid.uuid4().hex[:10]}"
+    anabranch.install(spark)
+    spark.sql(f"CREATE DATABASE {schema}")
+    spark.sql(f"USE {schema}")
+    yield spark
+    spark.sql("USE default")
+    anabranch.uninstall(spark)
+    spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+def rows(found: DataFrame) -> list[Any]:
+    return sorted(tuple(row) for row in found.collect())
+
+
+def path_of(session: SparkSession, name: str) -> str:
+    found = entries.find(session, (name,))
+    assert found is not None
+    return found.location
+
+
+def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
+    session.range(5).withColumn("day", F.lit("a")).write.format("delta").partitionBy("day").saveAsTable("bronze")
+    more = session.createDataFrame([(7, "b")], "id long, day string")
+    more.write.format("delta").mode("append").saveAsTable("bronze")
+    session.sql("CREATE TABLE silver (id BIGINT, day STRING) USING delta")
+    session.table("bronze").where("id > 3").write.insertInto("silver")
+    merge = "MERGE INTO silver s USING bronze b ON s.id = b.id WHEN NOT MATCHED AND b.id = :i THEN INSERT *"
+    session.sql(merge, {"i": 0})
+    DeltaTable.forName(session, "silver").update("id = 7", {"day": "'z'"})
+    session.table("silver").writeTo("gold").using("delta").partitionedBy("day").create()
+    session.sql("OPTIMIZE gold")
+    both = session.sql("SELECT g.id, day FROM gold g JOIN silver USING (id, day)")
+    assert rows(both) == [(0, "a"), (4, "a"), (7, "z")]
+    assert rows(session.read.table("gold").groupBy("day").count()) == [("a", 2), ("z", 1)]
+    assert session.sql("DESCRIBE DETAIL gold").first()["partitionColumns"] == ["day"]  # type: ignore[index]
+    assert session.catalog.tableExists("gold")
+    assert {"bronze", "gold", "silver"} <= {each.name for each in session.catalog.listTables()}
+    session.sql("DROP TABLE gold")
+    assert not session.catalog.tableExists("gold")
+
+
+def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSession) -> None:
+    session.range(2).write.format("delta").saveAsTable("t")
+    session.range(3).write.format("delta").mode("overwrite").saveAsTable("t")
+    assert session.read.option("versionAsOf", 0).table("t").count() == 2
+    assert session.read.format("delta").load(path_of(session, "t")).count() == 3
+    assert session.table("t").select("t.id").count() == 3
+    assert session.sql("SELECT * FROM t VERSION AS OF 0").count() == 2
+
+
+def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
+    session.range(2).write.format("delta").saveAsTable("t")
+    session.sql("CREATE TEMPORARY VIEW follows AS SELECT t.id, i_t.id AS other FROM t JOIN t AS i_t ON t.id = i_t.id")
+    for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 2):
+        session.range(n, n + 1).write.format("delta").mode("append").saveAsTable("t")
+        assert table("follows").count() == n + 1
+    schema = session.catalog.currentDatabase()
+    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,), (4,)]
+    session.catalog.dropTempView("follows")
+
+
+def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> None:
+    one = session.range(1)
+    for mode in ("append", "overwrite", "ignore", "error"):
+        one.write.format("delta").mode(mode).saveAsTable(f"m_{mode}")
+        assert session.table(f"m_{mode}").count() == 1
+    with pytest.raises(errors.NameTaken):
+        one.write.format("delta").saveAsTable("m_error")
+    one.write.format("delta").mode("ignore").saveAsTable("m_error")
+    for mode in ("append", "overwrite"):  # the session's own format is another one
+        with pytest.raises(errors.InvalidOption):
+            one.write.mode(mode).saveAsTable("m_error")
+    assert len(anabranch.history(path_of(session, "m_error"))) == 1
+    one.write.format("delta").option("path", str(tmp_path / "x")).saveAsTable("x")
+    assert path_of(session, "x").endswith("/x")
+    with pytest.raises(errors.UnknownSchema):
+        one.write.format("delta").saveAsTable("nowhere.t")
+
+
+def in_entry(session: SparkSession, name: str) -> list[str]:
+    """The columns of a table as a session sees them that does not know Anabranch."""
+    return [row["col_name"] for row in entries.exact_sql(session, f"DESCRIBE {name}").collect()]
+
+
+def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(session: SparkSession) -> None:
+    session.range(1).write.format("delta").saveAsTable("t")
+
+    def more(*columns: str) -> DataFrame:
+        found = session.range(1)
+        for column in columns:
+            found = found.withColumn(column, F.lit("x"))
+        return found
+
+    more("a").write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    assert in_entry(session, "t") == ["id", "a"]
+    assert session.sql("DESCRIBE t").count() == 2
+    more("a", "b").write.option("mergeSchema", "true").insertInto("t")
+    assert in_entry(session, "t") == ["id", "a", "b"]
+    more("c").writeTo("t").option("mergeSchema", "true").append()
+    assert in_entry(session, "t") == ["id", "a", "b", "c"]
+    table = DeltaTable.forName(session, "t")
+    merge = table.alias("x").merge(more("d").alias("s"), "x.id = s.id")
+    merge.whenMatchedUpdate({"a": "s.d"}).execute()
+    merge.whenMatchedUpdateAll().withSchemaEvolution().execute()
+    assert in_entry(session, "t") == ["id", "a", "b", "c", "d"]
+    table.restoreToVersion(1)
+    assert in_entry(session, "t") == ["id", "a"]
+    more("e").write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("t")
+    assert in_entry(session, "t") == ["id", "e"]
+    session.range(1).write.format("delta").saveAsTable("other")
+    DeltaTable.forName(session, "other").clone("t", replace=True)
+    assert in_entry(session, "t") == ["id"]
+    table.restoreToTimestamp(table.history().where("version = 1").first()["timestamp"].isoformat(" "))  # type: ignore[index]
+    assert in_entry(session, "t") == ["id", "a"]
+
+
+def test_a_handle_whose_name_now_leads_elsewhere_leaves_that_entry_alone(session: SparkSession, tmp_path: Path) -> None:
+    session.range(1).write.format("delta").option("path", str(tmp_path / "t")).saveAsTable("t")
+    table = DeltaTable.forName(session, "t")
+    more = session.range(1).withColumn("a", F.lit("x"))
+    more.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    session.sql("DROP TABLE t")
+    table.restoreToVersion(0)
+    assert not session.catalog.tableExists("t")
+    more.write.format("delta").saveAsTable("t")
+    table.restoreToVersion(1)
+    table.restoreToVersion(0)
+    assert in_entry(session, "t") == ["id", "a"]
+
+
+def test_the_writer_of_the_second_kind(session: SparkSession) -> None:
+    rows_of_day = session.range(4).withColumn("day", (F.col("id") % 2).cast("int"))
+    rows_of_day.writeTo("t").using("delta").partitionedBy("day").tableProperty("delta.appendOnly", "false").create()
+    with pytest.raises(errors.NameTaken):
+        rows_of_day.writeTo("t").using("delta").create()
+    rows_of_day.where("id = 0").writeTo("t").append()
+    assert session.table("t").count() == 5
+    rows_of_day.where("id = 2").writeTo("t").overwritePartitions()
+    assert rows(session.table("t")) == [(1, 1), (2, 0), (3, 1)]
+    rows_of_day.where("id = 3").writeTo("t").overwrite(F.col("day") == 1)
+    assert rows(session.table("t")) == [(2, 0), (3, 1)]
+    with pytest.raises(errors.ReplaceWhereMismatch):
+        rows_of_day.where("id = 3").writeTo("t").overwrite(F.col("day") == 0)
+    session.range(1).writeTo("t").using("delta").createOrReplace()
+    assert rows(session.table("t")) == [(0,)]
+    session.range(2).writeTo("t").using("delta").replace()
+    with pytest.raises(errors.UnknownTable):
+        session.range(2).writeTo("none").using("delta").replace()
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        session.range(2).writeTo("none").append()
+    with pytest.raises(errors.InvalidOption):
+        session.range(2).writeTo("none").using("delta").partitionedBy(F.bucket(2, "id")).create()
+    assert not session.catalog.tableExists("none")
+
+
+def test_what_is_not_delta_goes_to_spark_as_it_was(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[Any] = []
+    plain = type(session).sql.anabranch_plain  # type: ignore[attr-defined]
+
+    def handing(spark: SparkSession, text: str, args: Any = None, **named: Any) -> DataFrame:
+        handed.append(text)
+        return plain(spark, text, args, **named)
+
+    monkeypatch.setattr(type(session).sql, "anabranch_plain", handing)
+    session.range(2).write.saveAsTable("p")
+    for text in ("SELECT  1 -- x", "SELECT * FROM p", "INSERT INTO p  VALUES (5)", "SHOW TABLES", "DESCRIBE p"):
+        session.sql(text)
+        assert handed[-1] == text
+    session.range(1).write.mode("append").insertInto("p")
+    with pytest.raises(AnalysisException, match="Cannot write into v1 table"):
+        session.range(1).writeTo("p").append()
+    assert rows(session.table("p")) == [(0,), (0,), (1,), (5,)]
+    assert session.sql("SELECT * FROM {df} WHERE id = {x}", df=session.range(3), x=1).count() == 1
+
+
+def test_frames_and_values_stand_in_the_text_of_a_statement_on_a_table_with_a_name(session: SparkSession) -> None:
+    session.range(5).write.format("delta").saveAsTable("t")
+    some, before = session.range(3, 9), session.catalog.listTables()
+    found = session.sql("SELECT t.id FROM t JOIN {df} AS s USING (id) WHERE {col} < {n}", df=some, col=some.id, n=4)
+    assert rows(found) == [(3,)]
+    session.sql("INSERT INTO t SELECT id FROM {df} WHERE id > :n", {"n": 7}, df=some)
+    assert session.table("t").count() == 6
+    assert session.catalog.listTables() == before
+
+
+def test_a_statement_without_delta_costs_next_to_nothing(session: SparkSession) -> None:
+    session.range(1).write.saveAsTable("p")
+    short = "SELECT a.id, count(*) AS n FROM p a JOIN p b ON a.id = b.id WHERE a.id > {} GROUP BY a.id ORDER BY n"
+    long = f"SELECT {', '.join(f'coalesce(id, {i}) AS x{i}' for i in range(200))} FROM p WHERE id > {{}}"
+    for text in (short, long):
+        session.sql(text.format(0))
+        took = []
+        for i in range(20):
+            began = time.perf_counter()
+            assert not Names(session).may_matter(text.format(i))
+            took.append(time.perf_counter() - began)
+        assert sorted(took)[10] < 0.01  # below 1 ms on an idle machine
+
+
+def explained(found: DataFrame) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        found.explain(mode="extended")
+    return re.sub(r"#\d+L?|plan_id=\d+|CTERelation(Def|Ref) \d+", "#", out.getvalue())
+
+
+def test_a_statement_without_delta_has_the_plan_and_the_rows_that_spark_gives_it(session: SparkSession) -> None:
+    plain = type(session).sql.anabranch_plain  # type: ignore[attr-defined]
+    session.range(9).withColumn("b", F.col("id") % 3).write.saveAsTable("p")
+    session.range(3).createOrReplaceTempView("v")
+    session.range(2).write.format("delta").saveAsTable("ours")
+    for text, args in [
+        ("SELECT p.b, count(*) AS n FROM p JOIN v USING (id), range(2) WHERE p.b > 0 GROUP BY p.b", None),
+        (
+            "WITH c AS (SELECT * FROM p WHERE id IN (SELECT id FROM v)) SELECT /*+ BROADCAST(c) */ * FROM c, c d",
+            None,
+        ),
+        ("SELECT 'FROM ours', \"x\" AS `ours` FROM `p` WHERE id < :n -- FROM ours", {"n": 4}),
+        ("VALUES (1), (2)", None),
+    ]:
+        assert explained(session.sql(text, args)) == explained(plain(session, text, args))
+        assert rows(session.sql(text, args)) == rows(plain(session, text, args))
+    session.catalog.dropTempView("v")
+
+
+def test_a_name_that_becomes_one_of_ours_is_seen_at_once(session: SparkSession) -> None:
+    session.range(3).write.format("delta").saveAsTable("t")
+    session.range(1).createOrReplaceTempView("t")
+    assert session.sql("SELECT * FROM t").count() == 1
+    session.catalog.dropTempView("t")
+    assert session.sql("SELECT * FROM t").count() == 3
+    schema = session.catalog.currentDatabase()
+    session.sql("USE default")
+    with pytest.raises(AnalysisException):
+        session.sql("SELECT * FROM t")
+    session.catalog.setCurrentDatabase(schema)
+    assert session.sql("SELECT * FROM t").count() == 3
+
+
+def test_uninstalling_gives_back_what_was_there(spark: SparkSession) -> None:
+    anabranch.uninstall(spark)
+    wrapped = ((type(spark), "sql"), (type(spark), "read"), (type(spark.range(0)), "writeTo"))
+    before = [vars(owner).get(name) for owner, name in wrapped]
+    for _ in range(2):
+        assert anabranch.install(spark) is spark
+    assert vars(type(spark))["sql"] is not before[0]
+    assert anabranch.uninstall(anabranch.uninstall(spark)) is spark
+    after = [vars(owner).get(name) for owner, name in wrapped]
+    assert after == before
+    with pytest.raises(Exception, match=r"DATA_SOURCE_NOT_FOUND|PARSE|NOT_FOUND"):
+        spark.range(1).write.format("delta").saveAsTable("t_uninstalled")
+
+
+def test_many_threads_install_at_once(spark: SparkSession) -> None:
+    threads = [threading.Thread(target=anabranch.install, args=(spark,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    anabranch.uninstall(spark)
+    assert not hasattr(type(spark).sql, "anabranch_plain")

@@ -1,0 +1,238 @@
+"""The change data feed by its doors: reader options, ``anabranch.changes`` and ``table_changes``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.commands.dml.append import Append
+from anabranch.log.file_names import commit_name
+from anabranch.log.log import forget
+from anabranch.protocol.settings import READS_BEYOND
+from tests.support.feeds import applied, plain, record_changes
+
+pytestmark = pytest.mark.spark
+
+Told = list[tuple[int, str, int]]
+
+
+def told(rows: DataFrame) -> Told:
+    return sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in rows.collect())
+
+
+def build(spark: SparkSession, path: str, **properties: str) -> None:
+    """Versions 0 to 5: six rows in two partitions, two more, DELETE, UPDATE, RESTORE, OPTIMIZE."""
+    rows = spark.createDataFrame([(i, i % 2, f"a b{i}") for i in range(6)], "id int, g int, s string")
+    rows.write.format("delta").partitionBy("g").options(**properties).save(path)
+    spark.createDataFrame([(6, 0, "x"), (7, None, "y")], rows.schema).write.format("delta").mode("append").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.delete("id IN (1, 3)")
+    table.update("id = 0", {"s": "'new'", "g": "1"})
+    table.restoreToVersion(1)
+    table.optimize().executeCompaction()
+    record_changes(path)
+
+
+CHANGES: Told = [
+    (2, "delete", 1),
+    (2, "delete", 3),
+    (3, "delete", 0),
+    (3, "insert", 0),
+    (4, "delete", 0),
+    (4, "insert", 0),
+    (4, "insert", 1),
+    (4, "insert", 3),
+]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    anabranch.install(spark)
+    yield spark
+    anabranch.uninstall(spark)
+
+
+@pytest.fixture(scope="module")
+def path(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    found = str(tmp_path_factory.mktemp("feeds") / "t [1]")
+    build(session, found)
+    return found
+
+
+def test_each_door_gives_the_changes_of_a_range(session: SparkSession, path: str) -> None:
+    reader = session.read.format("delta").option("readChangeFeed", True)
+    whole = reader.option("startingVersion", 0).load(path)
+    assert whole.columns == ["id", "g", "s", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert [whole.schema[name].dataType.simpleString() for name in whole.columns[3:]] == [
+        "string",
+        "bigint",
+        "timestamp",
+    ]
+    inserts = [(0, "insert", i) for i in range(6)] + [(1, "insert", 6), (1, "insert", 7)]
+    assert told(whole) == inserts + CHANGES
+    some = {"readChangeData": "true", "startingVersion": "2", "endingVersion": "3"}
+    assert told(session.read.options(**some).format("delta").load(path)) == CHANGES[:4]
+    assert told(anabranch.changes(session, path, 4, 5)) == CHANGES[4:]
+    assert told(session.sql(f"SELECT * FROM table_changes('{path}', 2, 3)")) == CHANGES[:4]
+    assert told(session.sql("SELECT * FROM table_changes_by_path(:p, 2 + 1)", {"p": path})) == CHANGES[2:]
+    moments = {row["_commit_version"]: row["_commit_timestamp"] for row in whole.collect()}
+    assert told(session.sql("SELECT * FROM table_changes(?, ?, ?)", [path, moments[2], moments[3]])) == CHANGES[:4]
+    assert told(anabranch.changes(session, path, start_timestamp=moments[4])) == CHANGES[4:]
+    timed = session.read.format("delta").options(readChangeFeed="true", startingTimestamp=str(moments[2]))
+    assert told(timed.option("endingTimestamp", str(moments[3])).load(path)) == CHANGES[:4]
+    assert told(timed.load(path)) == CHANGES[:4], "a reader is asked again with the same options"
+
+
+def test_the_changes_lead_from_version_to_version(session: SparkSession, path: str) -> None:
+    found = [row.asDict() for row in anabranch.changes(session, path, 0).collect()]
+    before: list[dict[str, Any]] = []
+    for version in range(6):
+        after = [row.asDict() for row in anabranch.read(session, path, version=version).collect()]
+        changes = [row for row in found if row["_commit_version"] == version]
+        assert applied(before, changes) == Counter(map(plain, after))
+        before = after
+
+
+def test_a_query_joins_changes_with_tables_and_others(session: SparkSession, path: str) -> None:
+    query = f"""
+        WITH gone AS (SELECT id, max(_commit_version) AS v FROM table_changes(delta.`{path}`, 2, 3) AS c
+                      WHERE c._change_type = 'delete' GROUP BY id)
+        SELECT g.id, t.s, g.v FROM gone g JOIN delta.`{path}` t ON g.id = t.id
+        WHERE t.id NOT IN (SELECT id FROM table_changes('{path}', :v) WHERE id > 2) ORDER BY 1"""
+    assert [tuple(row) for row in session.sql(query, {"v": 4}).collect()] == [(0, "a b0", 3), (1, "a b1", 2)]
+
+
+def test_a_name_has_changes_too(session: SparkSession) -> None:
+    name = f"feed_{uuid.uuid4().hex[:8]}"
+    session.range(3).write.format("delta").saveAsTable(name)
+    session.sql(f"DELETE FROM {name} WHERE id = 1")
+    record_changes(session.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"].removeprefix("file://"))
+    expected = [(1, "delete", 1)]
+    assert told(session.sql(f"SELECT {name}.* FROM table_changes('default.{name}', 1)")) == expected
+    assert (
+        told(session.read.option("readChangeFeed", "true").format("delta").option("startingVersion", 1).table(name))
+        == expected
+    )
+    assert told(anabranch.changes(session, name, 1)) == expected
+    session.sql(f"DROP TABLE {name}")
+    with pytest.raises(errors.UnknownTable):
+        session.sql(f"SELECT * FROM table_changes('{name}', 1)")
+
+
+def test_what_cannot_be_read_is_refused_by_name(session: SparkSession, path: str, tmp_path: Path) -> None:
+    def read(**asked: Any) -> DataFrame:
+        return session.read.format("delta").options(**asked).load(path)
+
+    with pytest.raises(errors.NoChangeStart):
+        read(readChangeFeed="true")
+    with pytest.raises(errors.InvalidOption, match="versionAsOf"):
+        read(readChangeFeed="true", startingVersion=0, versionAsOf=1)
+    with pytest.raises(errors.InvalidOption, match="endingTimestamp"):
+        read(readChangeFeed="true", startingVersion=0, endingVersion=0, endingTimestamp="2020-01-01")
+    with pytest.raises(errors.InvalidOption, match="startingVersion"):
+        read(startingVersion=0)
+    with pytest.raises(errors.InvalidOption, match="perhaps"):
+        session.read.format("delta").option("readChangeFeed", "perhaps").load(path)
+    with pytest.raises(errors.VersionNotFound):
+        session.sql(f"SELECT * FROM table_changes('{path}', 6)")
+    for bound in ("NULL", "1.5", "array(1)"):
+        with pytest.raises(errors.InvalidOption):
+            session.sql(f"SELECT * FROM table_changes('{path}', {bound})")
+    other = str(tmp_path / "other")
+    anabranch.append(session, other, [{"id": 1}])
+    with pytest.raises(errors.ChangeDataNotRecorded):
+        session.sql(f"SELECT * FROM table_changes('{other}', 0)")
+    with pytest.raises(errors.TimestampAfterLatestCommit):
+        anabranch.changes(session, path, start_timestamp=dt.datetime(2999, 1, 1))
+    session.conf.set(READS_BEYOND, "true")
+    try:
+        late = anabranch.changes(session, path, start_timestamp=dt.datetime(2999, 1, 1))
+        assert (late.count(), late.columns[-1]) == (0, "_commit_timestamp")
+    finally:
+        session.conf.unset(READS_BEYOND)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_columns_are_found_by_their_names_in_files(session: SparkSession, tmp_path: Path, mode: str) -> None:
+    path = str(tmp_path / "t")
+    rows = session.createDataFrame(
+        [(i, i % 2, (i, "x")) for i in range(4)], "id int, g int, s struct<a: int, b: string>"
+    )
+    rows.write.format("delta").partitionBy("g").option("delta.columnMapping.mode", mode).save(path)
+    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN more STRING")
+    record_changes(path)
+    record_changes(path, 2)
+    found = anabranch.changes(session, path, 0, 1)
+    assert found.columns[:3] == ["id", "g", "s"], "the columns are those of the last version of the range"
+    assert told(found) == [(0, "insert", i) for i in range(4)] + [(1, "delete", 1)]
+    assert {(row["id"], row["g"], row["s"]["a"]) for row in found.collect()} == {(i, i % 2, i) for i in range(4)}
+    assert [row["more"] for row in anabranch.changes(session, path, 1).collect()] == [None]
+
+
+def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: Path) -> None:
+    """As delta-spark writes them; what it does write is read in the tests beside it."""
+    path = str(tmp_path / "t")
+    Append(path, ("g",)).run([{"id": i, "g": i % 2} for i in range(4)])
+    Append(path).run([{"id": 9, "g": 1}])
+    record_changes(path)
+    images = {"id": [1, 10], "_change_type": ["update_preimage", "update_postimage"]}
+    file = Path(path, "_change_data", "g=1", "cdc-00000-x.c000.snappy.parquet")
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({**images, "id": pa.array([1, 10], pa.int64())}), file)
+    commit = Path(path, commit_name(1))
+    name = str(file.relative_to(path)).replace("=", "%3D")
+    cdc = {"cdc": {"path": name, "partitionValues": {"g": "1"}, "size": file.stat().st_size, "dataChange": False}}
+    commit.write_text(commit.read_text() + json.dumps(cdc, separators=(",", ":")) + "\n")
+    forget()
+    found = anabranch.changes(session, path, 1)
+    assert told(found) == [(1, "update_postimage", 10), (1, "update_preimage", 1)], "the adds count no more"
+    assert {row["g"] for row in found.collect()} == {1}
+    assert len(told(anabranch.changes(session, path, 0))) == 6
+    file.unlink()
+    with pytest.raises(errors.ChangeFilesMissing) as error:
+        anabranch.changes(session, path, 0)
+    assert (error.value.facts["version"], error.value.facts["file"]) == (1, name)
+
+
+def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t [1]")
+    for i in range(2):
+        anabranch.append(None, path, [{"id": i}])
+    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 0")
+    record_changes(path)
+    assert told(anabranch.changes(session, path, 1)) == [(1, "insert", 1), (2, "delete", 0)]
+    first = next(Path(path, name) for name in re.findall(r'"path":"([^"]+)"', Path(path, commit_name(0)).read_text()))
+    first.unlink()
+    with pytest.raises(errors.ChangeFilesMissing) as error:
+        anabranch.changes(session, path, 1)
+    assert error.value.facts["version"] == 2
+    assert first.name in error.value.facts["file"]
+    assert told(anabranch.changes(session, path, 1, 1)) == [(1, "insert", 1)]
+
+
+def test_a_merge_of_changes_knows_at_which_version_they_were_read(
+    session: SparkSession, path: str, tmp_path: Path
+) -> None:
+    copy = str(tmp_path / "copy")
+    anabranch.read(session, path, version=1).write.format("delta").save(copy)
+    session.sql(
+        f"""MERGE INTO delta.`{copy}` t USING (SELECT * FROM table_changes('{path}', 2, 2)) c ON t.id = c.id
+            WHEN MATCHED AND c._change_type = 'delete' THEN DELETE"""
+    )
+    assert sorted(row["id"] for row in anabranch.read(session, copy).collect()) == [0, 2, 4, 5, 6, 7]

@@ -1,0 +1,392 @@
+"""MERGE through its door on real Spark: the documented uses, what comes back, and what happens beside other writers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.testing import at_phase
+from tests.support.worlds import assert_others_agree
+
+pytestmark = pytest.mark.spark
+
+Rows = list[tuple[Any, ...]]
+ON = "t.id = s.id"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def sql(spark: SparkSession) -> SparkSession:
+    return anabranch.install(spark)
+
+
+@pytest.fixture(autouse=True)
+def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
+    yield
+    table = tmp_path / "table"
+    report = anabranch.check(table, deep=True)
+    assert report.is_clean, str(report)
+    assert_others_agree(str(table))
+
+
+def make(sql: SparkSession, path: str, rows: Rows, schema: str, *, by: str | None = None) -> DeltaTable:
+    writer = sql.createDataFrame(rows, schema).coalesce(1).write.format("delta")
+    (writer.partitionBy(by) if by else writer).save(path)
+    return DeltaTable.forPath(sql, path)
+
+
+def rows_of(table: DeltaTable) -> Rows:
+    return sorted((tuple(row) for row in table.toDF().collect()), key=str)
+
+
+def counts(result: DataFrame) -> tuple[int, ...]:
+    (row,) = result.collect()
+    names = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    assert tuple(row.asDict()) == names
+    return tuple(row)
+
+
+@pytest.fixture
+def table(sql: SparkSession, path: str) -> DeltaTable:
+    """Ids 1 to 4 with ten times that as x."""
+    return make(sql, path, [(i, i * 10, "old") for i in range(1, 5)], "id long, x long, note string")
+
+
+def updates(sql: SparkSession, *rows: tuple[Any, ...], schema: str = "id long, x long, note string") -> DataFrame:
+    return sql.createDataFrame(list(rows), schema).alias("s")
+
+
+def upsert(table: DeltaTable, source: DataFrame, on: str | Column = ON) -> DeltaMergeBuilder:
+    return table.alias("t").merge(source, on).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+
+
+# -- the documented uses -----------------------------------------------------------------------------------------------
+
+
+def test_an_upsert_changes_what_matches_and_inserts_the_rest(sql: SparkSession, table: DeltaTable) -> None:
+    result = upsert(table, updates(sql, (2, 21, "new"), (9, 90, "new"))).execute()
+    assert counts(result) == (2, 1, 0, 1)
+    assert rows_of(table) == [(1, 10, "old"), (2, 21, "new"), (3, 30, "old"), (4, 40, "old"), (9, 90, "new")]
+
+
+def test_an_upsert_with_named_columns_in_text(sql: SparkSession, path: str) -> None:
+    schema = "date date, eventId long, data string, count long"
+    day = dt.date(2026, 1, 1)
+    table = make(sql, path, [(day, 1, "a", 1), (day, 2, "b", 5)], schema)
+    incoming = sql.createDataFrame([(day, 2, "B"), (day, 3, "C")], "date date, eventId long, data string")
+    result = (
+        table.alias("events")
+        .merge(source=incoming.alias("updates"), condition="events.eventId = updates.eventId")
+        .whenMatchedUpdate(set={"data": "updates.data", "count": "events.count + 1"})
+        .whenNotMatchedInsert(
+            values={"date": "updates.date", "eventId": "updates.eventId", "data": "updates.data", "count": "1"}
+        )
+        .execute()
+    )
+    assert counts(result) == (2, 1, 0, 1)
+    assert rows_of(table) == [(day, 1, "a", 1), (day, 2, "B", 6), (day, 3, "C", 1)]
+
+
+def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable) -> None:
+    (
+        table.alias("t")
+        .merge(updates(sql, (2, 21, "new"), (9, 90, "new")), F.col("t.id") == F.col("s.id"))
+        .whenMatchedUpdate(F.col("s.x") > 20, {"x": F.col("t.x") + F.col("s.x"), "T.NOTE": F.col("s.note")})
+        .whenNotMatchedInsert(values={"ID": F.col("s.id"), "note": F.lit("only")})
+        .execute()
+    )
+    assert rows_of(table) == [(1, 10, "old"), (2, 41, "new"), (3, 30, "old"), (4, 40, "old"), (9, None, "only")]
+
+
+def test_inserting_only_what_is_new_never_writes_a_row_twice(sql: SparkSession, path: str) -> None:
+    logs = make(sql, path, [(1, "2026-03-01"), (2, "2026-03-01")], "uniqueId long, date string", by="date")
+    new = updates(sql, (2, "2026-03-01"), (3, "2026-03-02"), schema="uniqueId long, date string")
+    for expected in ((1, 0, 0, 1), (0, 0, 0, 0)):
+        result = (
+            logs.alias("logs")
+            .merge(new.alias("new"), "logs.uniqueId = new.uniqueId AND logs.date >= '2026-03-01'")
+            .whenNotMatchedInsertAll("new.date >= '2026-03-01'")
+            .execute()
+        )
+        assert counts(result) == expected
+    assert [row[0] for row in rows_of(logs)] == [1, 2, 3]
+    assert len(anabranch.history(path)) == 2, "nothing to do, nothing committed"
+
+
+def test_slowly_changing_dimensions_keep_what_was(sql: SparkSession, path: str) -> None:
+    schema = "customerId long, address string, current boolean, effectiveDate string, endDate string"
+    customers = make(sql, path, [(1, "Oslo", True, "2020", None), (2, "Lima", True, "2020", None)], schema)
+    moved = sql.createDataFrame(
+        [(1, "Bergen", "2026"), (3, "Rome", "2026")], "customerId long, address string, d string"
+    )
+    known = sql.createDataFrame([(1, "Oslo")], "customerId long, was string")
+    again = moved.join(known, "customerId").selectExpr("NULL as mergeKey", "customerId", "address", "d")
+    staged = again.union(moved.selectExpr("customerId as mergeKey", "*"))
+    (
+        customers.alias("customers")
+        .merge(staged.alias("staged"), "customers.customerId = mergeKey")
+        .whenMatchedUpdate(
+            condition="customers.current = true AND customers.address <> staged.address",
+            set={"current": "false", "endDate": "staged.d"},
+        )
+        .whenNotMatchedInsert(
+            values={
+                "customerId": "staged.customerId",
+                "address": "staged.address",
+                "current": "true",
+                "effectiveDate": "staged.d",
+                "endDate": "null",
+            }
+        )
+        .execute()
+    )
+    assert rows_of(customers) == [
+        (1, "Bergen", True, "2026", None),
+        (1, "Oslo", False, "2020", "2026"),
+        (2, "Lima", True, "2020", None),
+        (3, "Rome", True, "2026", None),
+    ]
+
+
+def test_a_feed_of_changes_updates_deletes_and_inserts(sql: SparkSession, table: DeltaTable) -> None:
+    feed = updates(
+        sql, (1, 11, False), (2, None, True), (8, 80, False), (9, None, True), schema="id long, x long, deleted boolean"
+    )
+    result = (
+        table.alias("t")
+        .merge(feed, ON)
+        .whenMatchedDelete(condition="s.deleted = true")
+        .whenMatchedUpdate(set={"x": "s.x", "note": "'changed'"})
+        .whenNotMatchedInsert(condition="s.deleted = false", values={"id": "s.id", "x": "s.x"})
+        .execute()
+    )
+    assert counts(result) == (3, 1, 1, 1)
+    assert rows_of(table) == [(1, 11, "changed"), (3, 30, "old"), (4, 40, "old"), (8, 80, None)]
+
+
+def test_rows_that_the_source_lacks_are_changed_or_deleted(sql: SparkSession, table: DeltaTable) -> None:
+    result = (
+        upsert(table, updates(sql, (1, 11, "new"), (9, 90, "new")))
+        .whenNotMatchedBySourceDelete("t.x >= 40")
+        .whenNotMatchedBySourceUpdate(set={"note": "'gone'"})
+        .execute()
+    )
+    assert counts(result) == (5, 3, 1, 1)
+    assert rows_of(table) == [(1, 11, "new"), (2, 20, "gone"), (3, 30, "gone"), (9, 90, "new")]
+
+
+# -- what comes back, and what is kept ---------------------------------------------------------------------------------
+
+
+def test_the_history_tells_what_was_merged(sql: SparkSession, table: DeltaTable, path: str) -> None:
+    upsert(table, updates(sql, (2, 21, "new"), (9, 90, "new"))).execute()
+    newest = anabranch.history(path)[0]
+    assert newest["operation"] == "MERGE"
+    assert {name: json.loads(value) for name, value in newest["operationParameters"].items()} == {
+        "predicate": [ON],
+        "matchedPredicates": [{"actionType": "update"}],
+        "notMatchedPredicates": [{"actionType": "insert"}],
+        "notMatchedBySourcePredicates": [],
+    }
+    metrics = newest["operationMetrics"]
+    assert (metrics["numTargetRowsUpdated"], metrics["numTargetRowsInserted"]) == ("1", "1")
+    assert metrics["numSourceRows"] == "2"
+
+
+def test_the_clock_is_one_moment_in_all_of_a_merge(sql: SparkSession, path: str) -> None:
+    table = make(sql, path, [(1, None), (2, None)], "id long, at timestamp")
+    (
+        table.alias("t")
+        .merge(updates(sql, (1,), (9,), schema="id long"), ON)
+        .whenMatchedUpdate(set={"at": "current_timestamp()"})
+        .whenNotMatchedInsert(values={"id": "s.id", "at": "now()"})
+        .whenNotMatchedBySourceUpdate("current_timestamp() > '2020-01-01'", {"at": "current_timestamp"})
+        .execute()
+    )
+    assert len({row["at"] for row in table.toDF().collect()}) == 1
+
+
+def test_null_keys_never_match(sql: SparkSession, path: str) -> None:
+    table = make(sql, path, [(None, 1, "old")], "id long, x long, note string")
+    upsert(table, updates(sql, (None, 2, "new"))).execute()
+    assert rows_of(table) == [(None, 1, "old"), (None, 2, "new")]
+    upsert(table, updates(sql, (None, 3, "newer")), "t.id <=> s.id AND t.note = 'new'").execute()
+    assert rows_of(table) == [(None, 1, "old"), (None, 3, "newer")]
+
+
+def test_without_aliases_names_of_one_side_only_are_enough(sql: SparkSession, table: DeltaTable) -> None:
+    source = sql.createDataFrame([(2, 5)], "key long, more long")
+    table.merge(source, "id = key").whenMatchedUpdate(set={"x": "x + more"}).execute()
+    assert rows_of(table)[1] == (2, 25, "old")
+
+
+def test_columns_that_only_the_source_has_are_ignored_by_a_star(sql: SparkSession, table: DeltaTable) -> None:
+    upsert(table, updates(sql, (2, 21, "new", 0), schema="ID long, X long, note string, extra long")).execute()
+    assert rows_of(table)[1] == (2, 21, "new")
+
+
+def test_the_rows_of_a_handle_with_an_alias_go_by_it(table: DeltaTable) -> None:
+    assert table.alias("t").toDF().select("t.id").count() == 4
+    assert table.alias("t").alias("u").toDF().where("u.id = 1").count() == 1
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+BAD: dict[str, tuple[Any, type[Exception]]] = {
+    "unknown name in ON": (lambda t, s: upsert(t, s, "t.nope = s.id"), errors.InvalidCondition),
+    "ambiguous name in ON": (lambda t, s: upsert(t, s, "id = s.id"), errors.InvalidCondition),
+    "does not parse": (lambda t, s: upsert(t, s, "t.id = = s.id"), errors.InvalidCondition),
+    "no boolean": (lambda t, s: upsert(t, s, "t.id + s.id"), errors.InvalidCondition),
+    "a subquery": (lambda t, s: upsert(t, s, "t.id IN (SELECT 1)"), errors.NotBuilt),
+    "the table in an insert": (
+        lambda t, s: t.alias("t").merge(s, ON).whenNotMatchedInsert(values={"id": "t.id"}),
+        errors.InvalidCondition,
+    ),
+    "the source in BY SOURCE": (
+        lambda t, s: t.alias("t").merge(s, ON).whenNotMatchedBySourceDelete("s.id = 1"),
+        errors.InvalidCondition,
+    ),
+    "an aggregate": (
+        lambda t, s: t.alias("t").merge(s, ON).whenMatchedUpdate(set={"x": "sum(s.x)"}),
+        errors.InvalidCondition,
+    ),
+    "a wrong type": (
+        lambda t, s: t.alias("t").merge(s, ON).whenMatchedUpdate(set={"x": "array(1)"}),
+        errors.SchemaMismatch,
+    ),
+    "a value that does not fit": (
+        lambda t, s: t.alias("t").merge(s, ON).whenMatchedUpdate(set={"x": "s.note"}),
+        errors.ExecutionFailed,
+    ),
+    "a star without a column": (lambda t, s: upsert(t, s.drop("note").alias("s")), errors.SchemaMismatch),
+    "two rows for one": (lambda t, s: upsert(t, s.union(s).alias("s")), errors.AmbiguousMerge),
+}
+
+
+@pytest.mark.parametrize(("build", "expected"), BAD.values(), ids=BAD.keys())
+def test_a_bad_merge_gives_one_typed_error_and_writes_nothing(
+    sql: SparkSession, table: DeltaTable, path: str, build: Any, expected: type[Exception]
+) -> None:
+    with pytest.raises(expected) as refused:
+        build(table, updates(sql, (2, 21, "new"))).execute()
+    assert "at org.apache" not in str(refused.value)
+    assert len(anabranch.history(path)) == 1
+    assert not list(Path(path).glob("job-*/_started_*"))
+
+
+# -- beside other writers ----------------------------------------------------------------------------------------------
+
+
+def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: DeltaTable) -> None:
+    other = upsert(table, updates(sql, (1, 11, "theirs"), (8, 80, "theirs")))
+    with at_phase("staged", other.execute):
+        upsert(table, updates(sql, (2, 22, "mine"), (9, 90, "mine"))).execute()
+    assert rows_of(table) == [
+        (1, 11, "theirs"),
+        (2, 22, "mine"),
+        (3, 30, "old"),
+        (4, 40, "old"),
+        (8, 80, "theirs"),
+        (9, 90, "mine"),
+    ]
+
+
+def test_two_inserts_of_one_new_key_conflict(sql: SparkSession, table: DeltaTable) -> None:
+    other = upsert(table, updates(sql, (9, 91, "theirs")))
+    with pytest.raises(errors.ConcurrentAppendException), at_phase("staged", other.execute):
+        upsert(table, updates(sql, (9, 92, "mine"))).execute()
+    assert [row for row in rows_of(table) if row[0] == 9] == [(9, 91, "theirs")]
+
+
+def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table: DeltaTable) -> None:
+    with (
+        pytest.raises(errors.ConcurrentDeleteReadException),
+        at_phase("staged", lambda: table.update("id = 2", {"x": "-1"})),
+    ):
+        upsert(table, updates(sql, (2, 22, "mine"))).execute()
+    assert rows_of(table)[1] == (2, -1, "old")
+
+
+def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, table: DeltaTable, path: str) -> None:
+    with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 9, "x": 0, "note": "blind"}])):
+        upsert(table, updates(sql, (9, 90, "mine"))).execute()
+    nines = [row for row in rows_of(table) if row[0] == 9]
+    assert nines in ([(9, 90, "mine")], [(9, 0, "blind"), (9, 90, "mine")]), "behind the append, or before it"
+
+
+# -- what a conflict says ----------------------------------------------------------------------------------------------
+
+BY_FILES = {"anabranch.conflictResolution": "file"}
+DAYS = [dt.date(2024, 1, day) for day in (1, 2, 3)]
+
+
+@pytest.fixture
+def by_day(sql: SparkSession, path: str) -> DeltaTable:
+    rows = [{"id": id, "day": day, "x": 0} for day in DAYS for id in (1, 2)]
+    anabranch.append(None, path, rows, partition_by=["day"], properties=BY_FILES)
+    return DeltaTable.forPath(sql, path)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        lambda: "t.day = s.day AND t.id = s.id",
+        lambda: "(s.id = t.id) AND ((t.`day` = s.day))",
+        lambda: (F.col("t.day") == F.col("s.day")) & (F.col("t.id") == F.col("s.id")),
+    ],
+    ids=["text", "turned round", "Column"],
+)
+def test_a_merge_that_loses_by_files_is_told_what_its_source_holds(
+    sql: SparkSession, by_day: DeltaTable, on: Callable[[], str | Column]
+) -> None:
+    """The source is random, so it is not asked again: what is told is what was merged."""
+    rows = updates(sql, (1, DAYS[0], 7), (1, DAYS[1], 7), (1, None, 7), schema="id long, day date, x long")
+    source = rows.withColumn("x", (F.rand() * 100).cast("long")).alias("s")
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException) as refused,
+        at_phase("staged", lambda: by_day.update("day = DATE '2024-01-03'", {"x": "1"})),
+    ):
+        upsert(by_day, source, on()).execute()
+    narrower = refused.value.narrower
+    assert narrower == "t.day IN (DATE '2024-01-01', DATE '2024-01-02')"
+    assert f"Add AND {narrower} to the ON condition" in str(refused.value)
+    with at_phase("staged", lambda: by_day.update("day = DATE '2024-01-03'", {"x": "2"})):
+        upsert(by_day, source, f"t.day = s.day AND t.id = s.id AND {narrower}").execute()
+
+
+def test_the_row_that_both_changed_is_shown_as_spark_wrote_it(sql: SparkSession, table: DeltaTable) -> None:
+    with (
+        pytest.raises(errors.ConcurrentDeleteReadException) as refused,
+        at_phase("staged", lambda: table.update("id = 2", {"x": "-1"})),
+    ):
+        upsert(table, updates(sql, (2, 21, "new"))).execute()
+    assert refused.value.samples == [{"id": 2, "x": 20, "note": "old"}]
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_the_legacy_setting_of_the_row_level_changes_nothing(sql: SparkSession, by_day: DeltaTable, value: str) -> None:
+    """The table's owner chose the file level."""
+    legacy = "spark.databricks.delta.rowLevelConcurrencyPreview"
+    sql.conf.set(legacy, value)
+    try:
+        with (
+            pytest.raises(errors.ConcurrentDeleteReadException),
+            at_phase("staged", lambda: by_day.update("id = 1 AND day = DATE '2024-01-03'", {"x": "1"})),
+        ):
+            by_day.delete("id = 2 AND day = DATE '2024-01-03'")
+    finally:
+        sql.conf.unset(legacy)

@@ -1,0 +1,269 @@
+"""Secrets in locations and options: used where they can be, shown and stored nowhere."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import anabranch
+from anabranch import errors
+from anabranch.cli import app
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.convert import Convert
+from anabranch.errors.secrets import without_secrets
+from anabranch.storage import open_store
+from anabranch.testing import ArrowEngine
+from tests.storage import fake_s3
+from tests.support.counting import Counting, counting
+from tests.support.planted import SECRET, Watch
+from tests.support.raw_logs import PROTOCOL, add, metadata, text_of
+from tests.support.worlds import World
+
+ROWS = [{"id": 1}, {"id": 2}]
+PLACES = [
+    "{scheme}://KEY:{secret}@{host}/{path}",
+    "{scheme}://{secret}@{host}/{path}",
+    "{scheme}://KEY:{secret}/with/slashes@{host}/{path}",
+    "{scheme}://{host}/{path}?sig={secret}",
+    "{scheme}://{host}/{path}?sv=2024&sig={secret}&se=1",
+    "{scheme}://{host}/{path}?token={secret}",
+    "{scheme}://{host}/{path}?X-Amz-Credential={secret}&X-Amz-Signature={secret}",
+    "{scheme}://{host}/{path}#access_token={secret}",
+]
+each_place = pytest.mark.parametrize("place", PLACES)
+
+
+def spelled(place: str, scheme: str = "memory", host: str = "", path: str = "t") -> str:
+    return place.format(scheme=scheme, secret=SECRET, host=host or uuid4().hex, path=path)
+
+
+@pytest.fixture
+def server() -> Iterator[Counting]:
+    with counting() as server:
+        yield server
+
+
+# -- the one spelling --------------------------------------------------------------------------------------------------
+
+
+@each_place
+@pytest.mark.parametrize("scheme", ["s3", "S3A", "gs", "abfss", "http", "https", "memory", "hdfs"])
+def test_a_location_is_spelled_without_its_secrets(place: str, scheme: str) -> None:
+    if scheme == "abfss" and place.startswith("{scheme}://{secret}@"):
+        return  # that is a container's name
+    location = spelled(place, scheme, "host")
+    assert SECRET not in without_secrets(location)
+    assert SECRET not in without_secrets(f"There is no '{location}', and no {location} either")
+    found = without_secrets(location)
+    if scheme != "abfss":  # of which the container is no secret
+        assert found == f"{scheme}://host/t"
+    assert without_secrets(found) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/data/a:/b@c",
+        "file:///data/t?token=5",
+        "s3://bucket/what?/p=a@b/x.parquet",
+        "abfss://container@account.dfs.core.windows.net/t",
+        "http://[::1]:80/t",
+        "s3://bucket/t@v3",
+        "a = 'x' AND b > 5",
+        "memory://m:8/t",
+    ],
+)
+def test_what_holds_no_secret_is_spelled_as_it_is(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_spelled_once_and_for_all(text: str) -> None:
+    found = without_secrets(text)
+    assert without_secrets(found) == found
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------
+
+
+@each_place
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "memory", "http", "https"])
+def test_a_store_s_url_holds_no_secret_and_opens_it_again(place: str, scheme: str) -> None:
+    store = open_store(spelled(place, scheme, "host"))
+    assert store.url == f"{scheme.replace('s3a', 's3')}://host/t"
+    assert SECRET not in repr(store)
+    assert open_store(store.url) == store
+
+
+def test_a_token_of_the_web_goes_with_each_request_and_is_shown_by_none(server: Counting) -> None:
+    server.data = b"x"
+    store = open_store(f"{server.url}/t?token={SECRET}")
+    assert open_store(store.url).get("a") == b"x"
+    assert server.requests == [f"GET /t/a?token={SECRET}"]
+
+
+def test_what_is_not_used_of_a_location_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        open_store(f"memory://KEY:{SECRET}@{uuid4().hex}/t")
+    assert "not used" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_an_option_s_secret_is_in_no_message() -> None:
+    for options in ({"account_key": SECRET, "account_name": "a/b"}, {"sas_token": SECRET, "account_name": "a/b"}):
+        with pytest.raises(errors.AnabranchError) as told:
+            open_store("az://container/t", options).get("a")
+        assert SECRET not in everything(told.value)
+    with pytest.raises(errors.UnknownStore):
+        open_store("s3://bucket/t", {"secret_key_of_mine": SECRET})
+
+
+@each_place
+def test_a_store_that_fails_shows_no_secret(place: str, server: Counting) -> None:
+    server.server_close()
+    for location in (spelled(place, "http", server.url.removeprefix("http://")), spelled(place, "ftp", "host")):
+        with pytest.raises(errors.AnabranchError) as told:
+            open_store(location, {"timeout": "200ms"} if location.startswith("http") else None).get("a")
+        assert SECRET not in everything(told.value)
+
+
+def test_a_bucket_that_refuses_shows_no_secret() -> None:
+    with fake_s3.serving() as s3:
+        store = open_store(f"s3://KEY:{SECRET}@bucket/t", s3.options)
+        s3.fault = lambda: 403
+        with pytest.raises(errors.AnabranchError) as told:
+            store.put_if_absent("a", b"x")
+        assert SECRET not in everything(told.value)
+
+
+def everything(error: BaseException) -> str:
+    """All that an error shows or carries, tracebacks too."""
+    facts = getattr(error, "facts", {})
+    return f"{error} {error!r} {facts} {pickle.dumps(error)!r} {''.join(traceback.format_exception_only(error))}" + (
+        everything(error.__cause__) if error.__cause__ else ""
+    )
+
+
+# -- doors -------------------------------------------------------------------------------------------------------------
+
+
+def stored(host: str) -> bytes:
+    """Every name and byte under a host in memory."""
+    store = open_store(f"memory://{host}")
+    return b"".join(entry.name.encode() + store.get(entry.name) for entry in store.list_all())
+
+
+@each_place
+def test_no_door_stores_or_shows_a_secret(place: str, caplog: pytest.LogCaptureFixture) -> None:
+    host = uuid4().hex
+    source, copy, deep = (spelled(place, "memory", host, name) for name in ("source", "copy", "deep"))
+    shown = [str(Append(source).run(ROWS))]
+    Write(source, "overwrite").run(ArrowEngine(), pa.Table.from_pylist(ROWS))
+    World(source).delete("id = 1")
+    shown += [str(Clone(source, copy, shallow=True).run()), str(Clone(source, deep).run())]
+    assert World(copy).rows() == World(deep).rows() == [{"id": 2}]
+    for path in (source, copy, deep):
+        shown += [str(anabranch.history(path)), str(anabranch.check(path, deep=True)), str(anabranch.fsck(path))]
+        shown += [str(anabranch.files(path)), str(anabranch.vacuum(path)), repr(World(path).log.snapshot())]
+        shown += [CliRunner().invoke(app, [*words, path, "--json"]).output for words in CLI]
+    shown += [CliRunner().invoke(app, ["clone", source, spelled(place, "memory", host, "third"), "--json"]).output]
+    assert SECRET not in "".join(shown)
+    assert SECRET.encode() not in stored(host)
+    assert SECRET not in caplog.text
+
+
+CLI = (["history"], ["detail"], ["check"], ["fsck"])
+FAILING: dict[str, Callable[[str], Any]] = {
+    "read": lambda path: World(path).rows(),
+    "history": anabranch.history,
+    "check": anabranch.check,
+    "files": anabranch.files,
+    "fsck": anabranch.fsck,
+    "generate": anabranch.generate,
+    "vacuum": anabranch.vacuum,
+    "restore": lambda path: anabranch.restore(path, version=0),
+    "clone": lambda path: anabranch.clone(path, f"{path}x", shallow=True),
+    "convert": lambda path: Convert(path).run(),
+    "travel": lambda path: anabranch.check(path, version=7),
+}
+
+
+@each_place
+def test_no_error_of_a_door_shows_a_secret(place: str) -> None:
+    for door in FAILING.values():
+        for scheme in ("memory", "ftp"):
+            with pytest.raises(errors.AnabranchError) as told:
+                door(spelled(place, scheme))
+            assert SECRET not in everything(told.value)
+
+
+@each_place
+def test_the_command_line_shows_no_secret(place: str) -> None:
+    for words in CLI:
+        result = CliRunner().invoke(app, [*words, spelled(place)])
+        assert result.exit_code
+        assert SECRET not in result.output + str(result.exception)
+
+
+@each_place
+def test_a_converted_folder_stores_no_secret(place: str) -> None:
+    host = uuid4().hex
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    open_store(f"memory://{host}/t").put("a.parquet", sink.getvalue().to_pybytes())
+    Convert(spelled(place, "memory", host)).run()
+    assert SECRET.encode() not in stored(host)
+
+
+def test_a_secret_in_a_stranger_s_log_is_not_copied_by_a_clone() -> None:
+    host = uuid4().hex
+    Append(f"memory://{host}/origin").run(ROWS)
+    [file] = World(f"memory://{host}/origin").log.snapshot().files.to_pylist()
+    path = f"memory://KEY:{SECRET}@{host}/origin/{file['path']}"
+    log = text_of(PROTOCOL, metadata(), add(path, size=file["size"])).encode()
+    open_store(f"memory://{host}/source").put("_delta_log/00000000000000000000.json", log)
+    Clone(f"memory://{host}/source", f"memory://{host}/a/copy", shallow=True).run()
+    Clone(f"memory://{host}/source", f"memory://{host}/a/deep").run()
+    for clone in ("copy", "deep"):
+        assert SECRET.encode() not in stored(f"{host}/a/{clone}")
+        assert len(World(f"memory://{host}/a/{clone}").log.snapshot().files) == 1
+
+
+def test_commands_and_refused_options_show_none() -> None:
+    command = Clone(f"http://me:{SECRET}@h/t", "/t", storage_options={"secret_access_key": SECRET})
+    assert SECRET not in repr(command)
+    error = errors.InvalidOption(option="fs.s3a.secret.key", value=SECRET, reason="there is no such option.")
+    assert SECRET not in everything(error)
+
+
+# -- the watch ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_watch_finds_what_shows_a_secret(tmp_path: Path) -> None:
+    watch = Watch()
+    watch.emit(logging.LogRecord("anabranch.x", logging.INFO, "", 0, "%s", (SECRET,), None))
+    assert "a log record of anabranch.x" in watch.told()
+    watch.look_at_error(ValueError(SECRET))
+    assert "ValueError" in watch.told()
+    folder = tmp_path / "t" / "_delta_log"
+    folder.mkdir(parents=True)
+    commit = folder / "00000000000000000000.json"
+    commit.write_text(SECRET)
+    watch.look_at_files(tmp_path)
+    assert "the commit" in watch.told()
+    assert not watch.told()
+    commit.unlink()

@@ -1,0 +1,247 @@
+"""What the print of a Column lets one know, as PySpark 4 prints them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch import errors
+from anabranch.expressions import Context, check_assigned, column_condition
+from anabranch.expressions.printed_columns import bare_names
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+
+SCHEMA = Struct(
+    (
+        Field("id", "long"),
+        Field("x", "byte"),
+        Field("name", "string"),
+        Field("price", "double"),
+        Field("5", "long"),
+        Field("true", "long"),
+    )
+)
+CONTEXT = Context("t", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+ID1 = Compare("id", "=", 1)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A Column as far as its print goes."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"Column<'{self.text}'>"
+
+
+def said_of(text: str) -> Condition:
+    return column_condition(Printed(text), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("=(id, 1)", ID1),
+        ("=(ID, 1)", ID1),
+        ("=(id, -5)", Compare("id", "=", -5)),
+        ("=(id, 1099511627776L)", Compare("id", "=", 1 << 40)),
+        ("<=>(id, 1)", Compare("id", "<=>", 1)),
+        ("and(>(id, 1), <=(x, 2))", And((Compare("id", ">", 1), Compare("x", "<=", 2)))),
+        ("or(=(id, 1), !(=(x, 2)))", Or((ID1, Not(Compare("x", "=", 2))))),
+        ("and(=(id, 1), isNull(name))", And((ID1, Unknown()))),
+        ("and(=(id, 1), =(name, x))", And((ID1, Unknown()))),
+    ],
+)
+def test_whole_numbers_against_integer_columns_are_understood(text: str, expected: Predicate) -> None:
+    assert said_of(text).predicate == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=(id, '1')",
+        "=(id, 1.0)",
+        "=(id, 2020-01-01)",
+        "=(id, NULL)",
+        "=(id, true)",
+        "=(id, x)",
+        "=(price, 1)",
+        "=(name, 1)",
+        "=(nope, 1)",
+        "=(s.id, 1)",
+        "=(a b, 1)",
+        "=(5, 1)",
+        "=(true, 1)",
+        "=(1, id)",
+        "=(id, 1, 2)",
+        "=(id 1)",
+        "=(id, 1) AS y",
+        "id = 1",
+        "in(id, 1, 2)",
+        "CASE WHEN =(id, 1) THEN true ELSE false END",
+        "+(id, 1)",
+        "true",
+        "=",
+        "(",
+        ")",
+        "=(id, 1",
+        "=(id, ٥)",
+        "=(id, 1)=(id, 2)",
+        "",
+    ],
+)
+def test_of_anything_else_nothing_is_said(text: str) -> None:
+    assert said_of(text).predicate == Unknown()
+
+
+INJECTED = [
+    "a), >(id, 0",
+    "1), =(id, 1",
+    "1",
+    "x, 1), or(=(id, 1), =(id, 2",
+    "a)) or (=(id, 1",
+    "!(=(id, 1))",
+    "and(=(id, 1), =(id, 1))",
+    ",",
+    ")(",
+]
+
+
+@pytest.mark.parametrize("literal", INJECTED)
+@pytest.mark.parametrize(
+    "around", ["=(name, {})", "!(=(name, {}))", "or(=(name, {}), >(id, 5))", "and(>(id, 5), =(name, {}))"]
+)
+def test_a_text_that_looks_like_operators_is_not_taken_for_them(around: str, literal: str) -> None:
+    """A version that prints literals without quotes must not make us skip or delete by what stands in one."""
+    found = said_of(around.format(literal)).predicate
+    allowed = {
+        "=(name, {})": [Unknown()],
+        "!(=(name, {}))": [Unknown(), Not(Unknown())],
+        "or(=(name, {}), >(id, 5))": [Unknown(), Or((Unknown(), Compare("id", ">", 5)))],
+        "and(>(id, 5), =(name, {}))": [Unknown(), And((Compare("id", ">", 5), Unknown()))],
+    }[around]
+    assert found in allowed
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(["=(", ")", ", ", "id", "1", "or(", "and(", "!(", ">(", "x"]), max_size=12))
+def test_no_text_at_all_is_taken_for_operators(parts: list[str]) -> None:
+    literal = "".join(parts)
+    assert said_of(f"or(=(name, {literal}), >(id, 5))").predicate in (
+        Unknown(),
+        Or((Unknown(), Compare("id", ">", 5))),
+    )
+
+
+# -- row by row --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=(id, 1)",
+        "and(>(id, 1), like(name, 'a%'))",
+        "in(id, 1, 2)",
+        "isNull(id)",
+        "=(CAST(id AS STRING), '1')",
+        "CASE WHEN =(id, 1) THEN true ELSE false END",
+        "=(arr[0], 1)",
+        "=(m['k'], 1)",
+        "id = 1 OR x = 2",
+        "=(name, 'please select one')",
+        "=(name, 'it exists')",
+    ],
+)
+def test_operators_over_columns_and_literals_are_row_local(text: str) -> None:
+    assert said_of(text).row_local
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<(rand(5214779717743532774L), 0.5)",
+        "=(abs(id), 1)",
+        "my_udf(id)",
+        "my.udf(id)",
+        "rand () < 0.5",
+        "`rand`() < 0.5",
+        "`my udf`(id) = 1",
+        "rand/**/() < 0.5",
+        "rand -- x\n() < 0.5",
+        "=(ts, current_timestamp())",
+        "current_user = name",
+        "=(day, 'today')",
+        "=(id, 'now')",
+        "exists(arr, x_1 -> >(x_1, 1))",
+        "=(_metadata.row_index, 1)",
+    ],
+)
+def test_whatever_could_be_a_call_or_a_moment_is_not_row_local(text: str) -> None:
+    assert not said_of(text).row_local
+
+
+def test_a_print_of_another_form_says_nothing() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            return "a column"
+
+    found = column_condition(Odd(), CONTEXT)
+    assert not found.row_local
+    assert found.predicate == Unknown()
+    assert isinstance(found.expression, Odd)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=(id, ([max(id): bigint]))",
+        "EXISTS ([id: bigint])",
+        "(id) IN ([id: bigint])",
+        "id IN (SELECT 1)",
+        "id in (\nselect id from t)",
+        "id IN (FROM t SELECT id)",
+        "id IN (TABLE t)",
+        "id IN (VALUES (1))",
+        "name = \"it's\" OR id IN (SELECT 1) OR name = 'x'",
+        "name = r'a\\' OR id IN (SELECT 1) OR name = 'x'",
+        "id = 1 -- '\n OR id IN (SELECT 1) OR name = 'x'",
+    ],
+)
+def test_a_subquery_is_refused(text: str) -> None:
+    with pytest.raises(errors.NotBuilt, match="subquery"):
+        said_of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["+(select, 1)", "=(table, 1)", "=(values, select)", "=([0], 1)", "select", "=(t.select, 1)"]
+)
+def test_a_column_with_a_word_of_a_query_for_a_name_is_none(text: str) -> None:
+    assert not said_of(text).asks
+
+
+@pytest.mark.parametrize("text", ["=(id, ([max(id): bigint]))", "sum(x) OVER (PARTITION BY id)"])
+def test_a_value_to_be_assigned_may_not_depend_on_other_rows(text: str) -> None:
+    with pytest.raises(errors.NotBuilt):
+        check_assigned(Printed(text))
+
+
+def test_a_value_to_be_assigned_may_be_anything_of_its_own_row() -> None:
+    for text in ("+(x, 1)", "concat(name, 'select it over')", "arr[0]", "rand()"):
+        check_assigned(Printed(text))
+
+
+def test_the_alias_of_a_table_is_no_part_of_its_columns_names() -> None:
+    bare = bare_names("T", SCHEMA)
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == ID1
+    assert column_condition(Printed("=(id, 1)"), CONTEXT, bare).predicate == ID1
+    assert column_condition(Printed("=(u.id, 1)"), CONTEXT, bare).predicate == Unknown()
+
+
+def test_a_column_that_is_called_like_an_alias_and_a_column_is_not_taken_for_one() -> None:
+    bare = bare_names("t", Struct((*SCHEMA.fields, Field("T.id", "long"))))
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == Unknown()

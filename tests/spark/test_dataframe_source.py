@@ -1,0 +1,204 @@
+"""Which version of a table a DataFrame comes from is found through all that is done to it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.commands.opening import open_log
+from anabranch.spark.dataframe_source import SOME_VERSION, version_read
+from tests.support.worlds import table_path
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    location = table_path(tmp_path)
+    anabranch.append(None, location, [{"id": i, "x": i * 10} for i in range(4)])
+    anabranch.append(None, location, [{"id": 9, "x": 90}])
+    return location
+
+
+@pytest.fixture(autouse=True)
+def installed(spark: SparkSession) -> None:
+    anabranch.install(spark)
+
+
+def read(rows: DataFrame, path: str) -> int | None:
+    snapshot = open_log(path).snapshot()
+    return version_read(rows, snapshot.table, snapshot.metadata.id)
+
+
+SHAPES: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "a handle": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
+    "a reader": lambda spark, path: spark.read.format("delta").load(path),
+    "a query with a condition": lambda spark, path: anabranch.read(spark, path, where="id > 2"),
+    "an aggregate under another name": lambda spark, path: (
+        anabranch.read(spark, path).alias("s").groupBy("id").agg(F.sum("x").alias("x"))
+    ),
+    "a join": lambda spark, path: spark.range(5).join(anabranch.read(spark, path), "id"),
+    "a cached frame": lambda spark, path: anabranch.read(spark, path).cache(),
+    "a view": lambda spark, path: view(spark, anabranch.read(spark, path)),
+    "a subquery": lambda spark, path: subquery(spark, anabranch.read(spark, path)),
+}
+
+
+def view(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    rows.createOrReplaceTempView("origin_of_rows")
+    return spark.table("origin_of_rows")
+
+
+def subquery(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    rows.createOrReplaceTempView("origin_of_rows")
+    return spark.sql("SELECT id, (SELECT max(x) FROM origin_of_rows) AS x FROM range(3)")
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> None:
+    rows = SHAPES[shape](spark, path)
+    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    assert read(rows, path) == 1
+
+
+def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
+    both = anabranch.read(spark, path).union(anabranch.read(spark, path, version=0))
+    assert read(both, path) == 0
+
+
+def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    other = table_path(tmp_path)
+    anabranch.append(None, other, [{"id": 1, "x": 1}])
+    collected = spark.createDataFrame(anabranch.read(spark, path).collect(), "id long, x long")
+    for rows in (spark.range(3), anabranch.read(spark, other), collected):
+        assert read(rows, path) is None
+
+
+def test_files_read_past_the_log_are_of_no_known_version(spark: SparkSession, path: str) -> None:
+    raw = spark.read.parquet(path)
+    with pytest.raises(errors.UnknownSourceVersion):
+        raw.write.format("delta").mode("append").save(path)
+    raw.write.format("delta").mode("append").option("readsTarget", "true").save(path)
+    assert spark.read.format("delta").load(path).count() == 10
+
+
+def test_an_overwrite_by_what_was_read_keeps_what_it_read(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path).filter("id > 1").withColumn("x", F.col("x") + 1)
+    rows.write.format("delta").mode("overwrite").save(path)
+    assert sorted(anabranch.read(spark, path).collect()) == [(2, 21), (3, 31), (9, 91)]
+
+
+def test_an_overwrite_of_an_older_version_is_a_conflict(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path)
+    DeltaTable.forPath(spark, path).delete("id = 0")
+    with pytest.raises(errors.ConcurrentDeleteReadException) as error:
+        rows.write.format("delta").mode("overwrite").save(path)
+    assert error.value.facts["sub_condition"] in ("WHOLE_TABLE_READ", "EMPTY_READ_PREDICATES")
+
+
+def test_a_merge_of_a_table_with_itself(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    source = table.toDF().filter("id < 2").withColumn("x", F.col("x") + 5).alias("s")
+    table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
+    assert sorted(anabranch.read(spark, path).collect())[:2] == [(0, 5), (1, 15)]
+    with pytest.raises(errors.ConcurrentAppendException):  # the source is of the version before
+        table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
+
+
+def test_a_merge_whose_source_hides_its_origin_can_say_it(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    total = table.toDF().agg(F.sum("x")).first()[0]
+    source = spark.createDataFrame([(100, total)], "id long, x long").alias("s")
+    table.delete("id = 9")
+    with pytest.raises(errors.ConcurrentDeleteReadException):
+        table.alias("t").merge(source, "t.id = s.id", reads_target=1).whenNotMatchedInsertAll().execute()
+    table.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert table.toDF().count() == 5
+
+
+def test_a_table_is_known_by_whatever_name_its_folder_has(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(path)
+    by_link = spark.read.format("delta").load(str(tmp_path / "link"))
+    assert read(by_link, path) == 1
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(spark.read.parquet(str(tmp_path / "link")), path)
+
+
+def test_a_table_that_was_made_again_is_another_one(spark: SparkSession, path: str) -> None:
+    rows = anabranch.read(spark, path).cache()
+    rows.count()
+    shutil.rmtree(path)
+    rows.write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 5
+
+
+def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = anabranch.read(spark, path)
+    monkeypatch.setattr("anabranch.spark.dataframe_source.printed_plan", lambda rows: "")
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(rows, path)
+
+
+def test_a_frame_is_not_taken_for_rows_at_hand(spark: SparkSession, path: str) -> None:
+    with pytest.raises(errors.InvalidOption, match=r"df\.write"):
+        anabranch.append(spark, path, anabranch.read(spark, path))
+
+
+def files_of(path: str) -> str:
+    """The folder of a table's data files, as Spark reads it by itself."""
+    return str(next(iter(sorted(Path(path.removeprefix("file://")).rglob("*.parquet")))).parent)
+
+
+HIDING: dict[str, str] = {
+    "a scalar subquery": "SELECT (SELECT max(id) FROM parquet.`@`) AS id, 1 AS x",
+    "a condition": "SELECT id, 1 AS x FROM range(9) WHERE id IN (SELECT id FROM parquet.`@`)",
+    "a CTE in a subquery": "WITH c AS (SELECT * FROM parquet.`@`) SELECT (SELECT count(*) FROM c) AS id, 1 AS x",
+    "a view in a subquery": "SELECT (SELECT max(id) FROM raw_view) AS id, 1 AS x",
+    "a cached frame": "SELECT id, 1 AS x FROM raw_cached",
+    "bytes": "SELECT (SELECT count(*) FROM binaryFile.`@`) AS id, 1 AS x",
+    "texts": "SELECT (SELECT count(*) FROM text.`@`) AS id, 1 AS x",
+    "the log": "SELECT (SELECT count(*) FROM json.`@/_delta_log/*.json`) AS id, 1 AS x",
+    "beside rows of ours": "SELECT id, (SELECT max(id) FROM parquet.`@`) AS x FROM delta.`@`",
+}
+
+
+def test_files_of_the_table_are_found_where_spark_does_not_name_them(spark: SparkSession, path: str) -> None:
+    raw = spark.read.parquet(files_of(path))
+    raw.createOrReplaceTempView("raw_view")
+    raw.cache().createOrReplaceTempView("raw_cached")
+    try:
+        for how, text in HIDING.items():
+            rows = spark.sql(text.replace("@", path.removeprefix("file://")))
+            with pytest.raises(errors.UnknownSourceVersion):
+                pytest.fail(f"{how}: {read(rows, path)}")
+    finally:
+        raw.unpersist()
+
+
+def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    other, elsewhere = table_path(tmp_path), str(tmp_path / "elsewhere")
+    anabranch.append(None, other, [{"id": 1, "x": 1}])
+    anabranch.append(None, other, [{"id": 2, "x": 1}])
+    spark.range(2).write.parquet(elsewhere)
+    spark.range(2).write.parquet(f"{elsewhere}2")
+    spark.read.parquet(elsewhere, files_of(path)).createOrReplaceTempView("raw_view")
+    may = "SELECT (SELECT max(id) FROM raw_view) AS id"
+    assert read(spark.sql(may), path) == SOME_VERSION
+    assert read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path) == 0
+    for text in (
+        f"SELECT (SELECT max(id) FROM parquet.`{elsewhere}`) AS id",
+        f"SELECT (SELECT max(x) FROM delta.`{other}`) AS id FROM parquet.`{elsewhere}`",
+        f"SELECT id FROM parquet.`{elsewhere}*` WHERE id IN (SELECT id FROM parquet.`{elsewhere}`)",
+    ):
+        assert read(spark.sql(text), path) is None

@@ -1,0 +1,140 @@
+"""Evening out: a write leaves few files where that is wished for, and always the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch import DeltaTable
+from anabranch.errors import InvalidOption
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.table_rules import Rules, rules_of
+from anabranch.protocol.schema.types import Struct, schema_json
+from anabranch.protocol.settings import OPTIMIZES_WRITES
+from anabranch.spark import write as writing
+from anabranch.spark.rebalance import is_wished, parts
+
+WISH = "delta.autoOptimize.optimizeWrite"
+PARTS = 12
+
+
+@pytest.mark.parametrize(
+    ("asked", "session", "table", "wished"),
+    [
+        (None, None, False, False),
+        (None, None, True, True),
+        (None, False, True, False),
+        (None, True, False, True),
+        (False, True, True, False),
+        (True, False, False, True),
+    ],
+)
+def test_the_command_counts_more_than_the_session_and_that_more_than_the_table(
+    asked: bool | None, session: bool | None, table: bool, wished: bool
+) -> None:
+    assert is_wished(Rules(optimized=table, optimized_asked=asked), session) is wished
+
+
+@pytest.mark.parametrize(("said", "wished"), [("true", True), (" TRUE ", True), ("false", False), (None, False)])
+def test_a_table_wishes_it_by_its_property(said: str | None, wished: bool) -> None:
+    metadata = Metadata("t", schema_json(Struct(())), configuration={} if said is None else {WISH: said})
+    assert rules_of(metadata).optimized is wished
+
+
+def test_rows_of_partitions_are_parted_finely_and_others_are_not() -> None:
+    assert parts([]) == 2
+    assert parts(["day"]) > 200
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    yield anabranch.install(spark)
+    spark.conf.unset(OPTIMIZES_WRITES)
+
+
+def rows_in(session: SparkSession, path: str) -> list[tuple[object, ...]]:
+    return sorted(map(tuple, session.read.format("delta").load(path).collect()))
+
+
+def files_in(path: str) -> int:
+    return int(anabranch.files(path).num_rows)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partition_by", [(), ("a`b`.c",)])
+def test_few_files_hold_the_same_rows(session: SparkSession, tmp_path: Path, partition_by: tuple[str, ...]) -> None:
+    frame = session.range(0, 3000, 1, PARTS).selectExpr("id", "nullif(id % 3, 1) AS `a``b``.c`")
+    plain, even = str(tmp_path / "plain"), str(tmp_path / "even")
+    frame.write.format("delta").partitionBy(*partition_by).save(plain)
+    frame.write.format("delta").partitionBy(*partition_by).option(WISH, "true").save(even)
+    assert files_in(plain) == PARTS * (3 if partition_by else 1)
+    assert files_in(even) <= (3 if partition_by else 2)
+    assert rows_in(session, even) == rows_in(session, plain)
+
+
+@pytest.mark.spark
+def test_the_option_and_the_session_say_it_too_and_the_option_counts(session: SparkSession, tmp_path: Path) -> None:
+    frame, path = session.range(0, 600, 1, PARTS), str(tmp_path / "t")
+    append = frame.write.format("delta").mode("append")
+    append.option("optimizeWrite", True).save(path)
+    assert (first := files_in(path)) <= 2
+    session.conf.set(OPTIMIZES_WRITES, "true")
+    frame.write.format("delta").mode("append").save(path)
+    assert (second := files_in(path)) <= first + 2
+    frame.write.format("delta").mode("append").option("optimizeWrite", False).save(path)
+    assert files_in(path) == second + PARTS
+    with pytest.raises(InvalidOption):
+        frame.write.format("delta").mode("append").option("optimizeWrite", "often").save(path)
+    assert rows_in(session, path) == sorted([(i,) for i in range(600)] * 3)
+
+
+@pytest.mark.spark
+def test_without_adaptive_execution_rows_lie_as_they_came(session: SparkSession, tmp_path: Path) -> None:
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        session.range(0, 60, 1, PARTS).write.format("delta").option(WISH, "true").save(str(tmp_path / "t"))
+    finally:
+        session.conf.unset("spark.sql.adaptive.enabled")
+    assert files_in(str(tmp_path / "t")) == PARTS
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_many_images_go_into_few_files_and_row_ids_stay(
+    session: SparkSession, tmp_path: Path, vectors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_ONE_FILE_ROWS", 10)
+    monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
+    path = str(tmp_path / "t")
+    wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}
+    frame = session.range(0, 600, 1, PARTS).selectExpr("id", "id % 2 AS n")
+    frame.write.format("delta").options(**wishes).option("optimizeWrite", False).save(path)
+    table, before = DeltaTable.forPath(session, path), anabranch.files(path).num_rows
+    assert before == PARTS
+    known = {row[0]: row[1] for row in ids_of(session, path)}
+    table.update("n = 1", {"n": "5"})
+    source = frame.filter("id < 300").selectExpr("id", "7L AS n").union(session.range(600, 700).selectExpr("id", "8L"))
+    on = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    on.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    expected = [(i, 7 if i < 300 else 8 if i >= 600 else 5 if i % 2 else 0) for i in range(700)]
+    assert rows_in(session, path) == expected
+    assert {row[0]: row[1] for row in ids_of(session, path) if row[0] < 600} == known
+    assert counted.calls >= 3  # the images of both, and the inserts
+    assert files_in(path) <= (PARTS if vectors == "true" else 0) + 6
+
+
+class Counted:
+    def __init__(self, plain: object) -> None:
+        self.plain, self.calls = plain, 0
+
+    def __call__(self, *arguments: object) -> object:
+        self.calls += 1
+        return self.plain(*arguments)  # type: ignore[operator]
+
+
+def ids_of(session: SparkSession, path: str) -> list[tuple[int, int]]:
+    return [tuple(row) for row in anabranch.read(session, path, row_ids=True).select("id", "_row_id").collect()]  # type: ignore[misc]

@@ -1,0 +1,94 @@
+"""Every statement of the corpus is understood without a JVM, and what Spark reads of it stays as it was written."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import errors
+from anabranch.statements import grammar as parsing
+from anabranch.statements.executor.path_resolver import Paths
+from anabranch.statements.grammar import values as v
+from tests.support import corpus
+
+ENTRIES = [entry for file in corpus.FILES for entry in corpus.read(file)]
+KINDS = {
+    "DELETE": v.DeleteRows,
+    "UPDATE": v.UpdateRows,
+    "MERGE": v.MergeRows,
+    "INSERT": v.InsertRows,
+    "SELECT": v.Query,
+}
+_QUALIFIED = re.compile(r"(?:spark_catalog\.)?delta\.(`[^`]*`\.)")
+"""What goes from a column's name: all that stands before the last part of its table's."""
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(ENTRIES) >= 300
+
+
+def parsed(entry: corpus.Entry) -> Any:
+    """The statement's value, or the error that refuses it."""
+    try:
+        return parsing.statement(corpus.placed(entry.statement, Path("/t")), entry.args, Paths().location)
+    except errors.AnabranchError as error:
+        return error
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_a_statement_is_understood(entry: corpus.Entry) -> None:
+    found = parsed(entry)
+    if isinstance(found, errors.AnabranchError):
+        assert entry.ours == f"error {found.getCondition()}"
+        assert "^" in found.facts.get("excerpt", "^")
+        return
+    if "@" not in entry.statement:
+        assert found is None
+        return
+    kind = KINDS.get(entry.statement.split()[0].upper())
+    assert found is not None or entry.ours == "error PARSE_SYNTAX_ERROR"
+    assert kind is None or isinstance(found, kind)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_what_spark_reads_is_what_was_written(entry: corpus.Entry) -> None:
+    if entry.args is not None:
+        return  # values stand in it
+    text = _QUALIFIED.sub(r"\1", corpus.placed(entry.statement, Path("/t")))
+    for part in (_QUALIFIED.sub(r"\1", each) for each in texts(parsed(entry))):
+        pieces = part.removeprefix("SELECT * FROM ") if part not in text else part
+        assert pieces in text or pieces.startswith("WITH ")
+
+
+def texts(value: Any) -> Iterator[str]:
+    """The texts of all expressions and queries in a statement."""
+    if isinstance(value, v.Expression | v.Query):
+        yield value.text
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from texts(each)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from texts(getattr(value, field.name))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_torn_out_of_a_statement_it_is_understood_or_refused(seed: int) -> None:
+    chance = random.Random(seed)
+    for entry in chance.sample(ENTRIES, 60):
+        words = corpus.placed(entry.statement, Path("/t")).split(" ")
+        for _ in range(chance.randint(1, 3)):
+            words.insert(chance.randrange(len(words)), words.pop(chance.randrange(len(words))))
+            del words[chance.randrange(len(words)) : chance.randrange(len(words) + 1)]
+            words = words or ["x"]
+        text = " ".join(words)
+        with suppress(errors.AnabranchError):
+            found = parsing.statement(text, None, Paths().location)
+            assert found is None or isinstance(found, v.Statement)

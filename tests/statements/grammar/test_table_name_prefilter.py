@@ -1,0 +1,87 @@
+"""A glance at a query: it never misses a table that a full reading finds, and is not misled by texts and comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.errors import SqlSyntaxError
+from anabranch.expressions.dialect import tokenized
+from anabranch.statements.grammar.table_name_prefilter import tables_at_a_glance
+from anabranch.statements.grammar.tables_read import tables_read
+from tests.support import corpus
+
+WORDS = st.sampled_from(
+    """SELECT FROM WHERE JOIN LEFT USING ON WITH AS ( ) ( ) , , a b `c d` `x``y` . t.u s.`v w` VALUES TABLE INTO INSERT
+    OVERWRITE GROUP BY UNION LATERAL VIEW explode( IN EXISTS 1 'FROM z' "q, r" -- /*e*/ a.group t.where |> , DISTINCT
+    LIMIT 10L 1.5 tbl = ; \n PIVOT EXCEPT min( extract(year""".split(" ")  # noqa: SIM905
+)
+
+
+def closes_only_what_is_open(words: list[str]) -> bool:
+    """Else it is no SQL, and Spark reads nothing."""
+    depths = [sum(word.count("(") - word.count(")") for word in words[: i + 1]) for i in range(len(words))]
+    return min(depths, default=0) >= 0
+
+
+def read_in_full(text: str) -> set[tuple[str, ...]]:
+    return {each.parts for each in tables_read(tokenized(text))}
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(WORDS, max_size=40).filter(closes_only_what_is_open))
+def test_every_table_of_a_full_reading_is_seen_at_a_glance(words: list[str]) -> None:
+    text = " ".join(["SELECT x FROM", *words])
+    try:
+        found = read_in_full(text)
+    except SqlSyntaxError:
+        return
+    seen = tables_at_a_glance(text)
+    assert seen is None or found <= seen
+
+
+def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
+    texts = [corpus.placed(entry.statement, Path("/x")) for file in corpus.FILES for entry in corpus.read(file)]
+    seen = {text: tables_at_a_glance(text) for text in texts}
+    told = {text: names for text, names in seen.items() if names is not None}
+    assert len(told) > 30
+    assert not [text for text, names in told.items() if not read_in_full(text) <= names]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT 1", set()),
+        ("select a from t;", {"t"}),
+        ("SELECT a, b, c FROM t, u AS v, (w) WHERE a IN (SELECT x, y FROM z)", {"t", "u", "w", "z"}),
+        ("SELECT x FROM (SELECT a, b FROM u WHERE y) s, v", {"u", "v"}),
+        ("SELECT 'FROM x', \"FROM y\" FROM t -- FROM z\n/* FROM q, r */ WHERE s = 'it''s, from w'", {"t"}),
+        ("SELECT `FROM x` FROM `a.b` . `c``d`", {"a.b/c`d"}),
+        ("SELECT * FROM range(10), t", {"t"}),
+        ("WITH c AS (SELECT 1) INSERT OVERWRITE t SELECT * FROM c", {"c", "t"}),
+        ("SELECT t.from, u . where FROM t JOIN u ON t.limit = u.limit, v", {"t", "u", "v"}),
+    ],
+)
+def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
+    assert {"/".join(name) for name in tables_at_a_glance(text) or ()} == names
+    assert tables_at_a_glance(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM t",
+        "SELECT 1; SELECT * FROM t",
+        r"SELECT 'it\'s' FROM t",
+        "SELECT 'open FROM t",
+        "SELECT /* /* */ */ 1 FROM t",
+        "SELECT ` FROM t",
+        "SELECT \ue0000\ue001 FROM t",
+        "SELECT 'x' FROM İ",
+    ],
+)
+def test_what_a_glance_does_not_tell_is_left_to_a_full_reading(text: str) -> None:
+    assert tables_at_a_glance(text) is None
