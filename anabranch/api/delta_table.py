@@ -103,22 +103,22 @@ class DeltaTable:
         return found is not None and open_log(found).exists()
 
     @classmethod
-    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder that creates a table, and fails where there is one."""
         return DeltaTableBuilder(_session(sparkSession), cls)
 
     @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder that creates a table where there is none."""
         return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True)
 
     @classmethod
-    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
         return DeltaTableBuilder(_session(sparkSession), cls, replaces=True)
 
     @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder that puts an empty table in the place of the one that there is, or creates it."""
         return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True, replaces=True)
 

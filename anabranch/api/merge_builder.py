@@ -13,24 +13,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from anabranch.commands.dml.merge import Merge
-from anabranch.commands.dml.sources import declared_version
-from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidArgument, InvalidOption
-from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.merges import Action, Clause, When
-from anabranch.protocol.schema.evolution import all_nullable
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.schema.widening import following
-from anabranch.spark.engine import SparkEngine
+from anabranch.commands.opening import open_log
+from anabranch.errors import InvalidArgument
+from anabranch.protocol.merges import Action, When
 from anabranch.spark.settings import honours
-from anabranch.statements.conditions import as_spark_reads, context_of
+from anabranch.statements.merge_request import AskedClause, Condition, MergeRequest, Values
 
 __all__ = ["DeltaMergeBuilder"]
-
-Condition = str | Column | None
-Values = Mapping[str, str | Column] | None
 
 _COUNTS = {
     "num_updated_rows": "numTargetRowsUpdated",
@@ -41,30 +30,7 @@ _COUNTS = {
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """A WHEN clause as the user asked for it; ``values`` is None for ``*``, ``option`` what the caller calls it."""
-
-    when: When
-    action: Action
-    condition: Condition
-    values: Values
-    option: str = "set"
-
-    def clause(self, sides: Sides, context: Context) -> Clause:
-        """The clause, with the table's own names for its columns."""
-        if self.action == "delete":
-            return Clause(self.when, self.action, self.condition)
-        values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
-        return Clause(self.when, self.action, self.condition, values)
-
-    def filled(self, engine: SparkEngine) -> _Asked:
-        """The clause with its texts as Spark reads them."""
-        values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
-        return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
-
-
-@dataclass(frozen=True, eq=False)
-class DeltaMergeBuilder:
+class DeltaMergeBuilder(MergeRequest):
     """Says clause by clause what a MERGE does; each step gives a builder with one more clause.
 
     Of the clauses of one kind the first whose condition is TRUE acts; only the last of a kind may lack a condition.
@@ -81,14 +47,6 @@ class DeltaMergeBuilder:
         ... )
     """
 
-    table: Location
-    engine: SparkEngine
-    source: DataFrame
-    condition: str | Column
-    alias: str | None = None
-    clauses: tuple[_Asked, ...] = ()
-    reads_target: bool | int = False
-    evolves: bool = False
     reshaped: Callable[[], None] | None = None
 
     def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
@@ -163,55 +121,19 @@ class DeltaMergeBuilder:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = open_log(self.table).snapshot()
-        command = command_of(self._filled(), snapshot)
+        command = self.filled().command(snapshot)
         outcome = command.run(self.engine, at=snapshot)
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
         return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
 
-    def _filled(self) -> DeltaMergeBuilder:
-        """The same, with the texts as Spark reads them."""
-        clauses = (each.filled(self.engine) for each in self.clauses)
-        return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=tuple(clauses))
-
     def _with(
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"
     ) -> DeltaMergeBuilder:
         if condition is not None and not isinstance(condition, str | Column):
             raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
-        return replace(self, clauses=(*self.clauses, _Asked(when, action, condition, values, option)))
-
-
-def command_of(builder: DeltaMergeBuilder, snapshot: Snapshot) -> Merge:
-    """The MERGE as a command that has not run yet, understood for a version of the table.
-
-    Raises:
-        InvalidOption, UnknownColumn, SchemaMismatch, InvalidCondition: as for `DeltaMergeBuilder.execute`.
-    """
-    _check_order(builder.clauses)
-    context = context_of(snapshot, builder.engine)
-    sides = _sides(builder, snapshot, context.schema)
-    clauses = [asked.clause(sides, context) for asked in builder.clauses]
-    where, matching = understood_merge(builder.condition, clauses, sides, context)
-    read = declared_version("reads_target", builder.reads_target, snapshot.version)
-    parameters = parameters_of(where, matching)
-    return Merge(builder.table, builder.source, matching, where, parameters, sides.evolved, read)
-
-
-def _sides(builder: DeltaMergeBuilder, snapshot: Snapshot, named: Struct) -> Sides:
-    """Both sides, with the table's columns as the session names them, and what they become if they may."""
-    alias = builder.engine.alias(builder.source)
-    sides = Sides(named, tuple(builder.source.columns), builder.alias, alias)
-    if not (builder.evolves or builder.engine.merges_schema()):
-        return sides
-    sides = replace(sides, described=all_nullable(builder.engine.describe(builder.source)))
-    takes_all = any(asked.values is None and asked.action != "delete" for asked in builder.clauses)
-    schema = following(snapshot.metadata, sides.described) if takes_all else snapshot.schema
-    for asked in builder.clauses:
-        if asked.action != "delete" and asked.when != "not matched by source":
-            schema = evolved_by(asked.values, schema, sides)
-    return replace(sides, evolved=schema)
+        return replace(self, clauses=(*self.clauses, AskedClause(when, action, condition, values, option)))
 
 
 def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:
@@ -227,13 +149,3 @@ def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Val
     ):
         raise InvalidArgument(option=option, value=values, reason="it takes a dict of columns to SQL text or Columns.")
     return condition, dict(values)
-
-
-def _check_order(clauses: tuple[_Asked, ...]) -> None:
-    if not clauses:
-        raise InvalidOption(option="when", value="empty", reason="a MERGE needs at least one WHEN clause.")
-    last = {asked.when: asked for asked in clauses}
-    for asked in clauses:
-        if asked.condition is None and asked is not last[asked.when]:
-            reason = f"of the clauses WHEN {asked.when.upper()} only the last may lack a condition."
-            raise InvalidOption(option="condition", value=None, reason=reason)

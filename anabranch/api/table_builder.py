@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from anabranch.api.arguments import flat, text
 from anabranch.catalog.entries import Name, parts_of, spelled
 from anabranch.catalog.named_tables import naming, path_in, place
 from anabranch.commands.ddl.create import Create, Replace
@@ -26,10 +27,17 @@ from anabranch.spark.settings import honours
 from anabranch.spark.types import declared, parse_type
 from anabranch.statements.conditions import check_rules
 
-if TYPE_CHECKING:
-    from anabranch.api.delta_table import DeltaTable
-
 __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+Table = TypeVar("Table", covariant=True)
+
+
+class Opens(Protocol[Table]):
+    """The class of what is built, which opens a table by its place or name."""
+
+    def forPath(self, sparkSession: SparkSession, path: str) -> Table: ...
+
+    def forName(self, sparkSession: SparkSession, tableOrViewName: str) -> Table: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class IdentityGenerator:
 
 
 @dataclass(eq=False)
-class DeltaTableBuilder:
+class DeltaTableBuilder(Generic[Table]):
     """Builds a table step by step; each step gives this same builder, which then says that much more.
 
     An argument of a wrong type is an `InvalidArgument`.
@@ -58,7 +66,7 @@ class DeltaTableBuilder:
     """
 
     spark: SparkSession
-    tables: type[DeltaTable]
+    tables: Opens[Table]
     if_not_exists: bool = False
     replaces: bool = False
     path: str | None = None
@@ -69,14 +77,14 @@ class DeltaTableBuilder:
     clusters: tuple[Path, ...] = ()
     name: Name | None = None
 
-    def tableName(self, identifier: str) -> DeltaTableBuilder:
+    def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
         """The name under which Spark's catalog will know the table; without `location` it lies where Spark keeps its
         tables. ``delta.`path` `` is that path.
 
         Raises:
             InvalidOption: it is no name.
         """
-        parts = parts_of(_text("identifier", identifier))
+        parts = parts_of(text("identifier", identifier))
         if parts is None:
             raise InvalidOption(option="identifier", value=identifier, reason="it takes the name of a table.")
         path = path_in(parts)
@@ -85,14 +93,14 @@ class DeltaTableBuilder:
         self.name = parts
         return self
 
-    def location(self, location: str) -> DeltaTableBuilder:
+    def location(self, location: str) -> DeltaTableBuilder[Table]:
         """Where the table will lie."""
-        self.path = _text("location", location)
+        self.path = text("location", location)
         return self
 
-    def comment(self, comment: str) -> DeltaTableBuilder:
+    def comment(self, comment: str) -> DeltaTableBuilder[Table]:
         """The table's description."""
-        self.description = _text("comment", comment)
+        self.description = text("comment", comment)
         return self
 
     def addColumn(
@@ -103,7 +111,7 @@ class DeltaTableBuilder:
         generatedAlwaysAs: Any = None,
         generatedByDefaultAs: Any = None,
         comment: str | None = None,
-    ) -> DeltaTableBuilder:
+    ) -> DeltaTableBuilder[Table]:
         """One more column; ``dataType`` is a Spark type or its SQL name.
 
         Args:
@@ -117,36 +125,36 @@ class DeltaTableBuilder:
         """
         if not isinstance(nullable, bool):
             raise InvalidArgument(option="nullable", value=nullable, reason="it takes True or False.")
-        name = _text("colName", colName)
-        type_ = dataType if isinstance(dataType, DataType) else parse_type(_text("dataType", dataType))
+        name = text("colName", colName)
+        type_ = dataType if isinstance(dataType, DataType) else parse_type(text("dataType", dataType))
         generated = _generated(name, type_, generatedAlwaysAs, generatedByDefaultAs)
-        metadata = generated if comment is None else {"comment": _text("comment", comment), **generated}
+        metadata = generated if comment is None else {"comment": text("comment", comment), **generated}
         self.columns = (*self.columns, StructField(name, type_, nullable, metadata))
         return self
 
-    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder[Table]:
         """More columns."""
         if not isinstance(cols, StructType | list) or not all(isinstance(each, StructField) for each in cols):
             raise InvalidArgument(option="cols", value=cols, reason="it takes a StructType, or a list of StructFields.")
         self.columns = (*self.columns, *cols)
         return self
 
-    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """The partition columns."""
         self.partitions = flat(cols)
         return self
 
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """The columns by which files are laid out, so that queries of them read few; at most four."""
         self.clusters = paths_of(flat(cols))
         return self
 
-    def property(self, key: str, value: str) -> DeltaTableBuilder:
+    def property(self, key: str, value: str) -> DeltaTableBuilder[Table]:
         """A table property."""
-        self.properties = {**self.properties, _text("key", key): _text("value", value)}
+        self.properties = {**self.properties, text("key", key): text("value", value)}
         return self
 
-    def execute(self) -> DeltaTable:
+    def execute(self) -> Table:
         """Create the table, or put it in the place of the one that there is.
 
         Raises:
@@ -198,19 +206,3 @@ def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> di
         reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
         raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
     return identity_metadata(given.start, given.step, explicit=always is None)
-
-
-def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
-    """The names of columns, given one by one or as one list.
-
-    Raises:
-        InvalidArgument: one is no name.
-    """
-    found = tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
-    return tuple(_text("cols", each) for each in found)
-
-
-def _text(argument: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidArgument(option=argument, value=value, reason="it takes text.")
-    return value

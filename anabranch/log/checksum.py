@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +20,6 @@ from anabranch.log.commits import Commit
 from anabranch.log.file_names import checksum_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Store
-
-if TYPE_CHECKING:  # which reads its files, and holds them against this
-    from anabranch.log.snapshot import Snapshot
 
 LISTED = 100
 """Up to so many application transactions, or domains, are listed in a checksum file; more are left out."""
@@ -50,20 +47,29 @@ class Checksum:
     in_commit_timestamp: int | None = None
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Checksum:
-        """What a snapshot amounts to; reads its files."""
-        state, sums = snapshot.state, _sums(snapshot.files)
+    def summed(
+        cls,
+        version: int,
+        files: pa.Table,
+        metadata: Metadata,
+        protocol: Protocol,
+        app_transactions: Mapping[str, AppTransaction],
+        domains: Mapping[str, DomainMetadata],
+        timestamp: int,
+    ) -> Checksum:
+        """What a version with these live files amounts to."""
+        sums = _sums(files)
         return cls(
-            version=snapshot.version,
+            version=version,
             size=sums["size"],
             files=sums["files"],
-            metadata=state.metadata,
-            protocol=state.protocol,
+            metadata=metadata,
+            protocol=protocol,
             vectors=sums["vectors"],
             deleted=sums["deleted"],
-            app_transactions=state.app_transactions,
-            domains=state.domains,
-            in_commit_timestamp=state.timestamp if _has_in_commit(state.metadata) else None,
+            app_transactions=app_transactions,
+            domains=domains,
+            in_commit_timestamp=timestamp if _has_in_commit(metadata) else None,
         )
 
     @classmethod

@@ -209,7 +209,7 @@ class Log:
         with _guard:
             known = _sums.get(self.table)
         if known is None or known.version < snapshot.version:
-            found = Checksum.of(snapshot)
+            found = snapshot.checksum()
             put_checksum(self.store, found)
             with _guard:
                 _sums[self.table] = found

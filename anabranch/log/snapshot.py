@@ -16,6 +16,7 @@ from anabranch.errors import CorruptLog, NotFound
 from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import Found
+from anabranch.log.checksum import Checksum
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
 from anabranch.log.fallback import by_some_way
 from anabranch.log.file_names import commit_name, commit_version, compacted_range
@@ -177,6 +178,19 @@ class Snapshot:
         """What a checkpoint of this version says besides files."""
         state = self.state
         return CheckpointHead(state.protocol, state.metadata, state.app_transactions, state.domains)
+
+    def checksum(self) -> Checksum:
+        """What this version amounts to; reads its files."""
+        state = self.state
+        return Checksum.summed(
+            self.version,
+            self.files,
+            state.metadata,
+            state.protocol,
+            state.app_transactions,
+            state.domains,
+            state.timestamp,
+        )
 
     def followed_by(self, entries: Sequence[Entry], checkpoint: Found | None = None) -> Snapshot:
         """The snapshot after these further commits; costs what they changed, not what the table holds.

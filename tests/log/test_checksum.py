@@ -12,7 +12,7 @@ import pytest
 import anabranch
 from anabranch.commands.dml.append import Append
 from anabranch.errors import CorruptLog, StoreError
-from anabranch.log.checksum import Checksum, read_checksum
+from anabranch.log.checksum import read_checksum
 from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.log import Log, forget
 from anabranch.protocol.actions import AppTransaction
@@ -44,7 +44,7 @@ def assert_true(world: World, version: int) -> None:
     stated = read_checksum(world.log.store, version)
     assert stated is not None, version
     snapshot = world.log.snapshot(version)
-    assert stated.differs(Checksum.of(snapshot)) == []
+    assert stated.differs(snapshot.checksum()) == []
 
 
 CHANGES: dict[str, Callable[[World], Any]] = {
@@ -156,14 +156,14 @@ def test_a_writer_that_was_overtaken_sums_up_the_version_that_it_got(world: Worl
 def test_adds_that_state_live_files_anew_end_the_chain(tmp_path: Path) -> None:
     put_commit(tmp_path, 0, info(), WITH_VECTORS, metadata(), add("a"), add("b"))
     log = Log(open_store(tmp_path))
-    summed = Checksum.of(log.snapshot())
+    summed = log.snapshot().checksum()
     put_commit(tmp_path, 1, add("a", dataChange=False, stats="{}"))
     put_commit(tmp_path, 2, remove("a"))
     first, second = (log.read(version) for version in (1, 2))
     assert first is not None
     assert second is not None
     assert summed.followed_by(first) is None
-    assert Checksum.of(log.snapshot(1)).followed_by(second) is None, "the remove does not say its size"
+    assert log.snapshot(1).checksum().followed_by(second) is None, "the remove does not say its size"
 
 
 def test_a_commit_stands_whatever_becomes_of_its_checksum() -> None:

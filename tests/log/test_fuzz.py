@@ -23,7 +23,6 @@ import pytest
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog
 from anabranch.log import checkpointing
-from anabranch.log.checksum import Checksum
 from anabranch.log.file_names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
 from anabranch.log.history import history
 from anabranch.log.log import Log, forget
@@ -104,7 +103,7 @@ def checkpointed(policy: str, version: int = 4) -> dict[str, bytes]:
     log = Log(store)
     ids = (UUID(int=i) for i in range(1, 100))
     log.write_checkpoint(log.snapshot(version), now_ms=0, new_id=lambda: next(ids))
-    store.put_hint(checksum_name(NEWEST), Checksum.of(log.snapshot()).to_json())
+    store.put_hint(checksum_name(NEWEST), log.snapshot().checksum().to_json())
     return contents(store)
 
 
@@ -210,7 +209,7 @@ def summed(kind: str) -> dict[str, bytes]:
         store.put(name, data)
     forget()
     log = Log(store)
-    return files | {checksum_name(v): Checksum.of(log.snapshot(v)).to_json() for v in range(4, NEWEST + 1)}
+    return files | {checksum_name(v): log.snapshot(v).checksum().to_json() for v in range(4, NEWEST + 1)}
 
 
 def left_by_vacuum(files: Files, paths: set[str]) -> set[str]:

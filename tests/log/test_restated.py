@@ -11,7 +11,7 @@ import pytest
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.errors import AnabranchError
-from anabranch.log.checksum import Checksum, read_checksum
+from anabranch.log.checksum import read_checksum
 from anabranch.log.file_names import checksum_version, first_name
 from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
@@ -30,7 +30,7 @@ def wrong_sums(world: World) -> list[str]:
         stated = read_checksum(world.log.store, version)
         assert stated is not None
         (Path(world.path) / f"_delta_log/{version:020d}.crc").unlink()  # what it is held against may not ask it
-        found += [f"version {version}: {each}" for each in stated.differs(Checksum.of(world.log.snapshot(version)))]
+        found += [f"version {version}: {each}" for each in stated.differs(world.log.snapshot(version).checksum())]
     return found
 
 

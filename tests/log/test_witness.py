@@ -16,7 +16,6 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog, LiveFilesNotConfirmed
 from anabranch.log import checkpointing
 from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.checksum import Checksum
 from anabranch.log.cleanup import is_whole
 from anabranch.log.confirmation import confirm
 from anabranch.log.file_names import (
@@ -64,7 +63,7 @@ def log_files(*, sums: bool = True, checkpoint: int = CHECKPOINT) -> dict[str, b
     log = Log(store)
     if sums:
         for version in commits():
-            store.put_hint(checksum_name(version), Checksum.of(log.snapshot(version)).to_json())
+            store.put_hint(checksum_name(version), log.snapshot(version).checksum().to_json())
     log.write_checkpoint(log.snapshot(checkpoint), now_ms=0)
     found = {name: kept.data for name, kept in store.kept.items() if sums or not name.endswith(".crc")}
     whole = pq.read_table(io.BytesIO(found[checkpoint_name(checkpoint)]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from anabranch.api.merge_builder import DeltaMergeBuilder, command_of
+from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.cli.demo.flights import KEY
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
@@ -131,7 +131,7 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
         source = engine.rows(rows).alias("s")
         builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
         snapshot = open_log(path).snapshot()
-        merge = command_of(builder.whenNotMatchedInsert(values=values), snapshot)
+        merge = builder.whenNotMatchedInsert(values=values).command(snapshot)
         return merge.run(engine, at=snapshot).committed
 
     return Writer(f"schedule {carrier}", says, run)

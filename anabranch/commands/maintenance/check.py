@@ -172,7 +172,7 @@ def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
     try:
         stated = Checksum.from_json(version, snapshot.store.get(name))
         summed = snapshot if version == snapshot.version else Log(snapshot.store).snapshot(version)
-        differences = stated.differs(Checksum.of(summed))
+        differences = stated.differs(summed.checksum())
     except (AnabranchError, ValueError) as error:
         differences = [f"it could not be compared: {error}"]
     for difference in differences:

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from anabranch.api.optimize_builder import RESULT as OPTIMIZED
-from anabranch.api.optimize_builder import WORKERS, shown
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import MISSING, Fsck
 from anabranch.commands.maintenance.generate import Generate
 from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.optimize_result import RESULT as OPTIMIZED
+from anabranch.commands.maintenance.optimize_result import WORKERS, shown
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.maintenance.restore import RESULT, Restore
 from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform

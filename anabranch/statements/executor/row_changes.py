@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.api.merge_builder import DeltaMergeBuilder, command_of
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
@@ -36,6 +35,7 @@ from anabranch.statements.grammar.values import (
     TruncateTable,
     UpdateRows,
 )
+from anabranch.statements.merge_request import AskedClause, MergeRequest
 
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
@@ -137,12 +137,16 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
     snapshot, source = run.snapshot(statement.table), run.query(statement.source)
     if statement.source_alias is not None:
         source = source.alias(statement.source_alias)
-    builder = DeltaMergeBuilder(
-        statement.table.location, run.engine, source, statement.on.text, _names(statement.table)[-1]
+    request = MergeRequest(
+        statement.table.location,
+        run.engine,
+        source,
+        statement.on.text,
+        _names(statement.table)[-1],
+        tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
+        evolves=statement.evolves,
     )
-    for clause in statement.clauses:
-        builder = _with(builder, clause, snapshot, run)
-    outcome = command_of(replace(builder, evolves=statement.evolves), snapshot).run(run.engine, at=snapshot)
+    outcome = request.command(snapshot).run(run.engine, at=snapshot)
     counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
     return run.counted(
         num_affected_rows=sum(counted.values()),
@@ -152,21 +156,14 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
     )
 
 
-def _with(builder: DeltaMergeBuilder, clause: MergeClause, snapshot: Snapshot, run: Running) -> DeltaMergeBuilder:
+def _asked(clause: MergeClause, snapshot: Snapshot, run: Running) -> AskedClause:
+    """A WHEN clause with the texts of its condition and values."""
     where = None if clause.condition is None else clause.condition.text
+    if clause.action == "delete":
+        return AskedClause(clause.when, clause.action, where, {})
     values = None if clause.values is None else _merged(clause, snapshot, run)
-    match clause.when, clause.action:
-        case "matched", "delete":
-            return builder.whenMatchedDelete(where)
-        case "matched", _:
-            return builder.whenMatchedUpdateAll(where) if values is None else builder.whenMatchedUpdate(where, values)
-        case "not matched", _:
-            if values is None:
-                return builder.whenNotMatchedInsertAll(where)
-            return builder.whenNotMatchedInsert(where, values)
-        case _, "delete":
-            return builder.whenNotMatchedBySourceDelete(where)
-    return builder.whenNotMatchedBySourceUpdate(where, values or {})
+    option = "values" if clause.action == "insert" else "set"
+    return AskedClause(clause.when, clause.action, where, values, option)
 
 
 def _merged(clause: MergeClause, snapshot: Snapshot, run: Running) -> dict[str, Any]:

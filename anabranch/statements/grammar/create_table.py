@@ -1,4 +1,4 @@
-"""Statements that make tables: CREATE, REPLACE, CLONE, CONVERT, and views."""
+"""Statements that make tables and take them away: CREATE, REPLACE, CLONE, CONVERT, DROP TABLE, and views."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from anabranch.statements.grammar.values import (
     CreateTable,
     CreateTempView,
     CreateView,
+    DropTable,
     Statement,
 )
 
@@ -300,3 +301,16 @@ def _temporary_view(r: Reader, replaces: bool, is_global: bool) -> CreateTempVie
         r.string("a comment")
     r.expect("AS")
     return CreateTempView(name, r.query(), columns, replaces, is_global)
+
+
+def drop(r: Reader) -> DropTable | None:
+    """``DROP TABLE [IF EXISTS] t [PURGE]``."""
+    if not r.take("TABLE"):
+        return None
+    if_exists = r.take("IF", "EXISTS")
+    table = r.table()
+    if table is None:
+        return None
+    r.take("PURGE")
+    r.finish()
+    return DropTable(table, if_exists)

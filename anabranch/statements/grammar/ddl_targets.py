@@ -1,4 +1,4 @@
-"""Statements about names: what is made under a new one, DROP TABLE, and RENAME TO.
+"""What a statement makes under a new name.
 
 Knows where a statement that makes a table says of what kind it will be, and where: behind the name, which alone does
 not tell whether the statement is Delta's.
@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from anabranch.expressions.dialect import Token, TokenType, word
-from anabranch.statements.grammar.values import DropTable
-
-if TYPE_CHECKING:
-    from anabranch.statements.grammar.reader import Reader
 
 _QUERY = frozenset({"AS", "SELECT", "WITH", "FROM", "VALUES"})
 
@@ -71,16 +66,3 @@ def _name(tokens: Sequence[Token], i: int) -> tuple[str, ...]:
         i += 2
         parts.append(tokens[i].text)
     return tuple(parts)
-
-
-def drop(r: Reader) -> DropTable | None:
-    """``DROP TABLE [IF EXISTS] t [PURGE]``."""
-    if not r.take("TABLE"):
-        return None
-    if_exists = r.take("IF", "EXISTS")
-    table = r.table()
-    if table is None:
-        return None
-    r.take("PURGE")
-    r.finish()
-    return DropTable(table, if_exists)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from anabranch.errors import NotBuilt, TableIsNoView
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar import ddl_targets
+from anabranch.statements.grammar import create_table
 from anabranch.statements.grammar.parts import Path, View
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import AlterView, DropTable
@@ -27,7 +27,7 @@ def drop(r: Reader) -> DropTable | None:
         TableIsNoView: DROP VIEW names a table.
     """
     if not r.take("VIEW"):
-        return ddl_targets.drop(r)
+        return create_table.drop(r)
     r.take("IF", "EXISTS")
     at = r.i
     name = r.object_name("the name of a view")

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.api.merge_builder import DeltaMergeBuilder, command_of
+from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import open_log
 from anabranch.protocol.merges import Clause, SourceColumn
@@ -84,7 +84,7 @@ def building(path: str, on: Any = ON, *, alias: str | None = "t", source: Source
 
 
 def clauses_of(builder: DeltaMergeBuilder) -> tuple[Clause, ...]:
-    return command_of(builder, open_log(builder.table).snapshot()).matching.clauses
+    return builder.command(open_log(builder.table).snapshot()).matching.clauses
 
 
 # -- what each step means ----------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_a_mapping_that_changes_later_changes_nothing(builder: DeltaMergeBuilder
 
 def test_the_command_says_everything_once(path: str) -> None:
     builder = building(path, "t.id = s.id AND t.x > 5").whenMatchedUpdateAll().whenNotMatchedInsertAll("s.x > 1")
-    command = command_of(builder, open_log(builder.table).snapshot())
+    command = builder.command(open_log(builder.table).snapshot())
     assert command.table == path
     assert command.source is builder.source
     assert command.where.text == "t.id = s.id AND t.x > 5"
@@ -164,7 +164,7 @@ def test_the_command_says_everything_once(path: str) -> None:
 
 def test_a_table_without_an_alias_is_spoken_of_by_its_columns(path: str) -> None:
     builder = building(path, "id = only_s", alias=None, source=Source(("only_s",))).whenMatchedDelete()
-    command = command_of(builder, open_log(builder.table).snapshot())
+    command = builder.command(open_log(builder.table).snapshot())
     assert command.matching.target is None
     assert command.where.row_local
 
@@ -294,7 +294,7 @@ def test_every_method_has_deltas_name_and_arguments() -> None:
 
 
 def schema_of(builder: DeltaMergeBuilder) -> tuple[str, ...] | None:
-    schema = command_of(builder, open_log(builder.table).snapshot()).schema
+    schema = builder.command(open_log(builder.table).snapshot()).schema
     return None if schema is None else schema.names
 
 
@@ -306,7 +306,7 @@ def test_the_command_says_what_the_columns_become_where_it_may_add_some(builder:
     assert schema_of(evolving.whenMatchedUpdate(set={"x": "s.more"})) == ("id", "X")
     assert schema_of(evolving.whenMatchedUpdate(set={"t.more": "s.x"})) == ("id", "X", "more")
     assert schema_of(evolving.whenMatchedDelete().whenNotMatchedBySourceUpdate(set={"x": "0"})) == ("id", "X")
-    matching = command_of(evolving.whenMatchedDelete(), open_log(builder.table).snapshot()).matching
+    matching = evolving.whenMatchedDelete().command(open_log(builder.table).snapshot()).matching
     assert matching.evolves
 
 

@@ -1,0 +1,80 @@
+"""What OPTIMIZE and REORG show: one row with the metrics of delta-spark, under its names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anabranch.commands.maintenance.optimize import Optimized
+from anabranch.protocol.layout.clustering import Path
+
+WORKERS = 4
+"""So many batches are written at once; Spark shares its cores between them."""
+
+_SIZES = "STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT>"
+_FILES, _CUBES = "STRUCT<num: BIGINT, size: BIGINT>", "STRUCT<numFiles: BIGINT, size: BIGINT>"
+_TASKS = ("maxClusterActive", "minClusterActive", "maxSessionActive", "minSessionActive")
+RESULT = (
+    "path: STRING, metrics: STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT, "
+    f"filesAdded: {_SIZES}, filesRemoved: {_SIZES}, partitionsOptimized: BIGINT, "
+    f"zOrderStats: STRUCT<strategyName: STRING, inputCubeFiles: {_FILES}, inputOtherFiles: {_FILES}, "
+    f"inputNumCubes: BIGINT, mergedFiles: {_FILES}, numOutputCubes: BIGINT, mergedNumCubes: BIGINT>, "
+    f"clusteringStats: STRUCT<inputZCubeFiles: {_CUBES}, inputOtherFiles: {_CUBES}, inputNumZCubes: BIGINT, "
+    f"mergedFiles: {_CUBES}, numOutputZCubes: BIGINT>, "
+    "numBins: BIGINT, numBatches: BIGINT, totalConsideredFiles: BIGINT, totalFilesSkipped: BIGINT, "
+    "preserveInsertionOrder: BOOLEAN, numFilesSkippedToReduceWriteAmplification: BIGINT, "
+    "numBytesSkippedToReduceWriteAmplification: BIGINT, startTimeMs: BIGINT, endTimeMs: BIGINT, "
+    "totalClusterParallelism: BIGINT, totalScheduledTasks: BIGINT, "
+    f"autoCompactParallelismStats: STRUCT<{', '.join(f'{each}Parallelism: BIGINT' for each in _TASKS)}>, "
+    "deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>, "
+    "numTableColumns: BIGINT, numTableColumnsWithStats: BIGINT>"
+)
+"""What OPTIMIZE shows: the metrics of delta-spark, under its names; those that are not known here are NULL."""
+
+
+def shown(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
+    """What was done, as one row of `RESULT`."""
+    changed = done.committed is not None
+    vectors = {
+        "numDeletionVectorsRemoved": done.metrics.get("numDeletionVectorsRemoved", 0),
+        "numDeletionVectorRowsRemoved": done.metrics.get("numDeletionVectorRowsRemoved", 0),
+    }
+    metrics = {
+        "numFilesAdded": len(done.added),
+        "numFilesRemoved": len(done.removed),
+        "filesAdded": _sizes(done.added),
+        "filesRemoved": _sizes(done.removed),
+        "partitionsOptimized": done.partitions if changed else 0,
+        "zOrderStats": _zorder(done) if columns else None,
+        "numBatches": done.batches if changed else 0,
+        "totalConsideredFiles": done.considered,
+        "totalFilesSkipped": done.considered - len(done.removed),
+        "preserveInsertionOrder": not columns,
+        "deletionVectorStats": vectors,
+    }
+    return {"path": table, "metrics": metrics}
+
+
+def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
+    total = sum(sizes)
+    average = total / len(sizes) if sizes else 0.0
+    return {
+        "min": min(sizes, default=None),
+        "max": max(sizes, default=None),
+        "avg": average,
+        "totalFiles": len(sizes),
+        "totalSize": total,
+    }
+
+
+def _zorder(done: Optimized) -> dict[str, Any]:
+    moved = {"num": len(done.removed), "size": sum(done.removed)}
+    return {
+        "strategyName": "all",
+        "inputCubeFiles": {"num": 0, "size": 0},
+        "inputOtherFiles": moved,
+        "inputNumCubes": 0,
+        "mergedFiles": moved,
+        "numOutputCubes": done.partitions,
+        "mergedNumCubes": None,
+    }

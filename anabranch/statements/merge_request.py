@@ -1,0 +1,123 @@
+"""A MERGE as a user asks for it, by SQL text or by the builder, and the one command that comes of it.
+
+Guarantee: making the command reads nothing of the source but its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pyspark.sql import Column, DataFrame
+
+from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.sources import declared_version
+from anabranch.commands.opening import Location
+from anabranch.errors import InvalidOption
+from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.merges import Action, Clause, When
+from anabranch.protocol.schema.evolution import all_nullable
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.widening import following
+from anabranch.spark.engine import SparkEngine
+from anabranch.statements.conditions import as_spark_reads, context_of
+
+Condition = str | Column | None
+Values = Mapping[str, str | Column] | None
+Request = TypeVar("Request", bound="MergeRequest")
+
+
+@dataclass(frozen=True, eq=False)
+class AskedClause:
+    """A WHEN clause as the user asked for it; ``values`` is None for ``*``, ``option`` what the caller calls it."""
+
+    when: When
+    action: Action
+    condition: Condition
+    values: Values
+    option: str = "set"
+
+    def clause(self, sides: Sides, context: Context) -> Clause:
+        """The clause, with the table's own names for its columns."""
+        if self.action == "delete":
+            return Clause(self.when, self.action, self.condition)
+        values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
+        return Clause(self.when, self.action, self.condition, values)
+
+    def filled(self, engine: SparkEngine) -> AskedClause:
+        """The clause with its texts as Spark reads them."""
+        values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
+        return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
+
+
+@dataclass(frozen=True, eq=False)
+class MergeRequest:
+    """What a MERGE is asked to do.
+
+    Attributes:
+        table: the target's location.
+        engine: the engine that will run it.
+        source: the rows to merge.
+        condition: what makes two rows a match, over both sides.
+        alias: the name by which the texts speak of the target.
+        clauses: the WHEN clauses in their order.
+        reads_target: whether the source was computed from the target, or from which version of it.
+        evolves: whether the target may get columns and wider types from the source.
+    """
+
+    table: Location
+    engine: SparkEngine
+    source: DataFrame
+    condition: str | Column
+    alias: str | None = None
+    clauses: tuple[AskedClause, ...] = ()
+    reads_target: bool | int = False
+    evolves: bool = False
+
+    def command(self, snapshot: Snapshot) -> Merge:
+        """The command for a version of the table; it has not run yet.
+
+        Raises:
+            InvalidOption: there is no clause, or one that is not the last of its kind has no condition.
+            UnknownColumn, SchemaMismatch, InvalidCondition: the request does not fit the table or the source.
+        """
+        _check_order(self.clauses)
+        context = context_of(snapshot, self.engine)
+        sides = _sides(self, snapshot, context.schema)
+        clauses = [asked.clause(sides, context) for asked in self.clauses]
+        where, matching = understood_merge(self.condition, clauses, sides, context)
+        read = declared_version("reads_target", self.reads_target, snapshot.version)
+        parameters = parameters_of(where, matching)
+        return Merge(self.table, self.source, matching, where, parameters, sides.evolved, read)
+
+    def filled(self: Request) -> Request:
+        """The same with ``${…}`` in its texts filled in, as Spark reads them."""
+        clauses = tuple(each.filled(self.engine) for each in self.clauses)
+        return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=clauses)
+
+
+def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
+    """Both sides, with the table's columns as the session names them, and what they become if they may."""
+    alias = asked.engine.alias(asked.source)
+    sides = Sides(named, tuple(asked.source.columns), asked.alias, alias)
+    if not (asked.evolves or asked.engine.merges_schema()):
+        return sides
+    sides = replace(sides, described=all_nullable(asked.engine.describe(asked.source)))
+    takes_all = any(clause.values is None and clause.action != "delete" for clause in asked.clauses)
+    schema = following(snapshot.metadata, sides.described) if takes_all else snapshot.schema
+    for clause in asked.clauses:
+        if clause.action != "delete" and clause.when != "not matched by source":
+            schema = evolved_by(clause.values, schema, sides)
+    return replace(sides, evolved=schema)
+
+
+def _check_order(clauses: tuple[AskedClause, ...]) -> None:
+    if not clauses:
+        raise InvalidOption(option="when", value="empty", reason="a MERGE needs at least one WHEN clause.")
+    last = {asked.when: asked for asked in clauses}
+    for asked in clauses:
+        if asked.condition is None and asked is not last[asked.when]:
+            reason = f"of the clauses WHEN {asked.when.upper()} only the last may lack a condition."
+            raise InvalidOption(option="condition", value=None, reason=reason)
