@@ -1,0 +1,1 @@
+"""Commands that change rows: append, write, insert, update, delete, merge."""

@@ -1,0 +1,1 @@
+"""Commands that read: rows, changes, history, details, and which files a condition leaves."""

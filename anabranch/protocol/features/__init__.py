@@ -1,0 +1,1 @@
+"""Table features: what a protocol demands, and the words of single features. Pure."""

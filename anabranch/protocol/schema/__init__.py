@@ -1,0 +1,1 @@
+"""Columns and types: as values, in Delta's JSON, under their physical names, and how they may change."""
