@@ -29,13 +29,13 @@ CHANGE = (
 
 def land(folder, first, number):
     """What the shop delivers on its day of this number: new orders, and changes of older ones; some come twice."""
-    chance, changes = random.Random(number), []
+    runtime, changes = random.Random(number), []
     for i in range(ORDERS_A_DAY):
         order = ORDERS_A_DAY * number + i
-        changes.append(change_of(order, first, chance.choice(["open", "open", "paid"]), number))
+        changes.append(change_of(order, first, runtime.choice(["open", "open", "paid"]), number))
     for _ in range(ORDERS_A_DAY // 2 if number else 0):
-        order = chance.randrange(ORDERS_A_DAY * number)
-        for status in chance.choice([["paid"], ["sent"], ["paid", "sent"], ["cancelled"]]):
+        order = runtime.randrange(ORDERS_A_DAY * number)
+        for status in runtime.choice([["paid"], ["sent"], ["paid", "sent"], ["cancelled"]]):
             changes.append(change_of(order, first, status, number, len(changes)))
     file = Path(folder, "landing", f"{first + dt.timedelta(number)}.json")
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -99,7 +99,7 @@ def _count(into: Tally, seed: int) -> None:
     into.told.update((type(act.statement).__name__, act.told) for act in history.acts)
     into.wrong += [(seed, str(each)) for each in violations(history)]
     for each in refusals(history):
-        pair = (each.mine, each.winner, history.plan.setup.isolation)
+        pair = (each.ours, each.winner, history.plan.setup.isolation)
         into.refused[pair] += 1
         into.needless[pair] += not each.was_needed
 

@@ -71,8 +71,8 @@ def _no_files_but_at_first() -> Callable[..., Any]:
     """Files of winners never lie in the partitions that are replaced; those of the base do."""
     real = WrittenPartitions.could_match
 
-    def could_match(hands: WrittenPartitions, files: pa.Table) -> pa.Table:
-        return real(hands, files) if files is hands._snapshot.files else files.slice(0, 0)
+    def could_match(handler: WrittenPartitions, files: pa.Table) -> pa.Table:
+        return real(handler, files) if files is handler._snapshot.files else files.slice(0, 0)
 
     return could_match
 
@@ -80,12 +80,12 @@ def _no_files_but_at_first() -> Callable[..., Any]:
 # -- the cut -----------------------------------------------------------------------------------------------------------
 
 
-def _skipping_every_blind_winner(mine: Transaction, window: Sequence[Commit], hands: Any) -> conflicts.Verdict:
+def _skipping_every_blind_winner(ours: Transaction, window: Sequence[Commit], handler: Any) -> conflicts.Verdict:
     """ "Blind appends cannot conflict": all of them are skipped, wherever they stand."""
-    if mine.serializable or not window:
-        return _judge(mine, window, hands)
+    if ours.serializable or not window:
+        return _judge(ours, window, handler)
     seeing = [winner for winner in window if not net_effect.is_blind_append(winner)]
-    verdict = _judge(mine, seeing, hands)
+    verdict = _judge(ours, seeing, handler)
     return replace(verdict, behind=window) if verdict.behind else verdict
 
 
@@ -94,8 +94,8 @@ def _blind_by_actions(winner: Commit) -> bool:
     return len(winner.removes) == 0 and not winner.head.kinds & {"metaData", "protocol"}
 
 
-def _before_everything(mine: Transaction, window: Sequence[Commit]) -> int:
-    return len(window) if mine.serializable else 0
+def _before_everything(ours: Transaction, window: Sequence[Commit]) -> int:
+    return len(window) if ours.serializable else 0
 
 
 _judge = conflicts.judge
@@ -105,17 +105,17 @@ _cut = conflicts._cut
 # -- who has read nothing ----------------------------------------------------------------------------------------------
 
 
-def _silent_is_blind(mine: Transaction, winner: Commit) -> bool:
+def _silent_is_blind(ours: Transaction, winner: Commit) -> bool:
     """Whoever brought no file has read nothing."""
     no_files = len(winner.adds) == 0 and len(winner.removes) == 0
-    return not (no_files and winner.head.kinds <= {"commitInfo", "metaData"}) and _sees(mine, winner)
+    return not (no_files and winner.head.kinds <= {"commitInfo", "metaData"}) and _sees(ours, winner)
 
 
 def _blind_by_flag(winner: Commit) -> bool:
     return bool(winner.head.info.get("isBlindAppend"))
 
 
-def _reserved_by_tag(mine: Transaction, winner: Commit) -> bool:
+def _reserved_by_tag(ours: Transaction, winner: Commit) -> bool:
     return RESERVED_FOR in tags_of(winner)
 
 
@@ -135,16 +135,16 @@ def _union_of_anything(before: BitMap64, after: BitMap64) -> tuple[BitMap64, Bit
     return after - before, BitMap64()
 
 
-def _not_repointed(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
-    return mine
+def _not_repointed(ours: Transaction, verdict: Any, handler: Any) -> Transaction:
+    return ours
 
 
-def _vectors_not_joined(mine: Transaction, path: str) -> BitMap64:
-    return BitMap64(mine.marks[path])
+def _vectors_not_joined(ours: Transaction, path: str) -> BitMap64:
+    return BitMap64(ours.marks[path])
 
 
-def _still_reading(mine: Transaction, verdict: Any, hands: Any) -> Transaction:
-    return mine
+def _still_reading(ours: Transaction, verdict: Any, handler: Any) -> Transaction:
+    return ours
 
 
 def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> BitMap64:
@@ -152,25 +152,25 @@ def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> BitMap64:
     return _one_after_the_other(group, rows, {path: BitMap64() for path in dead})
 
 
-def _where_they_were(mine: Transaction, relocation: relocating.Relocation, loaders: Any) -> Transaction:
+def _where_they_were(ours: Transaction, relocation: relocating.Relocation, loaders: Any) -> Transaction:
     """Rows that were moved are thought to need no marks any more."""
-    kept = {path: rows for path, rows in mine.marks.items() if path not in relocation.left}
-    sources = {path: source for path, source in mine.sources.items() if path not in relocation.left}
+    kept = {path: rows for path, rows in ours.marks.items() if path not in relocation.left}
+    sources = {path: source for path, source in ours.sources.items() if path not in relocation.left}
     version = relocation.winner.version
-    return replace(mine, marks=kept, removes=mine.removes - relocation.left, sources=sources, settled=version)
+    return replace(ours, marks=kept, removes=ours.removes - relocation.left, sources=sources, rebased_to=version)
 
 
-def _all_alive(mine: Transaction) -> list[Any]:
+def _all_alive(ours: Transaction) -> list[Any]:
     return []
 
 
 _one_after_the_other = moves._one_after_the_other
 
 
-def _changed_rows_only(hands: MergeHands, files: pa.Table) -> Any:
-    _matches(hands, files)
-    assert hands._looked is not None
-    return hands._looked.marks
+def _changed_rows_only(handler: MergeHands, files: pa.Table) -> Any:
+    _matches(handler, files)
+    assert handler._looked is not None
+    return handler._looked.marks
 
 
 _matches = MergeHands.matches
@@ -187,11 +187,11 @@ def _all_but_the_first(window: Callable[..., Any]) -> Callable[..., Any]:
 # -- the put -----------------------------------------------------------------------------------------------------------
 
 
-def _lost_is_failed(mine: Transaction, log: Any, version: int, data: bytes, *rest: Any) -> bool:
+def _lost_is_failed(ours: Transaction, log: Any, version: int, data: bytes, *rest: Any) -> bool:
     try:
         return bool(log.put(version, data))
     except PutOutcomeUnknown as error:
-        raise StoreError(name=str(version), root=mine.table, reason="the reply was lost.") from error
+        raise StoreError(name=str(version), root=ours.table, reason="the reply was lost.") from error
 
 
 class _AnotherName(commit.Attempt):
@@ -221,7 +221,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
     Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
     Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
-    Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda hands, files: {}),)),
+    Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda handler, files: {}),)),
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
     Mutant("an insert that reads its table counts as blind", ((write, "version_read", _nothing),)),
     Mutant("an insert starts later than its source was read", ((write, "base_of", _newest),)),

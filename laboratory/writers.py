@@ -42,9 +42,9 @@ from anabranch.testing.statements import All, Append, Delete, Merge, Plus, Put, 
 from anabranch.testing.stores import Call, Watched
 from anabranch.testing.verbs import Session, play
 from anabranch.transaction.phases import listen
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
-_PATIENCE = Patience(attempts=1_000, seconds=120.0)
+_PATIENCE = RetryPolicy(attempts=1_000, seconds=120.0)
 _GROUPS = 5
 _POLL_SECONDS = 0.003
 _HEARD_CALLS = ("fsync", "link", "unlink", "replace", "mkdir")
@@ -152,9 +152,9 @@ def live(life: Life, parent: int) -> None:
 def _transact(life: Life, number: int, location: str, journal: Journal) -> bool:
     """Run one statement; False after an error that no neighbour's death may cause."""
     names = count(1)
-    chance = Chance(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
-    engine, words = ArrowEngine(chance.new_id), InMemory()
-    session = Session(location, open_store(location), engine, words, _PATIENCE, chance, f"life {life.number}")
+    runtime = Runtime(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
+    engine, words = ArrowEngine(runtime.new_id), InMemory()
+    session = Session(location, open_store(location), engine, words, _PATIENCE, runtime, f"life {life.number}")
     journal.say(f"begin {number}")
     try:
         done = play(statement_of(life.seed, life.number, number), session)

@@ -457,16 +457,16 @@ def _print_vacuumed(done: Vacuumed) -> None:
 
 
 def _print_matrix(found: Matrix) -> None:
-    """A row for each kind of mine, a column for each kind of winner; below it each run that went another way."""
+    """A row for each kind of ours, a column for each kind of winner; below it each run that went another way."""
     winners = list(dict.fromkeys(cell.winner for cell in found.cells))
-    table = Table("mine", *(f"winner: {each}" for each in winners), box=SIMPLE, show_lines=True)
-    for mine in dict.fromkeys(cell.mine for cell in found.cells):
-        table.add_row(mine, *(_in_words(cell) for cell in found.cells if cell.mine == mine))
+    table = Table("ours", *(f"winner: {each}" for each in winners), box=SIMPLE, show_lines=True)
+    for ours in dict.fromkeys(cell.ours for cell in found.cells):
+        table.add_row(ours, *(_in_words(cell) for cell in found.cells if cell.ours == ours))
     _console.print(f"anabranch.conflictResolution = {found.dial}, {found.level}", style="bold", highlight=False)
     _console.print(table)
     for run in (run for cell in found.cells for run in cell.runs if not run.as_documented):
         said = f"committed, {'right' if run.right_rows else 'wrong'} rows" if run.condition is None else run.condition
-        _console.print(f"✗ {run.mine} against {run.winner}, {run.where}: {said}", style="red", highlight=False)
+        _console.print(f"✗ {run.ours} against {run.winner}, {run.where}: {said}", style="red", highlight=False)
 
 
 def _in_words(cell: Cell) -> str:

@@ -126,14 +126,14 @@ Values = Callable[[str], Sequence[Any] | None]
 """The distinct values of a source's column; None where they are more than a few."""
 
 
-def of_partitions(snapshot: Snapshot, mine: Transaction, file: FileRow | None) -> str | None:
-    """The partitions that hold all rows which mine selected, as a condition that the other file does not meet.
+def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -> str | None:
+    """The partitions that hold all rows which ours selected, as a condition that the other file does not meet.
 
     None where there is no such condition, where it would be long, or where values may not be shown.
     """
-    if file is None or not mine.touched or not may_show(snapshot):
+    if file is None or not ours.touched or not may_show(snapshot):
         return None
-    partitions = [_partition(snapshot, mine.sources[path].row) for path in sorted(mine.touched)]
+    partitions = [_partition(snapshot, ours.sources[path].row) for path in sorted(ours.touched)]
     other = _partition(snapshot, file)
     for name in snapshot.partition_columns:
         values = list(dict.fromkeys(each[name] for each in partitions))

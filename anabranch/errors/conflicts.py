@@ -8,11 +8,11 @@ from anabranch.errors.root import AnabranchError, twin
 
 
 class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
-    """Another transaction committed first and mine cannot stand behind it; nothing of mine is visible.
+    """Another transaction committed first and ours cannot stand behind it; nothing of ours is visible.
 
     Facts: ``table``, ``sub_condition`` (why the row level did not help), ``winner`` (a sentence) with
     ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds); ``operation``,
-    ``predicate``, ``base_version``, ``user`` and ``timestamp`` of mine; ``file``, ``rows`` (a few positions in it) and
+    ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``, ``rows`` (a few positions in it) and
     ``samples`` (their values) where rows are the reason; ``suggestion``, and in ``narrower`` what to add to the
     condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
     "Write conflicts".
@@ -86,7 +86,7 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException, twin(
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException, twin("ConcurrentWriteException")):  # type: ignore[misc]
-    """Any other concurrent write that mine cannot stand behind, or patience that ran out."""
+    """Any other concurrent write that ours cannot stand behind, or patience that ran out."""
 
     condition = "DELTA_CONCURRENT_WRITE"
     template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT

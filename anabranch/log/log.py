@@ -44,7 +44,7 @@ _SUMMED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Known:
+class LogPosition:
     """A version that somebody has seen: its number, and size and etag of its file, None where there was no table."""
 
     version: int
@@ -52,18 +52,18 @@ class Known:
     is_commit: bool
 
     @classmethod
-    def nothing(cls) -> Known:
+    def nothing(cls) -> LogPosition:
         """Before there was a table."""
         return cls(-1, None, False)
 
     @classmethod
-    def snapshot(cls, snapshot: Snapshot) -> Known:
+    def snapshot(cls, snapshot: Snapshot) -> LogPosition:
         """The version of a snapshot."""
         is_commit = commit_version(snapshot.segment.newest.name) is not None
         return cls(snapshot.version, snapshot.identity if is_commit else None, is_commit)
 
     @classmethod
-    def commit(cls, commit: Commit) -> Known:
+    def commit(cls, commit: Commit) -> LogPosition:
         """The version of a commit."""
         return cls(commit.version, commit.identity, True)
 
@@ -112,7 +112,7 @@ class Log:
         """Whether there is a table."""
         return self.newest() is not None
 
-    def commits_after(self, known: Known, partition_keys: Collection[str] = ()) -> list[Commit] | None:
+    def commits_after(self, known: LogPosition, partition_keys: Collection[str] = ()) -> list[Commit] | None:
         """Every commit after one that is known, oldest first; None where another table now stands at this path.
 
         Raises:
@@ -134,7 +134,7 @@ class Log:
         return [parse_commit(self.table, read_commit(self.store, entry), partition_keys) for entry in later]
 
     def put(self, version: int, data: bytes) -> bool:
-        """Place a commit; True if it is mine now, False if the version was taken.
+        """Place a commit; True if it is ours now, False if the version was taken.
 
         Raises:
             PutOutcomeUnknown: the store did not say.

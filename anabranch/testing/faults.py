@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anabranch.errors import PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
 from anabranch.storage.contract import Store
 from anabranch.testing.stores import Call, Decision, Watched
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def always(wanted: Callable[[Call], bool], make: Callable[[Call], Exception]) ->
     return lambda call: make(call) if wanted(call) else None
 
 
-def instant(on_sleep: Callable[[], object] = lambda: None) -> Chance:
+def instant(on_sleep: Callable[[], object] = lambda: None) -> Runtime:
     """Chance with a clock that only sleeping moves, by a second at least; ``on_sleep`` runs instead of waiting."""
     now = [0.0]
 
@@ -85,4 +85,4 @@ def instant(on_sleep: Callable[[], object] = lambda: None) -> Chance:
         now[0] += max(seconds, 1.0)
         on_sleep()
 
-    return Chance(seconds=lambda: now[0], sleep=sleep, random=lambda: 1.0)
+    return Runtime(seconds=lambda: now[0], sleep=sleep, random=lambda: 1.0)

@@ -1,6 +1,6 @@
 """The documented matrices of conflicts, filled in by running them here and now.
 
-Knows two statements at a time: mine is staged, the winner commits, mine tries to. Each pair is played where both meet
+Knows two statements at a time: ours is staged, the winner commits, ours tries to. Each pair is played where both meet
 in one row, in one file, in one partition, or nowhere. Knows what the documentation says of each cell, written down
 apart from the product, and what rows two statements may leave, from `anabranch.testing.statements`. Guarantee: a cell
 is called as documented only if each of its runs was refused or let through as it says, and left the rows of a serial
@@ -25,7 +25,7 @@ from anabranch.storage import open_store
 from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.testing.log_reader import Reader
 from anabranch.testing.phases import at_phase
-from anabranch.testing.places import PATIENCE, InMemory, make
+from anabranch.testing.places import RETRY, InMemory, make
 from anabranch.testing.plans import Setup
 from anabranch.testing.statements import (
     All,
@@ -44,22 +44,22 @@ from anabranch.testing.statements import (
     bag,
 )
 from anabranch.testing.verbs import Session, play
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")
 CHANGES = ("UPDATE", "DELETE", "MERGE")
 MOVES = ("OPTIMIZE", "OPTIMIZE ZORDER BY")
 GROUPS: Mapping[str, tuple[str, ...]] = {"INSERT": ("INSERT",), ", ".join(CHANGES): CHANGES, "OPTIMIZE": MOVES}
-"""The rows of a matrix (mine) and its columns (the winner), with the verbs of each."""
+"""The rows of a matrix (ours) and its columns (the winner), with the verbs of each."""
 
 _INSERT, _CHANGE, _OPTIMIZE = GROUPS
 _FILES = (((0, 0, 0), (1, 0, 10)), ((2, 0, 20), (3, 0, 30)), ((4, 1, 40), (5, 1, 50)))
-"""Three files in two partitions by p; mine is about the row with k = 0."""
+"""Three files in two partitions by p; ours is about the row with k = 0."""
 
 SAME_ROW, SAME_FILE, SAME_PARTITION, ELSEWHERE = "same row", "same file", "other file", "other partition"
 SELECTED, COULD_BE, NOT_SELECTED, INSERTED_ELSEWHERE = (
-    "a row that mine selects",
+    "a row that ours selects",
     "a file that may hold one",
     "another row",
     "another partition",
@@ -76,13 +76,13 @@ _INSERTS: Mapping[str, Rows] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a cell: two statements, where they meet, what the documentation expects of mine, and what it met.
+    """One run of a cell: two statements, where they meet, what the documentation expects of ours, and what it met.
 
-    ``condition`` is that of the error by which mine was refused, None where it was committed; ``right_rows`` tells
+    ``condition`` is that of the error by which ours was refused, None where it was committed; ``right_rows`` tells
     whether the rows that are left are those of some serial order of what was committed.
     """
 
-    mine: str
+    ours: str
     winner: str
     where: str
     refusal_expected: bool
@@ -97,9 +97,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: mine's row, the winner's column, the documented words, and what happened."""
+    """One cell: our transaction's row, the winner's column, the documented words, and what happened."""
 
-    mine: str
+    ours: str
     winner: str
     documented: str
     runs: tuple[Run, ...]
@@ -116,7 +116,7 @@ class Cell:
 
     @property
     def refused(self) -> int:
-        """How many runs of mine were refused."""
+        """How many runs of ours were refused."""
         return sum(run.condition is not None for run in self.runs)
 
 
@@ -145,7 +145,7 @@ def matrices(dials: Sequence[str] = DIALS, levels: Sequence[str] = LEVELS) -> It
         for dial in dials:
             for level in levels:
                 table = _Table(Path(folder) / f"{dial}-{level}", dial, level)
-                cells = [_cell(table, mine, winner) for mine in GROUPS for winner in GROUPS]
+                cells = [_cell(table, ours, winner) for ours in GROUPS for winner in GROUPS]
                 yield Matrix(dial, level, tuple(cells))
 
 
@@ -161,7 +161,7 @@ def as_json(found: Matrix) -> dict[str, Any]:
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:
     return {
-        "mine": cell.mine,
+        "ours": cell.ours,
         "winner": cell.winner,
         "documented": cell.documented,
         "asDocumented": cell.as_documented,
@@ -173,7 +173,7 @@ def _cell_as_json(cell: Cell) -> dict[str, Any]:
 
 def _run_as_json(run: Run) -> dict[str, Any]:
     return {
-        "mine": run.mine,
+        "ours": run.ours,
         "winner": run.winner,
         "where": run.where,
         "refusalExpected": run.refusal_expected,
@@ -189,11 +189,11 @@ def _run_as_json(run: Run) -> dict[str, Any]:
 _CANNOT = "cannot conflict"
 
 
-def documented(dial: str, level: str, mine: str, winner: str) -> str:
+def documented(dial: str, level: str, ours: str, winner: str) -> str:
     """The words of a cell; a change that meets an INSERT depends on the level, the rest does not."""
-    if _OPTIMIZE in (mine, winner):
-        return _with_optimize(dial, {mine, winner})
-    if mine == _INSERT or (winner == _INSERT and level == "WriteSerializable"):
+    if _OPTIMIZE in (ours, winner):
+        return _with_optimize(dial, {ours, winner})
+    if ours == _INSERT or (winner == _INSERT and level == "WriteSerializable"):
         return _CANNOT
     return "can conflict on the same row" if dial == "row" else "can conflict in the same files"
 
@@ -206,19 +206,19 @@ def _with_optimize(dial: str, both: set[str]) -> str:
     return "can conflict without deletion vectors or with ZORDER BY"
 
 
-def refusal_expected(dial: str, level: str, mine: str, winner: str, where: str) -> bool:
+def refusal_expected(dial: str, level: str, ours: str, winner: str, where: str) -> bool:
     """What the words mean for two statements that meet there.
 
     By files, a MERGE looks at every file of the partition that its condition names, since statistics know nothing of
     its source's keys; UPDATE and DELETE look at those whose statistics allow k = 0. Where OPTIMIZE may be refused, or
     refuse another, is not said: here it never is, nor does it.
     """
-    if mine == "INSERT" or mine in MOVES or winner in MOVES or (winner == "INSERT" and level == "WriteSerializable"):
+    if ours == "INSERT" or ours in MOVES or winner in MOVES or (winner == "INSERT" and level == "WriteSerializable"):
         return False
     met = {SAME_ROW, SELECTED}
     if dial == "file":
         met |= {SAME_FILE, COULD_BE}
-        met |= {SAME_PARTITION, NOT_SELECTED} if mine == "MERGE" else set()
+        met |= {SAME_PARTITION, NOT_SELECTED} if ours == "MERGE" else set()
     return where in met
 
 
@@ -242,10 +242,10 @@ class _Table:
         return copy
 
 
-def _cell(table: _Table, mine: str, winner: str) -> Cell:
-    pairs = [(m, w) for m in GROUPS[mine] for w in GROUPS[winner]]
+def _cell(table: _Table, ours: str, winner: str) -> Cell:
+    pairs = [(m, w) for m in GROUPS[ours] for w in GROUPS[winner]]
     runs = [_run(table, m, w, where) for m, w in pairs for where in _places(w)]
-    return Cell(mine, winner, documented(table.dial, table.level, mine, winner), tuple(runs))
+    return Cell(ours, winner, documented(table.dial, table.level, ours, winner), tuple(runs))
 
 
 def _places(winner: str) -> Iterable[str]:
@@ -254,8 +254,8 @@ def _places(winner: str) -> Iterable[str]:
     return _INSERTS if winner == "INSERT" else _KEYS
 
 
-def _run(table: _Table, mine: str, winner: str, where: str) -> Run:
-    copy, first, second = table.copy(), _mine(mine), _winner(winner, where)
+def _run(table: _Table, ours: str, winner: str, where: str) -> Run:
+    copy, first, second = table.copy(), _mine(ours), _winner(winner, where)
     session = _session(copy)
     condition = None
     try:
@@ -264,20 +264,20 @@ def _run(table: _Table, mine: str, winner: str, where: str) -> Run:
     except DeltaConcurrentModificationException as refused:
         condition = refused.getCondition()
     rows = _is_serial(copy, first, second, is_refused=condition is not None)
-    expected = refusal_expected(table.dial, table.level, mine, winner, where)
+    expected = refusal_expected(table.dial, table.level, ours, winner, where)
     forget(session.store.url)
     shutil.rmtree(copy)
-    return Run(mine, winner, where, expected, condition, rows)
+    return Run(ours, winner, where, expected, condition, rows)
 
 
 def _session(folder: Path) -> Session:
     location = str(folder)
-    return Session(location, open_store(location), ArrowEngine(), InMemory(), PATIENCE, Chance(), "matrix")
+    return Session(location, open_store(location), ArrowEngine(), InMemory(), RETRY, Runtime(), "matrix")
 
 
-def _is_serial(folder: Path, mine: Statement, winner: Statement, *, is_refused: bool) -> bool:
+def _is_serial(folder: Path, ours: Statement, winner: Statement, *, is_refused: bool) -> bool:
     base: Rows = tuple(row for rows in _FILES for row in rows)
-    orders = [[winner]] if is_refused else [[mine, winner], [winner, mine]]
+    orders = [[winner]] if is_refused else [[ours, winner], [winner, ours]]
     reader = Reader(open_store(str(folder)))
     left = bag(reader.versions()[-1].rows)
     return not reader.faults and left in [bag(_after(base, order)) for order in orders]

@@ -28,9 +28,9 @@ from anabranch.testing.plans import Setup
 from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
 from anabranch.testing.stores import DictStore, Kept
 from anabranch.testing.verbs import Session, play, table_of
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
-PATIENCE = Patience(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
+RETRY = RetryPolicy(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
 EPOCH_MS = 1_800_000_000_000
 _numbers = count()
 
@@ -140,13 +140,13 @@ def _merged(assignment: Assignment | Take) -> Any:
 def make(setup: Setup, location: str, store: Store, place: Place, properties: Mapping[str, str] | None = None) -> None:
     """Create the table of a setup at a location, perhaps with further properties."""
     ids = (UUID(int=(next(_numbers) << 32) | n) for n in count(1))
-    chance = Chance(now_ms=lambda: EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
+    runtime = Runtime(now_ms=lambda: EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
     for rows in setup.files:
         partition_by = ("p",) if setup.partitioned else None
         AppendCommand(location, partition_by, {**_properties(setup), **(properties or {})}).run(
-            table_of(rows), chance=chance
+            table_of(rows), runtime=runtime
         )
-    session = Session(location, store, place.engine(chance.new_id), place, PATIENCE, chance, "before")
+    session = Session(location, store, place.engine(runtime.new_id), place, RETRY, runtime, "before")
     for statement in setup.before:
         play(statement, session)
 

@@ -288,7 +288,7 @@ _VERBS: tuple[tuple[float, Callable[[Maker], Statement]], ...] = (
 
 
 def _blind_then_reader(maker: Maker) -> Sequence[Statement]:
-    """Mine changes p=1; a blind append brings p=1; then somebody copies p=1: the append may not be skipped."""
+    """Ours changes p=1; a blind append brings p=1; then somebody copies p=1: the append may not be skipped."""
     return (
         Update((Put("x", maker.dice.randrange(3, 6)),), Test("p", "=", 1)),
         maker.append(p=1, x=0),
@@ -297,7 +297,7 @@ def _blind_then_reader(maker: Maker) -> Sequence[Statement]:
 
 
 def _blind_then_blank(maker: Maker) -> Sequence[Statement]:
-    """The same, where somebody looks for what mine makes of p=1, finds nothing, and says little or nothing of it."""
+    """The same, where somebody looks for what ours makes of p=1, finds nothing, and says little or nothing of it."""
     maker.layout = ((((1, 1, 0), (2, 0, 0)), ((3, 1, 2),)), ())
     where = Test("p", "=", 2)
     reads: tuple[Statement, ...] = (
@@ -315,7 +315,7 @@ def _blind_then_blank(maker: Maker) -> Sequence[Statement]:
 
 
 def _blind_then_marker(maker: Maker) -> Sequence[Statement]:
-    """The same, where the second winner changes the appended row and reads what mine makes of others."""
+    """The same, where the second winner changes the appended row and reads what ours makes of others."""
     low = maker.dice.randrange(1, 3)
     return (
         Update((Put("x", low + 1),), Test("p", "=", 1)),
@@ -352,7 +352,7 @@ def _restored(maker: Maker) -> Sequence[Statement]:
 
 
 def _gone_and_back(maker: Maker) -> Sequence[Statement]:
-    """A file that mine read is emptied by one winner and brought back by the next, with a lost put between them."""
+    """A file that ours read is emptied by one winner and brought back by the next, with a lost put between them."""
     maker.layout = ((((1, 1, 0), (2, 0, 0)), ((3, 1, 0), (4, 2, 1))), (Delete(Test("k", "=", 1)),))
     return (Update((Plus("x"),), Test("p", "=", 1)), Delete(Test("p", "=", 0)), Restore(maker.dice.choice((1, 2, 2))))
 
@@ -376,7 +376,7 @@ def _upserts(maker: Maker) -> Sequence[Statement]:
 
 
 def _untouched_match(maker: Maker) -> Sequence[Statement]:
-    """A row that mine matched, and no clause touched, goes: then its source row ought to have been inserted."""
+    """A row that ours matched, and no clause touched, goes: then its source row ought to have been inserted."""
     key = maker.dice.randrange(1, 5)
     never = Test("x", "=", 99)
     return (

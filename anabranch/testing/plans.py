@@ -102,14 +102,14 @@ class DiceSchedule:
 
     def choose(self, step: int, ready: Sequence[int], current: int | None, moment: str) -> int:
         """Stay or switch."""
-        if current is not None and self._random.random() >= self._chance(moment):
+        if current is not None and self._random.random() >= self._runtime(moment):
             return current
         chosen = ready[int(self._random.random() * len(ready))]
         if chosen != current:
             self.turns.append((step, chosen))
         return chosen
 
-    def _chance(self, moment: str) -> float:
+    def _runtime(self, moment: str) -> float:
         return self._dice.at_call if " " in moment else self._dice.at_phase
 
 

@@ -27,13 +27,13 @@ from anabranch.log.log import forget, remember
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.places import EPOCH_MS, PATIENCE, InMemory, Place
+from anabranch.testing.places import EPOCH_MS, RETRY, InMemory, Place
 from anabranch.testing.plans import Failure, Plan, schedule_of
 from anabranch.testing.scheduler import Killed, NoProgress, Scheduler, current_task
 from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
 from anabranch.testing.verbs import Done, Session, gone_from, play
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 _HANGS_SECONDS = 300.0
 _IN_MEMORY = InMemory()
@@ -201,7 +201,7 @@ class _Run:
     def _session(self, who: int) -> Session:
         # the run's number too: vectors are kept by name, and no two runs may mean two things by one
         ids = (UUID(int=((who + 1) << 96) | (self._number << 32) | n) for n in count(1))
-        chance = Chance(
+        runtime = Runtime(
             now_ms=self._now_ms,
             seconds=lambda: self._clock_ms / 1000,
             sleep=self._sleep,
@@ -209,8 +209,8 @@ class _Run:
             new_id=lambda: next(ids),
             user=lambda: f"writer {who}",
         )
-        engine = self._place.engine(chance.new_id)
-        return Session(self._store.url, self._store, engine, self._place, PATIENCE, chance, name_of(who))
+        engine = self._place.engine(runtime.new_id)
+        return Session(self._store.url, self._store, engine, self._place, RETRY, runtime, name_of(who))
 
     def _newest(self) -> int:
         while self._store.head(commit_name(self._known + 1)) is not None:

@@ -57,7 +57,7 @@ from anabranch.testing.statements import (
 )
 from anabranch.testing.stores import DictStore
 from anabranch.testing.stranger import Stranger
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
@@ -90,8 +90,8 @@ class Session:
     store: Store
     engine: Engine
     words: Words
-    patience: Patience
-    chance: Chance
+    retry: RetryPolicy
+    runtime: Runtime
     name: str
 
 
@@ -123,28 +123,28 @@ def condition_of(text: str) -> Condition:
 def _append(statement: Append, session: Session) -> Done:
     if statement.bulk:
         command = WriteCommand(session.location, "append")
-        done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+        done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
     else:
         rows = table_of(statement.rows)
-        done = AppendCommand(session.location).run(rows, patience=session.patience, chance=session.chance)
+        done = AppendCommand(session.location).run(rows, retry=session.retry, runtime=session.runtime)
     return Done(done.version if done else None, None, statement)
 
 
 def _overwrite(statement: Overwrite, session: Session) -> Done:
     command = WriteCommand(session.location, "overwrite")
-    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
     return Done(done.version if done else None, None, statement)
 
 
 def _replace(statement: Replace, session: Session) -> Done:
     command = WriteCommand(session.location, "overwrite", replace_where=condition_of(str(statement.where)))
-    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
     return Done(done.version if done else None, None, statement)
 
 
 def _dynamic(statement: Dynamic, session: Session) -> Done:
     command = WriteCommand(session.location, "overwrite", dynamic=True)
-    done = command.run(session.engine, table_of(statement.rows), patience=session.patience, chance=session.chance)
+    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
     return Done(done.version if done else None, None, statement)
 
 
@@ -153,19 +153,19 @@ def _select(statement: Select, session: Session) -> Done:
     read = versions[max(len(versions) - 1 - statement.back, 0)]
     source = session.words.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
     command = WriteCommand(session.location, "overwrite" if statement.overwrites else "append")
-    done = command.run(session.engine, source, patience=session.patience, chance=session.chance)
+    done = command.run(session.engine, source, retry=session.retry, runtime=session.runtime)
     return Done(done.version if done else None, None, statement)
 
 
 def _delete(statement: Delete, session: Session) -> Done:
     command = DeleteCommand(session.location, condition_of(str(statement.where)))
-    return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
+    return _changed(statement, command.run(session.engine, retry=session.retry, runtime=session.runtime))
 
 
 def _update(statement: Update, session: Session) -> Done:
     sets = {each.column: session.words.value(each) for each in statement.sets}
     command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
-    return _changed(statement, command.run(session.engine, patience=session.patience, chance=session.chance))
+    return _changed(statement, command.run(session.engine, retry=session.retry, runtime=session.runtime))
 
 
 def _changed(statement: Statement, outcome: Outcome) -> Done:
@@ -175,14 +175,14 @@ def _changed(statement: Statement, outcome: Outcome) -> Done:
 def _merge(statement: Merge, session: Session) -> Done:
     where = replace(condition_of(str(statement.also)), text=str(statement))
     command = MergeCommand(session.location, table_of(statement.source), session.words.matching(statement), where)
-    merged = command.run(session.engine, patience=session.patience, chance=session.chance)
+    merged = command.run(session.engine, retry=session.retry, runtime=session.runtime)
     return Done(merged.committed.version if merged.committed else None, merged.rows, statement)
 
 
 def _optimize(statement: Optimize, session: Session) -> Done:
     by = tuple((column,) for column in statement.by)
     command = Purge(session.location) if statement.purges else OptimizeCommand(session.location, zorder_by=by)
-    done = command.run(session.engine, patience=session.patience, chance=session.chance)
+    done = command.run(session.engine, retry=session.retry, runtime=session.runtime)
     return Done(done.committed.version if done.committed else None, None, statement)
 
 
@@ -205,7 +205,7 @@ def gone_from(store: Store) -> Mapping[str, Any]:
 def _vacuum(statement: Vacuum, session: Session) -> Done:
     dead_after = 0.0 if statement.spares_none else DEAD_AFTER_SECONDS
     command = VacuumCommand(session.location, 0, check_retention=False, dead_after_seconds=dead_after)
-    command.run(chance=session.chance)
+    command.run(runtime=session.runtime)
     return Done(None, None, statement)
 
 
@@ -218,7 +218,7 @@ def _restore(statement: Restore, session: Session) -> Done:
     if back is versions[-1]:
         return Done(None, None, Vacuum())  # there is nothing older, and nothing is done
     command = RestoreCommand(session.location, back.number)
-    done = command.run(patience=session.patience, chance=session.chance)
+    done = command.run(retry=session.retry, runtime=session.runtime)
     return Done(done.committed.version if done.committed else None, None, after)
 
 

@@ -183,7 +183,7 @@ def _order(history: History, commits: Mapping[int, list[int]]) -> Iterator[Viola
 class Refusal:
     """A refusal: between which verbs, and whether what was staged would have had a serial order after all."""
 
-    mine: str
+    ours: str
     winner: str
     was_needed: bool
 
@@ -214,9 +214,9 @@ def _had_an_order(history: History, act: Act, base: int) -> bool:
     after = _staged(act.statement, history.versions[base].rows, known[-1].rows)
     if after is None:
         return False
-    mine = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
+    ours = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
     initial, level = history.versions[history.base].rows, history.plan.setup.isolation
-    return serial_order(initial, [*before, mine], {**seen, mine.version: after}, level=level) is not None
+    return serial_order(initial, [*before, ours], {**seen, ours.version: after}, level=level) is not None
 
 
 def _staged(statement: Statement, base: Rows, newest: Rows) -> Rows | None:
@@ -229,11 +229,11 @@ def _staged(statement: Statement, base: Rows, newest: Rows) -> Rows | None:
 
 
 def counted(found: Sequence[Refusal]) -> dict[tuple[str, str], tuple[int, int]]:
-    """Per pair of verbs (mine, winner): refusals in all, and those that had a serial order."""
+    """Per pair of verbs (ours, winner): refusals in all, and those that had a serial order."""
     table: dict[tuple[str, str], tuple[int, int]] = {}
     for each in found:
-        total, needless = table.get((each.mine, each.winner), (0, 0))
-        table[each.mine, each.winner] = (total + 1, needless + (not each.was_needed))
+        total, needless = table.get((each.ours, each.winner), (0, 0))
+        table[each.ours, each.winner] = (total + 1, needless + (not each.was_needed))
     return table
 
 

@@ -1,3 +1,3 @@
-"""Two versions, mine and the winner's: footprints, the conflict grid, carrying over, and the commit. Never sees a
+"""Two versions, ours and the winner's: footprints, the conflict grid, carrying over, and the commit. Never sees a
 row's values.
 """

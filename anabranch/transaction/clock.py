@@ -13,18 +13,18 @@ from anabranch.protocol.features.in_commit_timestamps import bounded, is_enabled
 from anabranch.transaction.footprint import Transaction
 
 
-def stamped(mine: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:
-    """Mine as it would stand at ``version``, and its in-commit timestamp, None where the table has none.
+def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:
+    """Ours as it would stand at ``version``, and its in-commit timestamp, None where the table has none.
 
     Args:
-        mine: placed, whatever it said of this version before.
+        ours: placed, whatever it said of this version before.
         previous_ms: when the newest of the versions before was made; None for the first one.
     """
-    before = None if mine.base is None else mine.base.metadata
-    moment = _after(previous_ms, now_ms) if is_enabled(mine.metadata or before) else None
-    if mine.metadata is None:
-        return mine, moment
-    return replace(mine, metadata=bounded(mine.metadata, before, version=version, timestamp=moment)), moment
+    before = None if ours.base is None else ours.base.metadata
+    moment = _after(previous_ms, now_ms) if is_enabled(ours.metadata or before) else None
+    if ours.metadata is None:
+        return ours, moment
+    return replace(ours, metadata=bounded(ours.metadata, before, version=version, timestamp=moment)), moment
 
 
 def _after(previous_ms: int | None, now_ms: int) -> int:

@@ -1,8 +1,8 @@
 """Words: what a refused transaction tells its user.
 
-Knows the footprints of mine and of the winner. A row's values, and how a condition could say more, only the command's
-hands know: they are asked (`Clues`), once, when the error is made. Nothing here decides anything. Guarantee: whatever
-goes wrong in asking, the conflict is told all the same, with less to say.
+Knows the footprints of ours and of the winner. A row's values, and how a condition could say more, only the command's
+hands know: they are asked (`ConflictDetails`), once, when the error is made. Nothing here decides anything. Guarantee:
+whatever goes wrong in asking, the conflict is told all the same, with less to say.
 
 Source of the sub-conditions: Databricks documentation, "Error conditions", below each ``DELTA_CONCURRENT_…``.
 """
@@ -24,7 +24,7 @@ from anabranch.log.timeline import in_words
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.stats.predicates import Always, Condition, columns_of
 from anabranch.transaction.footprint import Transaction
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 SAMPLE = 5
@@ -33,21 +33,21 @@ SAMPLE = 5
 T = TypeVar("T")
 
 
-class Clues(Protocol):
+class ConflictDetails(Protocol):
     """What a command's hands can tell about a conflict, for people only. Anything raised here is swallowed."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of these few rows of a file, deleted ones too; none where they may not be shown."""
         ...
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """What the user could add to the condition so that this file would not be looked at; None: nothing is known."""
         ...
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Mine cannot stand behind ``winner``; ``error`` says it in the documented words.
+    """Ours cannot stand behind ``winner``; ``error`` says it in the documented words.
 
     ``file`` is the file that both touch, in a state whose positions ``rows`` are; ``more`` are further facts.
     """
@@ -60,42 +60,44 @@ class Conflict:
     rows: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
-    def error(self, mine: Transaction, clues: Clues, chance: Chance) -> DeltaConcurrentModificationException:
+    def error(
+        self, ours: Transaction, details: ConflictDetails, runtime: Runtime
+    ) -> DeltaConcurrentModificationException:
         """The exception for the user, with every fact as a field."""
-        samples, narrower = self._samples(clues), self._narrower(mine, clues)
-        now = chance.now_ms()
+        samples, narrower = self._samples(details), self._narrower(ours, details)
+        now = runtime.now_ms()
         return self.kind(
-            table=mine.table,
+            table=ours.table,
             sub_condition=self.sub_condition,
             explanation=self.explanation,
-            operation=mine.operation,
-            predicate=mine.predicate,
-            base_version=-1 if mine.base is None else mine.base.version,
-            user=chance.user() or "an unknown user",
+            operation=ours.operation,
+            predicate=ours.predicate,
+            base_version=-1 if ours.base is None else ours.base.version,
+            user=runtime.user() or "an unknown user",
             timestamp=now,
             time=in_words(now),
-            txn_id=mine.txn_id,
+            txn_id=ours.txn_id,
             file=self.file["path"] if self.file else "none in particular",
             rows=list(self.rows) if self.rows else "none in particular",
             samples=samples,
             shown=_shown(self.rows, samples),
             narrower=narrower,
-            suggestion=_suggestion(self.sub_condition, mine, narrower),
+            suggestion=_suggestion(self.sub_condition, ours, narrower),
             **_winner_facts(self.winner),
             **self.more,
         )
 
-    def _samples(self, clues: Clues) -> list[Mapping[str, Any]]:
+    def _samples(self, details: ConflictDetails) -> list[Mapping[str, Any]]:
         file, rows = self.file, self.rows
         if file is None or not rows:
             return []
         nothing: list[Mapping[str, Any]] = []
-        return _safely(lambda: list(clues.sample(file, rows)), nothing, "the values of its rows")
+        return _safely(lambda: list(details.sample(file, rows)), nothing, "the values of its rows")
 
-    def _narrower(self, mine: Transaction, clues: Clues) -> str | None:
+    def _narrower(self, ours: Transaction, details: ConflictDetails) -> str | None:
         if self.sub_condition not in _NARROWED:
             return None
-        return _safely(lambda: clues.narrower(mine, self.file), None, "a narrower condition")
+        return _safely(lambda: details.narrower(ours, self.file), None, "a narrower condition")
 
 
 def _safely(ask: Callable[[], T], otherwise: T, what: str) -> T:
@@ -109,15 +111,15 @@ def _safely(ask: Callable[[], T], otherwise: T, what: str) -> T:
 # -- why ---------------------------------------------------------------------------------------------------------------
 
 
-def why_files(mine: Transaction, winner: Commit, kind: type[DeltaConcurrentModificationException]) -> str:
+def why_files(ours: Transaction, winner: Commit, kind: type[DeltaConcurrentModificationException]) -> str:
     """The sub-condition that says why the row level did not help."""
     if replaces_everything(winner):
         return "WHOLE_TABLE_REPLACE"
-    if mine.reads is not None and not mine.reads.row_local and not _selects_all(mine.reads.condition):
+    if ours.reads is not None and not ours.reads.row_local and not _selects_all(ours.reads.condition):
         return "PREDICATES_NEED_REWRITE"
-    if mine.reads is not None and _reads_everything(mine, mine.reads.condition):
+    if ours.reads is not None and _reads_everything(ours, ours.reads.condition):
         return "WHOLE_TABLE_READ" if kind is ConcurrentAppendException else "EMPTY_READ_PREDICATES"
-    return "WITH_PARTITION_HINT" if _partition_columns(mine) else "WITHOUT_HINT"
+    return "WITH_PARTITION_HINT" if _partition_columns(ours) else "WITHOUT_HINT"
 
 
 def why_rows(winner: Commit) -> str:
@@ -139,13 +141,13 @@ def _selects_all(condition: Condition) -> bool:
     return condition.text.upper() == "TRUE" or condition.predicate == Always(True)
 
 
-def _reads_everything(mine: Transaction, condition: Condition) -> bool:
-    """Whether nothing that mine says could tell some rows of the table from others: a MERGE's ON may only compare."""
-    return _selects_all(condition) or (mine.operation == "MERGE" and not columns_of(condition.predicate))
+def _reads_everything(ours: Transaction, condition: Condition) -> bool:
+    """Whether nothing that ours says could tell some rows of the table from others: a MERGE's ON may only compare."""
+    return _selects_all(condition) or (ours.operation == "MERGE" and not columns_of(condition.predicate))
 
 
-def _partition_columns(mine: Transaction) -> tuple[str, ...]:
-    return mine.base.partition_columns if mine.base is not None else ()
+def _partition_columns(ours: Transaction) -> tuple[str, ...]:
+    return ours.base.partition_columns if ours.base is not None else ()
 
 
 # -- what to do --------------------------------------------------------------------------------------------------------
@@ -173,12 +175,12 @@ _TO_ON = "Add AND {} to the ON condition: that is what the source holds now, and
 _TO_WHERE = "All rows that it selected have {}: if no others are meant, add that to the condition."
 
 
-def _suggestion(sub_condition: str, mine: Transaction, narrower: str | None) -> str:
+def _suggestion(sub_condition: str, ours: Transaction, narrower: str | None) -> str:
     said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
-        said.append((_TO_ON if mine.operation == "MERGE" else _TO_WHERE).format(narrower))
-    if sub_condition in _BY_FILES and mine.resolution == "file" and mine.base is not None:
-        vectors = mine.base.properties.vectors
+        said.append((_TO_ON if ours.operation == "MERGE" else _TO_WHERE).format(narrower))
+    if sub_condition in _BY_FILES and ours.resolution == "file" and ours.base is not None:
+        vectors = ours.base.properties.vectors
         setting = "anabranch.conflictResolution = row" if vectors else "delta.enableDeletionVectors = true"
         said.append(f"With row-level conflict detection ({setting}) only the same rows would conflict.")
     return " ".join(said)

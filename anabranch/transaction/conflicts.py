@@ -1,12 +1,13 @@
-"""The conflict grid: whether mine may stand behind its winners, and if not, why.
+"""The conflict grid: whether ours may stand behind its winners, and if not, why.
 
 Knows footprints and positions, never a row's values and never an operation's name: what it must know of rows it asks
-through `Hands`, which a command passes in. Each rule is one line of the form *when the winners have X and mine has Y
+through `RebaseHandler`, which a command passes in. Each rule is one line of the form *when the winners have X and ours
+has Y
 -> outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict.
 
 Source: Databricks documentation, "Isolation levels and write conflicts".
 
-The cut (see docs/concepts/isolation.md): at WriteSerializable, mine stands *before* the longest run of blind appends
+The cut (see docs/concepts/isolation.md): at WriteSerializable, ours stands *before* the longest run of blind appends
 at the end of the window, and behind all others by their net effect. At Serializable it stands behind all.
 """
 
@@ -36,7 +37,15 @@ from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.table_features import writer_features
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.transaction.conflict_errors import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
+from anabranch.transaction.conflict_errors import (
+    SAMPLE,
+    Conflict,
+    ConflictDetails,
+    file_of,
+    some_of,
+    why_files,
+    why_rows,
+)
 from anabranch.transaction.footprint import (
     Source,
     Transaction,
@@ -49,7 +58,7 @@ from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, grow
 from anabranch.transaction.relocation import Relocation, relocation_of
 
 
-class Hands(Clues, Protocol):
+class RebaseHandler(ConflictDetails, Protocol):
     """What a command does for its transaction, since only it knows rows and the store."""
 
     def vector(self, file: FileRow) -> BitMap64:
@@ -65,7 +74,7 @@ class Hands(Clues, Protocol):
         ...
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Run the command on exactly these rows of these files, and give what that adds to mine as a transaction."""
+        """Run the command on exactly these rows of these files, and give what that adds to ours as a transaction."""
         ...
 
     def discard(self) -> None:
@@ -82,7 +91,7 @@ class Guarded(Protocol):
     """
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Why mine may not be put now; None where it may.
+        """Why ours may not be put now; None where it may.
 
         Args:
             winners: all commits since its base, oldest first; the last one is the version before.
@@ -119,14 +128,14 @@ class NoRows:
         """No row is in the way."""
         return ()
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """There is no condition."""
         return None
 
 
 @dataclass(frozen=True)
 class Redo:
-    """Mine stands behind, once it was run on these rows too, which blind winners added."""
+    """Ours stands behind, once it was run on these rows too, which blind winners added."""
 
     files: pa.Table
     rows: Marks
@@ -134,13 +143,13 @@ class Redo:
 
 @dataclass(frozen=True)
 class Clear:
-    """Mine stands behind as it is."""
+    """Ours stands behind as it is."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome for a window: mine goes behind ``behind`` of its winners (their net effect is ``net``), before the
-    rest. Where the next one moved rows (``then``), mine has to follow it before it is judged against those behind.
+    """The outcome for a window: ours goes behind ``behind`` of its winners (their net effect is ``net``), before the
+    rest. Where the next one moved rows (``then``), ours has to follow it before it is judged against those behind.
     """
 
     outcome: Clear | Redo | Conflict
@@ -149,21 +158,21 @@ class Verdict:
     then: Relocation | None = None
 
 
-def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
-    """Judge mine against every winner since it last settled, oldest first, the whole window at once; or, where winners
+def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -> Verdict:
+    """Judge ours against every winner since it last settled, oldest first, the whole window at once; or, where winners
     moved rows, up to the first of them.
     """
     for winner in window:
         for rule in _HEAD_RULES:
-            if conflict := rule(mine, winner):
+            if conflict := rule(ours, winner):
                 return Verdict(conflict, (), NO_EFFECT)
-    if mine.is_blind or mine.reserved_for is not None:
+    if ours.is_blind or ours.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _leg(window[: _cut(mine, window)]) if mine.groups is None else (window, None)
-    known = mine.touched | mine.recommits | (mine.reads.files if mine.reads else frozenset())
+    behind, then = _leg(window[: _cut(ours, window)]) if ours.groups is None else (window, None)
+    known = ours.touched | ours.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, known)
-    outcome = _judge_rows(mine, net, hands) if mine.groups is None else Clear()
-    if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(mine, window)):
+    outcome = _judge_rows(ours, net, handler) if ours.groups is None else Clear()
+    if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(ours, window)):
         outcome = conflict
     return Verdict(outcome, behind, net, then)
 
@@ -176,17 +185,17 @@ def _leg(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]
     return behind, None
 
 
-def _unseen_writer(mine: Transaction, window: Sequence[Commit]) -> Conflict | None:
-    """Mine changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
-    that fits the new one. Where mine takes a feature away, whatever was committed counts, since it may need it.
+def _unseen_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | None:
+    """Ours changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
+    that fits the new one. Where ours takes a feature away, whatever was committed counts, since it may need it.
     """
-    if mine.metadata is None and mine.protocol is None:
+    if ours.metadata is None and ours.protocol is None:
         return None
-    every = _drops_feature(mine)
+    every = _drops_feature(ours)
     winner = next((each for each in window if every or _writes(each)), None)
     if winner is None:
         return None
-    if mine.metadata is None:
+    if ours.metadata is None:
         said = "the table was written while its protocol was to be changed"
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
@@ -199,23 +208,23 @@ def _writes(winner: Commit) -> bool:
     return bool(len(winner.adds) or len(winner.removes) or winner.head.kinds - known or winner.has_change_feed)
 
 
-def _drops_feature(mine: Transaction) -> bool:
-    if mine.protocol is None or mine.base is None:
+def _drops_feature(ours: Transaction) -> bool:
+    if ours.protocol is None or ours.base is None:
         return False
-    return bool(writer_features(mine.base.protocol) - writer_features(mine.protocol))
+    return bool(writer_features(ours.base.protocol) - writer_features(ours.protocol))
 
 
-def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
-    """How many winners mine must stand behind: all, or all up to the last one that is no blind append, or that was
-    there when mine began.
+def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
+    """How many winners ours must stand behind: all, or all up to the last one that is no blind append, or that was
+    there when ours began.
     """
-    if mine.serializable:
+    if ours.serializable:
         return len(window)
-    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or _sees(mine, winner)]
+    behind = [i for i, winner in enumerate(window, 1) if winner.version <= ours.seen or _sees(ours, winner)]
     return max(behind, default=0)
 
 
-def _sees(mine: Transaction, winner: Commit) -> bool:
+def _sees(ours: Transaction, winner: Commit) -> bool:
     """Whether a winner may have read rows on which its outcome depends, also where it then brought none: every one may
     that does not say otherwise in a way which its content bears out.
     """
@@ -223,66 +232,66 @@ def _sees(mine: Transaction, winner: Commit) -> bool:
         is_blind_append(winner)
         or is_vacuum(winner)
         or relocation_of(winner) is not None
-        or is_reservation(mine, winner)
+        or is_reservation(ours, winner)
     )
 
 
-def _judge_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo | Conflict:
+def _judge_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo | Conflict:
     if net.is_nothing:
         return Clear()
-    rules = _ROW_RULES if _goes_by_rows(mine) else _FILE_RULES
+    rules = _ROW_RULES if _goes_by_rows(ours) else _FILE_RULES
     for rule in rules:
-        if conflict := rule(mine, net, hands):
+        if conflict := rule(ours, net, handler):
             return conflict
-    return _blind_rows(mine, net, hands)
+    return _blind_rows(ours, net, handler)
 
 
-def _goes_by_rows(mine: Transaction) -> bool:
-    return mine.resolution == "row" and mine.reads is not None and mine.reads.row_local
+def _goes_by_rows(ours: Transaction) -> bool:
+    return ours.resolution == "row" and ours.reads is not None and ours.reads.row_local
 
 
 # -- winners one by one: what no order can mend ------------------------------------------------------------------------
 
 
-def _protocol_changed(mine: Transaction, winner: Commit) -> Conflict | None:
-    """A winner upgraded the protocol, or created or replaced the table that mine would create or replace."""
-    if _both_replace(mine, winner):
+def _protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
+    """A winner upgraded the protocol, or created or replaced the table that ours would create or replace."""
+    if _both_replace(ours, winner):
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", "the table was replaced by another writer", winner)
-    if winner.head.protocol is None and mine.base is not None:
+    if winner.head.protocol is None and ours.base is not None:
         return None
-    said = "the table was created by another writer" if mine.base is None else "the protocol was changed"
+    said = "the table was created by another writer" if ours.base is None else "the protocol was changed"
     return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
 
 
-def _both_replace(mine: Transaction, winner: Commit) -> bool:
-    """Whether each puts another table, made at another time, in the place of the one that mine has read."""
-    both = (mine.metadata, winner.head.metadata)
-    return mine.base is not None and all(
-        each is not None and each.created_time != mine.base.metadata.created_time for each in both
+def _both_replace(ours: Transaction, winner: Commit) -> bool:
+    """Whether each puts another table, made at another time, in the place of the one that ours has read."""
+    both = (ours.metadata, winner.head.metadata)
+    return ours.base is not None and all(
+        each is not None and each.created_time != ours.base.metadata.created_time for each in both
     )
 
 
-def _metadata_changed(mine: Transaction, winner: Commit) -> Conflict | None:
+def _metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Any change of properties, schema or features fails every concurrent write; reserved identity values are none."""
-    if winner.head.metadata is None or passes(mine, winner):
+    if winner.head.metadata is None or passes(ours, winner):
         return None
     said = "the metadata was changed"
-    if only_marks(mine, winner) and uncounted(mine, winner):
-        said = "SYNC IDENTITY did not count the identity values that mine brings"
+    if only_marks(ours, winner) and uncounted(ours, winner):
+        said = "SYNC IDENTITY did not count the identity values that ours brings"
     return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
 
-def _domain_changed(mine: Transaction, winner: Commit) -> Conflict | None:
+def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
-    both = ({d.domain for d in mine.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
+    both = ({d.domain for d in ours.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
     if not both:
         return None
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
 
 
-def _same_application(mine: Transaction, winner: Commit) -> Conflict | None:
+def _same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
-    both = {t.app_id for t in mine.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    both = {t.app_id for t in ours.app_transactions} & {t.app_id for t in winner.head.app_transactions}
     if not both:
         return None
     return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
@@ -296,73 +305,73 @@ _HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
 )
 
 
-# -- the row level: mine last (C1, C2, C3) -----------------------------------------------------------------------------
+# -- the row level: ours last (C1, C2, C3) -----------------------------------------------------------------------------
 
 
-def _marked_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """C1: every row that mine marks must still be where mine found it."""
-    for path in sorted(mine.touched & net.changed.keys()):
-        if conflict := _same_rows(mine, path, net, hands):
+def _marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """C1: every row that ours marks must still be where ours found it."""
+    for path in sorted(ours.touched & net.changed.keys()):
+        if conflict := _same_rows(ours, path, net, handler):
             return conflict
     return None
 
 
-def _same_rows(mine: Transaction, path: str, net: Net, hands: Hands) -> Conflict | None:
+def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        rows = mine.marks.get(path) or _live(mine.sources[path])
-        return _row_conflict(mine, change.winners[-1], change.before, rows)
-    grown, shrunk = growth(mine.sources[path].vector, hands.vector(change.after))
+        rows = ours.marks.get(path) or _live(ours.sources[path])
+        return _row_conflict(ours, change.winners[-1], change.before, rows)
+    grown, shrunk = growth(ours.sources[path].vector, handler.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
         return _restored(ConcurrentDeleteReadException, change, shrunk)
-    both = grown if path in mine.removes else grown & mine.marks[path]
-    return _row_conflict(mine, _who_marked(change.winners, path, both, hands), change.before, both) if both else None
+    both = grown if path in ours.removes else grown & ours.marks[path]
+    return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
 
 
-def _row_conflict(mine: Transaction, winner: Commit, file: FileRow, rows: BitMap64) -> Conflict:
-    both_delete = mine.only_deletes and only_deletes(winner)
+def _row_conflict(ours: Transaction, winner: Commit, file: FileRow, rows: BitMap64) -> Conflict:
+    both_delete = ours.only_deletes and only_deletes(winner)
     kind = ConcurrentDeleteDeleteException if both_delete else ConcurrentDeleteReadException
     said = "both changed the same rows"
     return Conflict(kind, why_rows(winner), said, winner, file, some_of(rows))
 
 
 def _live(source: Source) -> BitMap64:
-    """A few rows of a file that mine removes whole, as it was read."""
+    """A few rows of a file that ours removes whole, as it was read."""
     records = num_records(source.row.get("stats")) or 0
     return BitMap64(range(min(records, len(source.vector) + SAMPLE))) - source.vector
 
 
-def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, hands: Hands) -> Commit:
+def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, handler: RebaseHandler) -> Commit:
     """The first winner after which one of these rows is gone."""
     for winner in winners:
         again = winner.adds.filter(pc.equal(winner.adds["path"], path)).to_pylist()
-        if not again or rows & hands.vector(again[0]):
+        if not again or rows & handler.vector(again[0]):
             return winner
     return winners[-1]
 
 
-def _matched_rows_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """C3: where mine inserts what it did not match, every row that it matched must still be there."""
-    matched = mine.reads.matched if mine.reads else {}
+def _matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """C3: where ours inserts what it did not match, every row that it matched must still be there."""
+    matched = ours.reads.matched if ours.reads else {}
     for path in sorted(matched.keys() & net.changed.keys()):
         change = net.changed[path]
         if change.after is None:
-            return _row_conflict(mine, change.winners[-1], change.before, matched[path])
-        grown, _ = growth(hands.vector(change.before), hands.vector(change.after))
+            return _row_conflict(ours, change.winners[-1], change.before, matched[path])
+        grown, _ = growth(handler.vector(change.before), handler.vector(change.after))
         if both := grown & matched[path]:
-            return _row_conflict(mine, _who_marked(change.winners, path, both, hands), change.before, both)
+            return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both)
     return None
 
 
-def _restored_rows(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 on rows that a winner brought back to life inside an old file: they are new rows, and not looked at one by
     one.
     """
     for path, change in sorted(net.changed.items()):
-        if change.after is None or path in mine.touched:
+        if change.after is None or path in ours.touched:
             continue
-        _, shrunk = growth(hands.vector(change.before), hands.vector(change.after))
-        if shrunk and len(hands.could_match(_one(change.after))):
+        _, shrunk = growth(handler.vector(change.before), handler.vector(change.after))
+        if shrunk and len(handler.could_match(_one(change.after))):
             return _restored(ConcurrentAppendException, change, shrunk)
     return None
 
@@ -372,18 +381,18 @@ def _restored(kind: type[DeltaConcurrentModificationException], change: Change, 
     return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows))
 
 
-def _new_rows_match(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """C2: no row that a winner which had read the table brought may be one that mine should have read."""
-    return _matching(net.seeing, hands)
+def _new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """C2: no row that a winner which had read the table brought may be one that ours should have read."""
+    return _matching(net.seeing, handler)
 
 
-def _blind_rows_match(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
+def _blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 at Serializable: not even a blind append may have brought such a row."""
-    return _matching(net.blind, hands) if mine.serializable else None
+    return _matching(net.blind, handler) if ours.serializable else None
 
 
-def _matching(added: Added, hands: Hands) -> Conflict | None:
-    rows = _rows_that_match(added, hands)
+def _matching(added: Added, handler: RebaseHandler) -> Conflict | None:
+    rows = _rows_that_match(added, handler)
     for path, positions in sorted(rows.items()):
         winner = added.winners[path]
         said = "rows that the condition selects were added"
@@ -392,9 +401,9 @@ def _matching(added: Added, hands: Hands) -> Conflict | None:
     return None
 
 
-def _rows_that_match(added: Added, hands: Hands) -> Marks:
-    candidates = hands.could_match(added.files) if len(added.files) else added.files
-    return hands.matches(candidates) if len(candidates) else {}
+def _rows_that_match(added: Added, handler: RebaseHandler) -> Marks:
+    candidates = handler.could_match(added.files) if len(added.files) else added.files
+    return handler.matches(candidates) if len(candidates) else {}
 
 
 _ROW_RULES = (_marked_rows_are_gone, _matched_rows_are_gone, _restored_rows, _new_rows_match, _blind_rows_match)
@@ -403,46 +412,46 @@ _ROW_RULES = (_marked_rows_are_gone, _matched_rows_are_gone, _restored_rows, _ne
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
 
 
-def _files_added_that_i_should_have_read(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """A winner that had read the table added a file that may hold rows which mine selects."""
-    return _added_file(mine, net.seeing, hands)
+def _files_added_that_i_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """A winner that had read the table added a file that may hold rows which ours selects."""
+    return _added_file(ours, net.seeing, handler)
 
 
-def _blind_files_added(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """The same for blind appends: at Serializable, and where mine cannot be redone row by row."""
-    redoable = mine.reads is not None and mine.reads.row_local and not mine.serializable
-    return None if redoable else _added_file(mine, net.blind, hands)
+def _blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """The same for blind appends: at Serializable, and where ours cannot be redone row by row."""
+    redoable = ours.reads is not None and ours.reads.row_local and not ours.serializable
+    return None if redoable else _added_file(ours, net.blind, handler)
 
 
-def _added_file(mine: Transaction, added: Added, hands: Hands) -> Conflict | None:
-    candidates = hands.could_match(added.files) if len(added.files) else added.files
+def _added_file(ours: Transaction, added: Added, handler: RebaseHandler) -> Conflict | None:
+    candidates = handler.could_match(added.files) if len(added.files) else added.files
     for path in sorted(candidates["path"].to_pylist()):
         said = "a file was added that may hold rows which the condition selects"
-        return _file_conflict(mine, ConcurrentAppendException, said, added.winners[path], file_of(candidates, path))
+        return _file_conflict(ours, ConcurrentAppendException, said, added.winners[path], file_of(candidates, path))
     return None
 
 
-def _files_that_i_read_are_changed(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """A winner removed, marked or rewrote a file that mine had to read."""
-    read = mine.reads.files if mine.reads else frozenset()
+def _files_that_i_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """A winner removed, marked or rewrote a file that ours had to read."""
+    read = ours.reads.files if ours.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
         change, said = net.changed[path], "a file that was read is changed"
-        return _file_conflict(mine, ConcurrentDeleteReadException, said, change.winners[0], change.before)
+        return _file_conflict(ours, ConcurrentDeleteReadException, said, change.winners[0], change.before)
     return None
 
 
-def _files_that_i_remove_are_gone(mine: Transaction, net: Net, hands: Hands) -> Conflict | None:
-    """A winner removed or marked a file that mine removes or marks without having read it."""
-    for path in sorted(mine.touched & net.changed.keys()):
+def _files_that_i_remove_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+    """A winner removed or marked a file that ours removes or marks without having read it."""
+    for path in sorted(ours.touched & net.changed.keys()):
         change, said = net.changed[path], "both delete from one file"
-        return _file_conflict(mine, ConcurrentDeleteDeleteException, said, change.winners[0], change.before)
+        return _file_conflict(ours, ConcurrentDeleteDeleteException, said, change.winners[0], change.before)
     return None
 
 
 def _file_conflict(
-    mine: Transaction, kind: type[DeltaConcurrentModificationException], said: str, winner: Commit, file: FileRow
+    ours: Transaction, kind: type[DeltaConcurrentModificationException], said: str, winner: Commit, file: FileRow
 ) -> Conflict:
-    return Conflict(kind, why_files(mine, winner, kind), said, winner, file)
+    return Conflict(kind, why_files(ours, winner, kind), said, winner, file)
 
 
 _FILE_RULES = (
@@ -456,11 +465,11 @@ _FILE_RULES = (
 # -- what can be mended ------------------------------------------------------------------------------------------------
 
 
-def _blind_rows(mine: Transaction, net: Net, hands: Hands) -> Clear | Redo:
-    """Rows of blind appends that mine must stand behind: none of them matters, or mine is run on those that do."""
-    if mine.serializable:
+def _blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
+    """Rows of blind appends that ours must stand behind: none of them matters, or ours is run on those that do."""
+    if ours.serializable:
         return Clear()  # judged already: none of them matches
-    rows = _rows_that_match(net.blind, hands)
+    rows = _rows_that_match(net.blind, handler)
     if not rows:
         return Clear()
     keep = pc.is_in(net.blind.files["path"], value_set=pa.array(list(rows), pa.string()))

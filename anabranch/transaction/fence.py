@@ -3,10 +3,10 @@
 Knows commits, paths and the store; never a row. A VACUUM lists files, commits its START, looks at the table again, and
 then removes some of what it had listed. So what was put *after* a writer has seen the START is safe from that VACUUM,
 and what was put before is safe where the START says so: it names the jobs that it spares, and how old a file must be.
-Everything else that mine is about to commit is put again under new names. To look whether a file is still there would
+Everything else that ours is about to commit is put again under new names. To look whether a file is still there would
 prove nothing: it may go between the look and the put. The whole argument is docs/concepts/the-fence.md.
 
-Guarantee: of the files that `Fence.passed` leaves in mine, no VACUUM removes one whose START is among the winners.
+Guarantee: of the files that `Fence.passed` leaves in ours, no VACUUM removes one whose START is among the winners.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from anabranch.protocol.layout.paths import encode, store_name
 from anabranch.storage.contract import Store
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.footprint import Transaction
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import START, retention_of
 
 SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
@@ -105,7 +105,7 @@ def _whole(said: object) -> int | None:
 
 
 class StagedFileGone(Exception):
-    """A VACUUM was faster than the fence: nothing of mine may be committed; ``conflict`` says so."""
+    """A VACUUM was faster than the fence: nothing of ours may be committed; ``conflict`` says so."""
 
     def __init__(self, path: str, winner: Commit) -> None:
         super().__init__(path)
@@ -116,32 +116,32 @@ class StagedFileGone(Exception):
 class Fence:
     """The fence of one transaction: what it has passed, and the copies that it made for that."""
 
-    def __init__(self, store: Store, chance: Chance) -> None:
-        self._store, self._chance = store, chance
+    def __init__(self, store: Store, runtime: Runtime) -> None:
+        self._store, self._runtime = store, runtime
         self._passed = -1
         self._copies: list[str] = []
 
-    def passed(self, mine: Transaction, winners: Sequence[Commit]) -> Transaction:
-        """Mine behind these winners, all that were seen since its base: what a START among them threatens is put again.
+    def passed(self, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
+        """Ours behind these winners, all that were seen since its base: what a START among them threatens is put again.
 
         Wherever there is a new START, another object comes back, so that the vectors' file is put again as well.
 
         Raises:
-            StagedFileGone: a file of mine was removed already.
+            StagedFileGone: a file of ours was removed already.
             StoreError: it could not be put again; nothing was committed.
         """
         starts = starts_in(winner for winner in winners if winner.version > self._passed)
         self._passed = max(self._passed, winners[-1].version if winners else -1)
         if not starts:
-            return mine
-        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(mine.adds, starts)}
-        present = {path: renamed.get(now, now) for path, now in mine.restaged.items()}
+            return ours
+        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(ours.adds, starts)}
+        present = {path: renamed.get(now, now) for path, now in ours.restaged.items()}
         return replace(
-            mine,
-            adds=_renamed(mine.adds, renamed),
+            ours,
+            adds=_renamed(ours.adds, renamed),
             restaged={**present, **renamed},
-            groups=None if mine.groups is None else tuple(each.renamed(renamed) for each in mine.groups),
-            buried={renamed.get(path, path): rows for path, rows in mine.buried.items()},
+            groups=None if ours.groups is None else tuple(each.renamed(renamed) for each in ours.groups),
+            buried={renamed.get(path, path): rows for path, rows in ours.buried.items()},
         )
 
     def discard(self) -> None:
@@ -166,7 +166,7 @@ class Fence:
             raise StagedFileGone(path, start.commit) from None
         if len(data) != file["size"]:
             raise StagedFileGone(path, start.commit)
-        copy = f"{_folder(name)}part-{self._chance.new_id()}.parquet"
+        copy = f"{_folder(name)}part-{self._runtime.new_id()}.parquet"
         self._copies.append(copy)
         self._store.put(copy, data)
         return encode(copy)

@@ -1,6 +1,6 @@
 """Footprints: all that one transaction needs to know of another.
 
-Knows two versions, mine and the winner's, and never a row's values: rows are positions. Pure data. ``mine`` is a
+Knows two versions, ours and the winner's, and never a row's values: rows are positions. Pure data. ``ours`` is a
 `Transaction`, which also says what it read; a winner is a commit, judged by its actions.
 """
 
@@ -36,7 +36,7 @@ _OF_RESERVATIONS = frozenset({"commitInfo", "metaData"})
 
 
 @dataclass(frozen=True)
-class Reads:
+class ReadSet:
     """What a transaction read: the rows that satisfy ``condition``, found in ``files``.
 
     ``files`` holds the paths that statistics and partition values could not rule out; file-level rules go by them.
@@ -56,7 +56,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class Source:
-    """A live file as mine knows it: its row in the log, and the positions already deleted."""
+    """A live file as ours knows it: its row in the log, and the positions already deleted."""
 
     row: FileRow
     vector: BitMap64
@@ -72,10 +72,10 @@ class Transaction:
         deletes in files that stay (path -> positions); never any that ``sources`` deleted already. removes: the paths
         of files that it removes whole. sources: the present state of every path in ``marks`` and ``removes``. adds:
         new files (`FILES`), already staged and durable. withdraws: of what a redo gives, the paths among the earlier
-        ``adds`` that it replaces. settled: the newest version that mine stands behind; ``base``
-        at first, moved on by each carry-over. seen: a version behind which mine has to stand whatever the level, since
+        ``adds`` that it replaces. settled: the newest version that ours stands behind; ``base``
+        at first, moved on by each carry-over. seen: a version behind which ours has to stand whatever the level, since
         it was there when the command began, though ``base`` may be older. writer: by which its own reservations of
-        identity values are known. reserved_for: the writer for whom mine itself is a reservation. resolution:
+        identity values are known. reserved_for: the writer for whom ours itself is a reservation. resolution:
         ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
         they get row ids; those that a winner takes away are left out. data_change: false where rows are
         only moved to other files. groups: where each row went, if moving rows is all that it does and it says so; None
@@ -93,7 +93,7 @@ class Transaction:
     parameters: Mapping[str, Any]
     isolation: str
     resolution: str
-    reads: Reads | None = None
+    reads: ReadSet | None = None
     marks: Marks = field(default_factory=dict)
     removes: frozenset[str] = frozenset()
     sources: Mapping[str, Source] = field(default_factory=dict)
@@ -105,13 +105,13 @@ class Transaction:
     domains: tuple[DomainMetadata, ...] = ()
     metrics: Mapping[str, int] = field(default_factory=dict)
     user_metadata: str | None = None
-    settled: int = -1
+    rebased_to: int = -1
     seen: int = -1
     writer: str | None = None
     reserved_for: str | None = None
     own_numbers: frozenset[str] = frozenset()
     data_change: bool = True
-    carried: tuple[int, ...] = ()
+    rebased_over: tuple[int, ...] = ()
     recommits: frozenset[str] = frozenset()
     groups: tuple[Group, ...] | None = None
     buried: Marks = field(default_factory=dict)

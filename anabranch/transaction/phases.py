@@ -32,11 +32,11 @@ def listen(listener: Listener) -> None:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Let another transaction of this thread run unheard; those who listen inside the block are heard there."""
-    mine, _local.listeners = getattr(_local, "listeners", ()), ()
+    ours, _local.listeners = getattr(_local, "listeners", ()), ()
     try:
         yield
     finally:
-        _local.listeners = mine
+        _local.listeners = ours
 
 
 def unlisten(listener: Listener) -> None:

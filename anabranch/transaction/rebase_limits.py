@@ -1,7 +1,7 @@
 """Bounds: how much a transaction spends on finding its place behind its winners.
 
 Knows bytes and seconds, and a command's hands, which it stands before; never a row. Looking at the winners' rows and
-redoing mine on them costs what *they* wrote, so a command that is short by itself could hang behind a huge one.
+redoing ours on them costs what *they* wrote, so a command that is short by itself could hang behind a huge one.
 Guarantee: no step is begun past a bound; a step that was begun is finished, and its outcome counts. Blind appends ask
 nothing of their hands, so that no bound ever meets them.
 """
@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.properties import RESOLUTION_BYTES, RESOLUTION_SECONDS
-from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.footprint import Transaction
 
 
@@ -41,7 +41,7 @@ class Exceeded(Exception):
 
 
 class Bounded:
-    """Hands (`Hands`) that stop, by `Exceeded`, where too much was spent.
+    """Hands (`RebaseHandler`) that stop, by `Exceeded`, where too much was spent.
 
     Args:
         hands: those that do the work.
@@ -49,8 +49,8 @@ class Bounded:
         seconds: a clock.
     """
 
-    def __init__(self, hands: Hands, bounds: Callable[[], Bounds], seconds: Callable[[], float]) -> None:
-        self._hands, self._bounds, self._clock = hands, bounds, seconds
+    def __init__(self, handler: RebaseHandler, bounds: Callable[[], Bounds], seconds: Callable[[], float]) -> None:
+        self._handler, self._bounds, self._clock = handler, bounds, seconds
         self._bytes, self._seconds = 0, 0.0
         self._began: float | None = None
 
@@ -64,14 +64,14 @@ class Bounded:
             self._seconds, self._began = self._spent(), None
 
     def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file; while mine is judged, in time."""
+        """The deleted positions of a file; while ours is judged, in time."""
         if self._began is not None:
             self.check_time()
-        return self._hands.vector(file)
+        return self._handler.vector(file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """See `Hands.could_match`; it reads nothing."""
-        return self._hands.could_match(files)
+        return self._handler.could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows that my condition selects, if the files are not too big to look."""
@@ -80,25 +80,25 @@ class Bounded:
         if needed > allowed:
             raise Exceeded(RESOLUTION_BYTES, allowed, needed)
         self._bytes = needed
-        return self._hands.matches(files)
+        return self._handler.matches(files)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """See `Hands.redo`; in time."""
         self.check_time()
         with self.timed():
-            return self._hands.redo(files, rows)
+            return self._handler.redo(files, rows)
 
     def discard(self) -> None:
         """Remove what was staged, whatever was spent."""
-        self._hands.discard()
+        self._handler.discard()
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """See `Clues.sample`."""
-        return self._hands.sample(file, rows)
+        return self._handler.sample(file, rows)
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """See `Clues.narrower`."""
-        return self._hands.narrower(mine, file)
+        return self._handler.narrower(ours, file)
 
     def check_time(self) -> None:
         """Hold that there is time left.

@@ -28,7 +28,7 @@ from anabranch.protocol.layout.file_sets import Marks, union_of
 from anabranch.protocol.layout.moves import Group, Misplaced, Origin
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.footprint import Reads, Source, Transaction, tags_of
+from anabranch.transaction.footprint import ReadSet, Source, Transaction, tags_of
 from anabranch.transaction.net_effect import Change, Net, growth
 
 _KINDS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
@@ -110,47 +110,47 @@ def _live_rows(files: pa.Table, records: Mapping[str, int]) -> int:
     return sum(records[path] for path in files["path"].to_pylist()) - sum(vectors)
 
 
-# -- mine has marked rows, and a winner moved them ---------------------------------------------------------------------
+# -- ours has marked rows, and a winner moved them ---------------------------------------------------------------------
 
 
-def followed(mine: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
-    """Mine behind a relocation: what it marks, removes and watches, at the new addresses."""
-    if mine.means_files and mine.touched & relocation.left:
-        return _in_the_way(mine, relocation, "the rows of files that mine takes away were moved to others")
+def followed(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
+    """Ours behind a relocation: what it marks, removes and watches, at the new addresses."""
+    if ours.means_files and ours.touched & relocation.left:
+        return _in_the_way(ours, relocation, "the rows of files that ours takes away were moved to others")
     try:
         for group in relocation.groups:
-            mine = _through(mine, group, relocation, loaders)
+            ours = _through(ours, group, relocation, loaders)
     except (Misplaced, AnabranchError) as error:
-        said = f"rows that mine had read were moved, and cannot be found again: {error}"
-        return _in_the_way(mine, relocation, said)
+        said = f"rows that ours had read were moved, and cannot be found again: {error}"
+        return _in_the_way(ours, relocation, said)
     version = relocation.winner.version
-    return replace(mine, settled=version, carried=(*mine.carried, version))
+    return replace(ours, rebased_to=version, rebased_over=(*ours.rebased_over, version))
 
 
-def _through(mine: Transaction, group: Group, relocation: Relocation, loaders: Loaders) -> Transaction:
+def _through(ours: Transaction, group: Group, relocation: Relocation, loaders: Loaders) -> Transaction:
     gone, winner = group.paths & relocation.left, relocation.winner
-    mine = replace(mine, recommits=mine.recommits - gone)
-    if mine.reads is not None:
-        mine = replace(mine, reads=_reads(mine.reads, gone, group, winner, loaders))
-    touched = mine.touched & gone
+    ours = replace(ours, recommits=ours.recommits - gone)
+    if ours.reads is not None:
+        ours = replace(ours, reads=_reads(ours.reads, gone, group, winner, loaders))
+    touched = ours.touched & gone
     if not touched:
-        return mine
-    rows = {each.path: _taken(mine, each, loaders) for each in group.sources if each.path in touched}
+        return ours
+    rows = {each.path: _taken(ours, each, loaders) for each in group.sources if each.path in touched}
     found = moves.moved(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _output(winner, path, loaders) for path in found}
-    left = {path: source for path, source in mine.sources.items() if path not in touched}
-    marks = {path: positions for path, positions in mine.marks.items() if path not in touched}
-    mine = replace(mine, sources={**left, **outputs}, marks=marks, removes=mine.removes - touched)
-    return _taking(mine, found)
+    left = {path: source for path, source in ours.sources.items() if path not in touched}
+    marks = {path: positions for path, positions in ours.marks.items() if path not in touched}
+    ours = replace(ours, sources={**left, **outputs}, marks=marks, removes=ours.removes - touched)
+    return _taking(ours, found)
 
 
-def _taken(mine: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
-    """The rows of a file that mine takes away. (Who takes whole files away need not have read their vectors.)"""
-    row = mine.sources[origin.path].row
+def _taken(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
+    """The rows of a file that ours takes away. (Who takes whole files away need not have read their vectors.)"""
+    row = ours.sources[origin.path].row
     if num_records(row.get("stats")) not in (None, origin.records):
         raise Misplaced(f"{origin.path} holds another number of rows than the record of moves says")
-    if origin.path in mine.marks:
-        return mine.marks[origin.path]
+    if origin.path in ours.marks:
+        return ours.marks[origin.path]
     return _all_but(loaders.vector(row), origin.records)
 
 
@@ -161,25 +161,25 @@ def _output(winner: Commit, path: str, loaders: Loaders) -> Source:
     return Source(found[0], loaders.vector(found[0]))
 
 
-def _taking(mine: Transaction, found: Marks) -> Transaction:
-    """Mine with these rows taken away: whole files where no other row is left, else by marks, if the table has them."""
-    marks, removes = dict(mine.marks), set(mine.removes)
+def _taking(ours: Transaction, found: Marks) -> Transaction:
+    """Ours with these rows taken away: whole files where no other row is left, else by marks, if the table has them."""
+    marks, removes = dict(ours.marks), set(ours.removes)
     for path, rows in found.items():
-        source = mine.sources[path]
+        source = ours.sources[path]
         records = num_records(source.row.get("stats"))
         if rows & source.vector or records is None or rows.max() >= records:
             raise Misplaced(f"a row in {path} was deleted already")
         if len(rows) + len(source.vector) == records:
             removes.add(path)
-        elif mine.base is not None and mine.base.properties.vectors:
+        elif ours.base is not None and ours.base.properties.vectors:
             marks[path] = rows
         else:
             raise Misplaced("without deletion vectors a part of a file cannot be taken away")
-    return replace(mine, marks=marks, removes=frozenset(removes))
+    return replace(ours, marks=marks, removes=frozenset(removes))
 
 
-def _reads(reads: Reads, gone: frozenset[str], group: Group, winner: Commit, loaders: Loaders) -> Reads:
-    """What mine watches: the files that the rows lie in now, and where what it had matched is."""
+def _reads(reads: ReadSet, gone: frozenset[str], group: Group, winner: Commit, loaders: Loaders) -> ReadSet:
+    """What ours watches: the files that the rows lie in now, and where what it had matched is."""
     matched = {path: rows for path, rows in reads.matched.items() if path in gone}
     if matched:
         found = moves.moved(group, matched, loaders.vector, loaders.origins)
@@ -191,44 +191,44 @@ def _reads(reads: Reads, gone: frozenset[str], group: Group, winner: Commit, loa
     return replace(reads, files=(reads.files - gone) | there)
 
 
-def _in_the_way(mine: Transaction, relocation: Relocation, said: str) -> Conflict:
-    winner, path = relocation.winner, min(mine.touched & relocation.left, default=None)
-    file = None if path is None else mine.sources[path].row
+def _in_the_way(ours: Transaction, relocation: Relocation, said: str) -> Conflict:
+    winner, path = relocation.winner, min(ours.touched & relocation.left, default=None)
+    file = None if path is None else ours.sources[path].row
     return Conflict(ConcurrentDeleteReadException, "WITHOUT_HINT", said, winner, file)
 
 
-# -- mine has moved rows, and winners marked them ----------------------------------------------------------------------
+# -- ours has moved rows, and winners marked them ----------------------------------------------------------------------
 
 
 class NothingLeft(Exception):
-    """All that mine would move was moved, or is no longer there as it was: there is nothing to commit."""
+    """All that ours would move was moved, or is no longer there as it was: there is nothing to commit."""
 
 
-def overtaken(mine: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
-    """Mine, which only moves rows, behind winners: what they deleted is deleted where mine has put it; a group of files
+def overtaken(ours: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
+    """Mine, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
     that others have moved, or brought rows back to, is left as it is.
 
     Raises:
-        NothingLeft: of mine nothing remains.
+        NothingLeft: of ours nothing remains.
     """
-    assert mine.groups is not None, "only a relocation is overtaken"
-    found = (_overtaken(mine, group, net, loaders) for group in mine.groups)
+    assert ours.groups is not None, "only a relocation is overtaken"
+    found = (_overtaken(ours, group, net, loaders) for group in ours.groups)
     kept = [each for each in found if each is not None and each.sources]
     if not kept:
         raise NothingLeft
     outputs = {output.path for each in kept for output in each.group.outputs}
     sources = {path: source for each in kept for path, source in each.sources.items()}
-    before = {path: rows for path, rows in mine.buried.items() if path in outputs}
+    before = {path: rows for path, rows in ours.buried.items() if path in outputs}
     versions = tuple(winner.version for winner in behind)
     return replace(
-        mine,
+        ours,
         groups=tuple(each.group for each in kept),
         sources=sources,
         removes=frozenset(sources),
-        adds=mine.adds.filter(pc.is_in(mine.adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
+        adds=ours.adds.filter(pc.is_in(ours.adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
         buried=union_of([before, *(each.buried for each in kept)]),
-        settled=versions[-1],
-        carried=mine.carried + versions,
+        rebased_to=versions[-1],
+        rebased_over=ours.rebased_over + versions,
     )
 
 
@@ -243,15 +243,15 @@ class _Overtaken:
     buried: Marks
 
 
-def _overtaken(mine: Transaction, group: Group, net: Net, loaders: Loaders) -> _Overtaken | None:
+def _overtaken(ours: Transaction, group: Group, net: Net, loaders: Loaders) -> _Overtaken | None:
     """A group behind winners; None where it is left alone, since others have moved its files too, or brought rows back,
     or deleted some where there are no vectors to say so.
     """
-    known = {path: mine.sources[path] for path in group.paths & mine.sources.keys()}
+    known = {path: ours.sources[path] for path in group.paths & ours.sources.keys()}
     try:
         states = {p: _state(known[p], net.changed[p], loaders) for p in known.keys() & net.changed.keys()}
         lost = {path: rows for path, (_, rows) in states.items() if rows}
-        if lost and not (mine.base is not None and mine.base.properties.vectors):
+        if lost and not (ours.base is not None and ours.base.properties.vectors):
             return None
         buried = moves.moved(group, lost, loaders.vector, loaders.origins) if lost else {}
     except (Misplaced, AnabranchError):
@@ -264,7 +264,7 @@ def _state(before: Source, change: Change, loaders: Loaders) -> tuple[Source | N
     """The newest state of a source, None where it is gone, and its rows that were deleted since.
 
     Raises:
-        Misplaced: they are not where mine has put them, or not all of those that are there now are.
+        Misplaced: they are not where ours has put them, or not all of those that are there now are.
     """
     if change.after is None:
         if _was_moved(change):

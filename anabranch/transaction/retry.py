@@ -37,7 +37,7 @@ def _user() -> str | None:
 
 
 @dataclass(frozen=True)
-class Chance:
+class Runtime:
     """Clock, sleep, dice and names of a transaction."""
 
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
@@ -49,7 +49,7 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Bounds on a commit: ``attempts`` puts, ``seconds`` in all, ``unknown_seconds`` on one put without an answer."""
 
     attempts: int
@@ -58,12 +58,12 @@ class Patience:
     first_pause: float = 0.001
     longest_pause: float = 0.050
 
-    def pause(self, attempt: int, chance: Chance) -> float:
+    def pause(self, attempt: int, runtime: Runtime) -> float:
         """Seconds to wait after a lost put: full jitter under a doubling, capped bound."""
         bound = min(self.longest_pause, self.first_pause * 2.0 ** min(attempt, 16))
-        return bound * chance.random()
+        return bound * runtime.random()
 
 
-def patience_for(*, blind: bool) -> Patience:
+def default_retry(*, blind: bool) -> RetryPolicy:
     """The default patience of a blind append, or of any other transaction."""
-    return Patience(attempts=APPEND_ATTEMPTS if blind else CHANGE_ATTEMPTS)
+    return RetryPolicy(attempts=APPEND_ATTEMPTS if blind else CHANGE_ATTEMPTS)

@@ -1,8 +1,8 @@
-"""Row ids: what mine gives its new rows at the version that is tried.
+"""Row ids: what ours gives its new rows at the version that is tried.
 
-Knows the marks of row ids that mine's base and its winners have stated, never a row. Pure, but for the files of a base
-that states no mark yet. Guarantee: the ids of an attempt lie above all that stand in the log before it; files that have
-ids keep them, and what one attempt gave counts for nothing in the next.
+Knows the marks of row ids that our transaction's base and its winners have stated, never a row. Pure, but for the files
+of a base that states no mark yet. Guarantee: the ids of an attempt lie above all that stand in the log before it; files
+that have ids keep them, and what one attempt gave counts for nothing in the next.
 
 PROTOCOL.md, section "Writer Requirements for Row Tracking".
 """
@@ -48,50 +48,50 @@ class RowIds:
     domains: tuple[DomainMetadata, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
-    def new_files(self, mine: Transaction) -> pa.Table:
-        """The new files of mine, as they are committed."""
-        return mine.adds if self.adds is None else self.adds
+    def new_files(self, ours: Transaction) -> pa.Table:
+        """The new files of ours, as they are committed."""
+        return ours.adds if self.adds is None else self.adds
 
     def of(self, file: FileRow) -> FileRow:
         """A file that is named again, as it is committed."""
         return {**file, **self.again.get(file["path"], {})}
 
-    def recommitted(self, mine: Transaction) -> frozenset[str]:
-        """Those of the files that mine would name again only for their ids which still lack them."""
-        return mine.recommits & self.again.keys()
+    def recommitted(self, ours: Transaction) -> frozenset[str]:
+        """Those of the files that ours would name again only for their ids which still lack them."""
+        return ours.recommits & self.again.keys()
 
 
 NO_ROW_IDS = RowIds()
 """Of a table that has none."""
 
 
-def row_ids(mine: Transaction, winners: Sequence[Commit], version: int) -> RowIds:
-    """Ids for what mine brings at a version.
+def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowIds:
+    """Ids for what ours brings at a version.
 
     Args:
-        mine: as it was carried over.
+        ours: as it was carried over.
         winners: all commits since its base, oldest first; the last one is the version before.
         version: the one that is tried.
 
     Raises:
         CorruptLog: the mark of ids cannot be read, or the numbers are used up.
     """
-    base = mine.base
-    protocol = mine.protocol or (base.protocol if base is not None else None)
-    metadata = mine.metadata or (base.metadata if base is not None else None)
+    base = ours.base
+    protocol = ours.protocol or (base.protocol if base is not None else None)
+    metadata = ours.metadata or (base.metadata if base is not None else None)
     if protocol is None or metadata is None or not assigns(protocol, metadata):
         return NO_ROW_IDS
-    kept = tracked(protocol, metadata) is not None or not mine.touched
+    kept = tracked(protocol, metadata) is not None or not ours.touched
     tags = {PRESERVED: str(kept).lower()}
-    again = [row for path in sorted(mine.recommits | mine.marks.keys()) if _lacks(row := mine.sources[path].row)]
-    if not again and not len(mine.adds):
-        return RowIds(mine.adds, tags=tags)
+    again = [row for path in sorted(ours.recommits | ours.marks.keys()) if _lacks(row := ours.sources[path].row)]
+    if not again and not len(ours.adds):
+        return RowIds(ours.adds, tags=tags)
     before = _mark(base, winners)
     try:
-        files, mark = numbered(files_table(again), max(before, mine.row_mark), version)
-        adds, mark = numbered(mine.adds, mark, version)
+        files, mark = numbered(files_table(again), max(before, ours.row_mark), version)
+        adds, mark = numbered(ours.adds, mark, version)
     except OverflowError as error:
-        raise CorruptLog(table=mine.table, file=commit_name(version - 1), reason=f"{error}.") from None
+        raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
     return RowIds(adds, _fields(files), (domain_of(mark),) if mark > before else (), tags)
 
 

@@ -130,7 +130,7 @@ def test_the_change_feed_of_such_a_table_evaluates_no_rule(sql: SparkSession, tm
 
 def test_no_file_variable_or_function_of_the_session_gets_into_rows(sql: SparkSession, tmp_path: Path) -> None:
     secret, marker = tmp_path / "secret", tmp_path / "marker"
-    secret.write_text("mine")
+    secret.write_text("ours")
     sql.udf.register("lookup", lambda: str(marker.write_text("ran")))
     sql.sql("DECLARE OR REPLACE VARIABLE token STRING DEFAULT 'mine'")
     texts = [f"(SELECT first(value) FROM text.`{secret}`)", "lookup()", "token", "session.token", "current_user()"]

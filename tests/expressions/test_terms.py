@@ -25,11 +25,11 @@ EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "120"))
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(ZONES))
 def test_skipping_and_filtering_is_filtering(seed: int, zone: str) -> None:
-    chance = random.Random(seed)
-    files: list[Rows] = [[random_terms.row(chance) for _ in range(chance.randint(1, 3))] for _ in range(6)]
-    stated = files_of([stats_of(rows, chance) for rows in files])
+    runtime = random.Random(seed)
+    files: list[Rows] = [[random_terms.row(runtime) for _ in range(runtime.randint(1, 3))] for _ in range(6)]
+    stated = files_of([stats_of(rows, runtime) for rows in files])
     for _ in range(4):
-        wanted = random_terms.condition(chance)
+        wanted = random_terms.condition(runtime)
         check(wanted, files, stated, zone, lambda each, row: truth(each, row, ZoneInfo(zone)))
         unsaid = Condition("NOT", parts=(wanted,))
         check(unsaid, files, stated, zone, lambda each, row: truth(each, row, ZoneInfo(zone)))
@@ -60,8 +60,8 @@ ROWS: dict[str, Mapping[str, Any]] = {
     ],
 )
 def test_files_of_other_days_are_left_out(text: str, kept: list[str], zone: str) -> None:
-    chance = random.Random(0)
-    every = [stats_of([{**random_terms.row(chance), **row}], random.Random(1)) for row in ROWS.values()]
+    runtime = random.Random(0)
+    every = [stats_of([{**random_terms.row(runtime), **row}], random.Random(1)) for row in ROWS.values()]
     predicate = condition(text, context_in(zone)).predicate
     found = could_match(predicate, files_of(every), SCHEMA, []).to_pylist()
     assert [name for name, may in zip(ROWS, found, strict=True) if may] == kept

@@ -18,7 +18,7 @@ def told(plan: Plan) -> list[str]:
 
 @pytest.mark.parametrize("isolation", ["WriteSerializable", "Serializable"])
 def test_a_file_that_was_emptied_and_comes_back_brings_new_rows(isolation: str) -> None:
-    """Mine read the file, stood behind the winner that emptied it, and lost its put to the one that restored it."""
+    """Ours read the file, stood behind the winner that emptied it, and lost its put to the one that restored it."""
     files = (((1, 1, 0), (2, 0, 0)), ((3, 1, 0),))
     plan = Plan(
         Setup(isolation, files=files, before=(Delete(Test("k", "=", 1)),)),

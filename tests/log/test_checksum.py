@@ -140,9 +140,9 @@ def test_one_of_a_table_that_stood_here_before_is_not_gone_on_from(world: World)
 
 
 def test_none_is_replaced(world: World) -> None:
-    (Path(world.path) / checksum_name(1)).write_text("mine")
+    (Path(world.path) / checksum_name(1)).write_text("ours")
     world.append({"id": 10, "x": 1})
-    assert (Path(world.path) / checksum_name(1)).read_text() == "mine"
+    assert (Path(world.path) / checksum_name(1)).read_text() == "ours"
 
 
 def test_a_writer_that_was_overtaken_sums_up_the_version_that_it_got(world: World) -> None:

@@ -26,7 +26,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.storage import open_store
 from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.worlds import World
@@ -431,7 +431,7 @@ def test_a_put_that_comes_after_its_version_was_taken_and_cleaned_up_is_no_commi
     world = world_with_short_memory(tmp_path)
     world.append({"id": 1, "x": 1})
     clock = {"ms": 0}
-    chance = Chance(now_ms=lambda: 1_700_000_000_000 + clock["ms"])
+    runtime = Runtime(now_ms=lambda: 1_700_000_000_000 + clock["ms"])
 
     def others() -> None:
         for i in range(2, 5):
@@ -443,7 +443,7 @@ def test_a_put_that_comes_after_its_version_was_taken_and_cleaned_up_is_no_commi
         clock["ms"] = 9 * DAY_MS
 
     with pytest.raises(errors.VersionCleanedUp) as refused, at_phase("put", others):
-        Append(world.path).run([{"id": 99, "x": 0}], chance=chance)
+        Append(world.path).run([{"id": 99, "x": 0}], runtime=runtime)
     assert refused.value.version == 2
     forget()
     assert [row["id"] for row in world.rows()] == list(range(7))
@@ -452,9 +452,9 @@ def test_a_put_that_comes_after_its_version_was_taken_and_cleaned_up_is_no_commi
 def test_a_slow_put_that_is_in_time_is_a_commit(tmp_path: Path) -> None:
     world = world_with_short_memory(tmp_path)
     clock = {"ms": 0}
-    chance = Chance(now_ms=lambda: 1_700_000_000_000 + clock["ms"])
+    runtime = Runtime(now_ms=lambda: 1_700_000_000_000 + clock["ms"])
     with at_phase("put", lambda: clock.update(ms=9 * DAY_MS)):
-        Append(world.path).run([{"id": 1, "x": 1}], chance=chance)
+        Append(world.path).run([{"id": 1, "x": 1}], runtime=runtime)
     assert [row["id"] for row in world.rows()] == [0, 1]
 
 

@@ -17,7 +17,7 @@ from anabranch import errors
 from anabranch.commands.dml.append import Append
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import commit_name
-from anabranch.log.log import Known, Log, forget
+from anabranch.log.log import Log, LogPosition, forget
 from anabranch.log.segment import find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.storage import open_store
@@ -270,14 +270,14 @@ def test_the_commits_after_a_version_are_all_and_in_order(world: World) -> None:
     base = world.log.snapshot()
     for i in range(1, 13):
         world.append({"id": i, "x": i})
-    assert seen(world, Known.snapshot(base)) == list(range(1, 13))
+    assert seen(world, LogPosition.snapshot(base)) == list(range(1, 13))
     third = world.log.read(3)
     assert third is not None
-    assert seen(world, Known.commit(third)) == list(range(4, 13))
-    assert seen(world, Known.nothing()) == list(range(13))
+    assert seen(world, LogPosition.commit(third)) == list(range(4, 13))
+    assert seen(world, LogPosition.nothing()) == list(range(13))
 
 
-def seen(world: World, known: Known) -> list[int]:
+def seen(world: World, known: LogPosition) -> list[int]:
     found = world.log.commits_after(known)
     assert found is not None
     return [commit.version for commit in found]
@@ -290,12 +290,12 @@ def test_a_gap_among_the_commits_after_a_version_is_refused(world: World) -> Non
         world.append({"id": i, "x": i})
     (Path(world.path) / commit_name(2)).unlink()
     with pytest.raises(errors.CorruptLog) as refused:
-        world.log.commits_after(Known.snapshot(base))
+        world.log.commits_after(LogPosition.snapshot(base))
     assert refused.value.file == commit_name(2)
 
 
 def test_before_there_is_a_table_there_are_no_commits(world: World) -> None:
-    assert seen(world, Known.nothing()) == []
+    assert seen(world, LogPosition.nothing()) == []
     assert world.log.read(0) is None
 
 

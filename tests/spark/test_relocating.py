@@ -102,11 +102,11 @@ def test_clustered_rows_come_from_where_it_is_written_that_they_do(
 
 def points(root: Path, deleted: Mapping[str, Any]) -> FileSet:
     """Rows with a number each, and two values at random."""
-    chance, rows, start = random.Random(7), [], 0
+    runtime, rows, start = random.Random(7), [], 0
     for name, count in {"b.parquet": 3000, "a.parquet": 5000, "c.parquet": 17}.items():
         ids = list(range(start, start + count))
-        x = [None if chance.random() < 0.05 else chance.randrange(1000) for _ in ids]
-        y = [None if chance.random() < 0.05 else f"{chance.randrange(10**6):06}" for _ in ids]
+        x = [None if runtime.random() < 0.05 else runtime.randrange(1000) for _ in ids]
+        y = [None if runtime.random() < 0.05 else f"{runtime.randrange(10**6):06}" for _ in ids]
         nested = pa.array([{"y": each} for each in y])
         rows.append(file_row(root, name, pa.table({"id": ids, "x": pa.array(x, pa.int32()), "n": nested})))
         start += count

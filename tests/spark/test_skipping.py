@@ -42,9 +42,9 @@ def test_no_row_that_spark_finds_is_skipped(
 ) -> None:
     for name, value in zip(SETTINGS, (zone, ansi, kind), strict=True):
         session.conf.set(name, value)
-    chance = random.Random(f"{zone}{ansi}{kind}")
-    rows = [random_terms.row(chance) for _ in range(60)]
-    wanted = [random_terms.condition(chance) for _ in range(40)]
+    runtime = random.Random(f"{zone}{ansi}{kind}")
+    rows = [random_terms.row(runtime) for _ in range(60)]
+    wanted = [random_terms.condition(runtime) for _ in range(40)]
     table = pa.Table.from_pylist(rows, to_arrow(SCHEMA)).append_column("row", pa.array(range(len(rows))))
     texts = [f"{each.text()} AS c{i}" for i, each in enumerate(wanted)]
     pq.write_table(table, tmp_path / "rows.parquet")

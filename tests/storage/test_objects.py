@@ -53,12 +53,12 @@ def test_a_reply_that_never_came_leaves_the_outcome_unknown_until_the_put_is_rep
     faults = iter([fault])
     s3.fault = lambda: next(faults, None)
     with pytest.raises(PutOutcomeUnknown) as told:
-        store.put_if_absent(NAME, b"mine")
+        store.put_if_absent(NAME, b"ours")
     assert told.value.retryable
     assert s3.puts() == 1
     with pytest.raises(AlreadyExists):
-        store.put_if_absent(NAME, b"mine")
-    assert store.get(NAME) == b"mine"
+        store.put_if_absent(NAME, b"ours")
+    assert store.get(NAME) == b"ours"
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 408, 425, 429])

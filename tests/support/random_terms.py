@@ -100,67 +100,67 @@ _NEAR += [dt.datetime(2011, 12, 30), dt.datetime(2020, 3, 8, 2), dt.datetime(202
 _STEPS = [0, 1, -1, 999, 1000, 3_600_000_000, -3_600_000_000, 86_400_000_000, 5_400_000_000, -43_200_000_000]
 
 
-def moment(chance: random.Random) -> dt.datetime:
+def moment(runtime: random.Random) -> dt.datetime:
     """A local time near something that may go wrong."""
-    return chance.choice(_NEAR) + dt.timedelta(microseconds=chance.choice(_STEPS))
+    return runtime.choice(_NEAR) + dt.timedelta(microseconds=runtime.choice(_STEPS))
 
 
-def row(chance: random.Random) -> dict[str, Any]:
+def row(runtime: random.Random) -> dict[str, Any]:
     """A row of `SCHEMA`; every column may be NULL."""
     values = {
-        "d": moment(chance).date(),
-        "t": moment(chance).replace(tzinfo=UTC),
-        "n": moment(chance),
-        "i": chance.choice([-1, 0, 1, 2, 2019, 2020, 2**31 - 1]),
-        "s": chance.choice(WORDS),
-        "in": {"l": chance.choice([-(2**63), 0, 5, 2**53 + 1, 2**63 - 1]), "T.x": moment(chance).replace(tzinfo=UTC)},
-        "b": chance.random() < 0.5,
+        "d": moment(runtime).date(),
+        "t": moment(runtime).replace(tzinfo=UTC),
+        "n": moment(runtime),
+        "i": runtime.choice([-1, 0, 1, 2, 2019, 2020, 2**31 - 1]),
+        "s": runtime.choice(WORDS),
+        "in": {"l": runtime.choice([-(2**63), 0, 5, 2**53 + 1, 2**63 - 1]), "T.x": moment(runtime).replace(tzinfo=UTC)},
+        "b": runtime.random() < 0.5,
     }
-    return {name: None if chance.random() < 0.1 else value for name, value in values.items()}
+    return {name: None if runtime.random() < 0.1 else value for name, value in values.items()}
 
 
-def condition(chance: random.Random, depth: int = 2) -> Condition:
+def condition(runtime: random.Random, depth: int = 2) -> Condition:
     """A random condition over `SCHEMA`."""
-    if depth and chance.random() < 0.5:
-        op = chance.choice(["AND", "OR", "NOT"])
+    if depth and runtime.random() < 0.5:
+        op = runtime.choice(["AND", "OR", "NOT"])
         count = 1 if op == "NOT" else 2
-        return Condition(op, parts=tuple(condition(chance, depth - 1) for _ in range(count)))
-    if chance.random() < 0.15:
-        return Condition(chance.choice(["LIKE", "NOT LIKE"]), Term("s", (), "string"), (_pattern(chance),))
-    if chance.random() < 0.05:
+        return Condition(op, parts=tuple(condition(runtime, depth - 1) for _ in range(count)))
+    if runtime.random() < 0.15:
+        return Condition(runtime.choice(["LIKE", "NOT LIKE"]), Term("s", (), "string"), (_pattern(runtime),))
+    if runtime.random() < 0.05:
         return Condition("FLAG", Term("b", (), "boolean"))
-    term = _term(chance)
-    op = chance.choice([*OPERATORS, *OPERATORS, "<=>", "IN", "BETWEEN", "NULL"])
-    kind = chance.choice(_KINDS[term.type])
+    term = _term(runtime)
+    op = runtime.choice([*OPERATORS, *OPERATORS, "<=>", "IN", "BETWEEN", "NULL"])
+    kind = runtime.choice(_KINDS[term.type])
     if op in ("IN", "<=>") and kind == "text" and term.type in ("timestamp", "timestamp_ntz"):
         op = "="
-    count = {"IN": chance.randint(1, 3), "BETWEEN": 2, "NULL": 0}.get(op, 1)
-    return Condition(op, term, tuple(_literal(chance, kind) for _ in range(count)))
+    count = {"IN": runtime.randint(1, 3), "BETWEEN": 2, "NULL": 0}.get(op, 1)
+    return Condition(op, term, tuple(_literal(runtime, kind) for _ in range(count)))
 
 
-def _pattern(chance: random.Random) -> tuple[str, Any]:
+def _pattern(runtime: random.Random) -> tuple[str, Any]:
     """A pattern, and the regular expression that it stands for."""
-    word = chance.choice([*WORDS, "a" * 31, "a" * 32])
-    pattern = word + chance.choice(["", "%", "%", "%%", "_%", "%z"])
+    word = runtime.choice([*WORDS, "a" * 31, "a" * 32])
+    pattern = word + runtime.choice(["", "%", "%", "%%", "_%", "%z"])
     return f"'{pattern}'", ("pattern", pattern.replace("%", ".*").replace("_", "."))
 
 
-def _term(chance: random.Random) -> Term:
-    plain = chance.choice(["moment", "moment", "moment", "number", "string"])
+def _term(runtime: random.Random) -> Term:
+    plain = runtime.choice(["moment", "moment", "moment", "number", "string"])
     if plain == "string":
         return Term("s", (), "string")
     if plain == "number":
-        column = chance.choice(["i", "`in`.l"])
-        to = chance.choice(["BIGINT", "DECIMAL(22,2)", *(["DOUBLE"] if column == "i" else [])])
-        return Term(column, (("CAST({0} AS {1})", to),) if chance.random() < 0.6 else (), "number")
-    column = chance.choice(list(COLUMNS))
-    return _applied(chance, Term(column.replace("in.", "`in`."), (), COLUMNS[column]), chance.randint(0, 2))
+        column = runtime.choice(["i", "`in`.l"])
+        to = runtime.choice(["BIGINT", "DECIMAL(22,2)", *(["DOUBLE"] if column == "i" else [])])
+        return Term(column, (("CAST({0} AS {1})", to),) if runtime.random() < 0.6 else (), "number")
+    column = runtime.choice(list(COLUMNS))
+    return _applied(runtime, Term(column.replace("in.", "`in`."), (), COLUMNS[column]), runtime.randint(0, 2))
 
 
-def _applied(chance: random.Random, term: Term, times: int) -> Term:
+def _applied(runtime: random.Random, term: Term, times: int) -> Term:
     if not times or term.type == "number":
         return term
-    choice = chance.choice(["date", "timestamp", "timestamp_ntz", "to_date", "year", "trunc", "date_trunc", "date()"])
+    choice = runtime.choice(["date", "timestamp", "timestamp_ntz", "to_date", "year", "trunc", "date_trunc", "date()"])
     steps: dict[str, tuple[str, str, str]] = {
         "date": ("CAST({0} AS {1})", "DATE", "date"),
         "timestamp": ("CAST({0} AS {1})", "TIMESTAMP", "timestamp"),
@@ -168,11 +168,11 @@ def _applied(chance: random.Random, term: Term, times: int) -> Term:
         "to_date": ("to_date({0})", "", "date"),
         "date()": ("date({0})", "", "date"),
         "year": ("year({0})", "", "number"),
-        "trunc": ("trunc({0}, '{1}')", chance.choice(UNITS), "date"),
-        "date_trunc": ("date_trunc('{1}', {0})", chance.choice([*UNITS, "DAY", "HOUR"]), "timestamp"),
+        "trunc": ("trunc({0}, '{1}')", runtime.choice(UNITS), "date"),
+        "date_trunc": ("date_trunc('{1}', {0})", runtime.choice([*UNITS, "DAY", "HOUR"]), "timestamp"),
     }
     function, unit, data_type = steps[choice]
-    return _applied(chance, Term(term.column, (*term.steps, (function, unit)), data_type), times - 1)
+    return _applied(runtime, Term(term.column, (*term.steps, (function, unit)), data_type), times - 1)
 
 
 _MOMENT_KINDS = ["date", "timestamp", "timestamp_ntz", "text", "utc"]
@@ -185,19 +185,19 @@ _KINDS = {
 }
 
 
-def _literal(chance: random.Random, kind: str) -> tuple[str, Any]:
+def _literal(runtime: random.Random, kind: str) -> tuple[str, Any]:
     """A literal's text, and its value: a pair of kind and value."""
-    at = moment(chance)
+    at = moment(runtime)
     clock = at.isoformat(sep=" ")
     match kind:
         case "string":
-            word = chance.choice(WORDS)
+            word = runtime.choice(WORDS)
             return f"'{word}'", ("string", word)
         case "number":
-            number = chance.choice([-1, 0, 1, 2, 5, 1999, 2011, 2019, 2020, 2**31, 2**53 + 1, 2**63 - 1])
+            number = runtime.choice([-1, 0, 1, 2, 5, 1999, 2011, 2019, 2020, 2**31, 2**53 + 1, 2**63 - 1])
             return str(number), ("number", number)
         case "decimal":
-            number = chance.choice([0.5, 2019.5, 2020.0, -0.5])
+            number = runtime.choice([0.5, 2019.5, 2020.0, -0.5])
             return str(number), ("number", number)
         case "date":
             return f"DATE '{at.date()}'", ("date", at.date())
@@ -316,21 +316,21 @@ def _compared(data_type: str, value: Any, literal: tuple[str, Any], zone: ZoneIn
 Truths = Callable[[Condition, Mapping[str, Any]], bool | None]
 
 
-def stats_of(rows: Rows, chance: random.Random) -> str | None:
+def stats_of(rows: Rows, runtime: random.Random) -> str | None:
     """What our own writer states of a file of these rows, or a part of it."""
     table = pa.Table.from_pylist(list(rows), to_arrow(SCHEMA))
     sink = io.BytesIO()
     pq.write_table(table, sink)
     text = footer_stats(pq.read_metadata(io.BytesIO(sink.getvalue())), SCHEMA)
-    lot = chance.random()
+    lot = runtime.random()
     if lot < 0.7:
         return text
-    return None if lot < 0.75 else json.dumps(_less(json.loads(text), chance))
+    return None if lot < 0.75 else json.dumps(_less(json.loads(text), runtime))
 
 
-def _less(stated: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    kept = {name: value for name, value in stated.items() if chance.random() < 0.8}
-    return {name: _less(value, chance) if isinstance(value, dict) else value for name, value in kept.items()}
+def _less(stated: dict[str, Any], runtime: random.Random) -> dict[str, Any]:
+    kept = {name: value for name, value in stated.items() if runtime.random() < 0.8}
+    return {name: _less(value, runtime) if isinstance(value, dict) else value for name, value in kept.items()}
 
 
 def files_of(stats: list[str | None]) -> pa.Table:

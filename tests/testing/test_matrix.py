@@ -20,8 +20,8 @@ def found() -> dict[tuple[str, str], Matrix]:
     return {(each.dial, each.level): each for each in matrices()}
 
 
-def cell(found: Matrix, mine: str, winner: str) -> Cell:
-    return next(each for each in found.cells if (each.mine, each.winner) == (mine, winner))
+def cell(found: Matrix, ours: str, winner: str) -> Cell:
+    return next(each for each in found.cells if (each.ours, each.winner) == (ours, winner))
 
 
 def test_every_cell_is_as_documented(found: dict[tuple[str, str], Matrix]) -> None:
@@ -34,21 +34,21 @@ def test_every_cell_is_as_documented(found: dict[tuple[str, str], Matrix]) -> No
 
 def test_every_pair_of_verbs_is_run_in_every_place(found: dict[tuple[str, str], Matrix]) -> None:
     for each in found.values():
-        runs = [(run.mine, run.winner, run.where) for cell in each.cells for run in cell.runs]
+        runs = [(run.ours, run.winner, run.where) for cell in each.cells for run in cell.runs]
         verbs = [verb for group in GROUPS.values() for verb in group]
-        assert {(mine, winner) for mine, winner, _ in runs} == {(m, w) for m in verbs for w in verbs}
+        assert {(ours, winner) for ours, winner, _ in runs} == {(m, w) for m in verbs for w in verbs}
         assert len(set(runs)) == len(runs) == len(verbs) * (4 * 4 + len(MOVES))
 
 
 def test_optimize_conflicts_with_nobody_which_is_beyond_the_matrix(found: dict[tuple[str, str], Matrix]) -> None:
     for each in found.values():
-        cells = [cell for cell in each.cells if "OPTIMIZE" in (cell.mine, cell.winner)]
+        cells = [cell for cell in each.cells if "OPTIMIZE" in (cell.ours, cell.winner)]
         assert len(cells) == 2 * len(GROUPS) - 1
         assert not any(cell.refused for cell in cells)
-        beyond = {(cell.mine, cell.winner) for cell in each.cells if cell.is_beyond}
+        beyond = {(cell.ours, cell.winner) for cell in each.cells if cell.is_beyond}
         assert beyond == {("OPTIMIZE", UPDATES), (UPDATES, "OPTIMIZE"), ("OPTIMIZE", "OPTIMIZE")}
         for cell in cells:
-            assert {"ZORDER BY" in run.mine or "ZORDER BY" in run.winner for run in cell.runs} == {True, False}
+            assert {"ZORDER BY" in run.ours or "ZORDER BY" in run.winner for run in cell.runs} == {True, False}
 
 
 def test_an_insert_is_never_refused_and_refuses_nobody_at_write_serializable(
@@ -87,7 +87,7 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "_goes_by_rows", lambda mine: False)
+    monkeypatch.setattr(conflicts, "_goes_by_rows", lambda ours: False)
     each = one()
     assert not cell(each, UPDATES, UPDATES).as_documented
 

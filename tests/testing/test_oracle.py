@@ -67,7 +67,7 @@ def test_real_time_is_kept() -> None:
 
 
 def test_a_reader_between_them_ties_the_order() -> None:
-    """Design: W1 blind, W2 copies what W1 brought, mine changes only the row that W2 did not see changed."""
+    """Design: W1 blind, W2 copies what W1 brought, ours changes only the row that W2 did not see changed."""
     history = landed((APPEND, 0, 5), (COPY, 6, 7), (UPDATE, 0, 9))
     one, two = (*ONE, (2, 1, 0)), (*ONE, (2, 1, 0), (1, 2, 0), (2, 2, 0))
     assert not explained("WriteSerializable", history, one, two, ((1, 1, 5), (2, 1, 0), (1, 2, 0), (2, 2, 0)))

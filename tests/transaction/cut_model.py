@@ -121,12 +121,12 @@ def new_log(start: Rows) -> Log:
 
 
 @dataclass(frozen=True)
-class Mine:
-    """A transaction that has run on version ``base`` and stands behind version ``settled``."""
+class Ours:
+    """A transaction that has run on version ``base`` and stands behind version ``rebased_to``."""
 
     statement: Statement
     base: int
-    settled: int
+    rebased_to: int
     marks: frozenset[Id]
     adds: Rows
 
@@ -135,25 +135,25 @@ class Mine:
         return [*self.adds, *(log[id_[0]].rows[id_] for id_ in self.marks)]
 
 
-def staged(statement: Statement, log: Log, base: int) -> Mine:
+def staged(statement: Statement, log: Log, base: int) -> Ours:
     """The statement, run on the rows of its base."""
     return _done(statement, base, log[base].rows, statement.brings)
 
 
-def _done(statement: Statement, base: int, rows: dict[Id, Row], brings: Rows) -> Mine:
+def _done(statement: Statement, base: int, rows: dict[Id, Row], brings: Rows) -> Ours:
     read = tuple(sorted(row for row in rows.values() if statement.selects(row)))
     taken = set(statement.takes(read))
     marks = frozenset(id_ for id_, row in rows.items() if row in taken)
-    return Mine(statement, base, base, marks, tuple(sorted([*statement.gives(read), *brings])))
+    return Ours(statement, base, base, marks, tuple(sorted([*statement.gives(read), *brings])))
 
 
-def landed(mine: Mine, log: Log) -> Log:
-    """The log with mine as its newest version."""
+def landed(ours: Ours, log: Log) -> Log:
+    """The log with ours as its newest version."""
     number = len(log)
-    kept = {id_: row for id_, row in log[-1].rows.items() if id_ not in mine.marks}
-    rows = kept | {(number, n): row for n, row in enumerate(mine.adds)}
-    cut = number - 1 if mine.statement.is_blind else mine.settled
-    grown = (*log, Version(mine.statement, mine.base, cut, rows, frozenset()))
+    kept = {id_: row for id_, row in log[-1].rows.items() if id_ not in ours.marks}
+    rows = kept | {(number, n): row for n, row in enumerate(ours.adds)}
+    cut = number - 1 if ours.statement.is_blind else ours.rebased_to
+    grown = (*log, Version(ours.statement, ours.base, cut, rows, frozenset()))
     return (*log, replace(grown[-1], orders=frozenset(_longer_orders(grown))))
 
 
@@ -178,14 +178,14 @@ def _statement(version: Version) -> Statement:
 
 @dataclass(frozen=True)
 class Rule:
-    """How mine is placed behind its winners; each field but ``serializable`` breaks the rule when it is changed.
+    """How ours is placed behind its winners; each field but ``serializable`` breaks the rule when it is changed.
 
     Attributes:
-        serializable: mine stands behind all winners. skips_blind: it stands behind all others, and every blind append
+        serializable: ours stands behind all winners. skips_blind: it stands behind all others, and every blind append
         counts as later. jumps: it may also precede winners that read nothing of it, whose own cut is ``unchecked``, or
-        not before mine's ``base``, or not before mine's ``cut``. c1: what it marked must still be there. c2: no row
-        that it selects may have come from a winner which is not blind. redo: rows that it selects from blind winners
-        are done too.
+        not before our transaction's ``base``, or not before our transaction's ``cut``. c1: what it marked must still be
+        there. c2: no row that it selects may have come from a winner which is not blind. redo: rows that it selects
+        from blind winners are done too.
     """
 
     serializable: bool = False
@@ -196,65 +196,65 @@ class Rule:
     redo: bool = True
 
 
-def place(mine: Mine, log: Log, rule: Rule) -> Mine | None:
+def place(ours: Ours, log: Log, rule: Rule) -> Ours | None:
     """Mine, carried behind those winners of the log that it must stand behind; None if it is refused."""
-    if mine.statement.is_blind:
-        return mine
+    if ours.statement.is_blind:
+        return ours
     if rule.jumps != "never":
-        return _jumped(mine, log, rule)
-    return carried(mine, log, cut(mine, log, rule), rule)
+        return _jumped(ours, log, rule)
+    return rebased_over(ours, log, cut(ours, log, rule), rule)
 
 
-def cut(mine: Mine, log: Log, rule: Rule) -> int:
-    """The version that mine must stand behind: the newest that is no blind append, if mine has not settled later."""
+def cut(ours: Ours, log: Log, rule: Rule) -> int:
+    """The version that ours must stand behind: the newest that is no blind append, if ours has not settled later."""
     if rule.serializable or rule.skips_blind:
         return len(log) - 1
     return max(
-        (number for number in range(mine.settled + 1, len(log)) if not log[number].is_blind), default=mine.settled
+        (number for number in range(ours.rebased_to + 1, len(log)) if not log[number].is_blind), default=ours.rebased_to
     )
 
 
-def carried(mine: Mine, log: Log, to: int, rule: Rule) -> Mine | None:
-    """Mine behind version ``to``, judged by the net effect of the winners up to there."""
-    before, after = log[mine.settled].rows, log[to].rows
+def rebased_over(ours: Ours, log: Log, to: int, rule: Rule) -> Ours | None:
+    """Ours behind version ``to``, judged by the net effect of the winners up to there."""
+    before, after = log[ours.rebased_to].rows, log[to].rows
     gone = before.keys() - after.keys()
-    came = {id_: row for id_, row in after.items() if id_ not in before and mine.statement.selects(row)}
+    came = {id_: row for id_, row in after.items() if id_ not in before and ours.statement.selects(row)}
     blind = {id_: row for id_, row in came.items() if log[id_[0]].is_blind}
     if rule.skips_blind:
         came = {id_: row for id_, row in came.items() if id_ not in blind}
         blind = {}
-    if not mine.statement.row_local:
-        read = came or any(mine.statement.selects(before[id_]) for id_ in gone)
-        return None if read and rule.c2 else replace(mine, settled=to)
-    if rule.c1 and gone & mine.marks:
+    if not ours.statement.row_local:
+        read = came or any(ours.statement.selects(before[id_]) for id_ in gone)
+        return None if read and rule.c2 else replace(ours, rebased_to=to)
+    if rule.c1 and gone & ours.marks:
         return None
     if rule.c2 and (came if rule.serializable else came.keys() - blind.keys()):
         return None
-    again = _done(mine.statement, mine.base, blind if rule.redo else {}, ())
-    return replace(mine, settled=to, marks=mine.marks | again.marks, adds=tuple(sorted(mine.adds + again.adds)))
+    again = _done(ours.statement, ours.base, blind if rule.redo else {}, ())
+    return replace(ours, rebased_to=to, marks=ours.marks | again.marks, adds=tuple(sorted(ours.adds + again.adds)))
 
 
-def _jumped(mine: Mine, log: Log, rule: Rule) -> Mine | None:
-    """Mine behind the oldest version after which every winner is blind or reads nothing of it."""
-    for to in range(mine.settled, len(log)):
-        moved = carried(mine, log, to, rule)
+def _jumped(ours: Ours, log: Log, rule: Rule) -> Ours | None:
+    """Ours behind the oldest version after which every winner is blind or reads nothing of it."""
+    for to in range(ours.rebased_to, len(log)):
+        moved = rebased_over(ours, log, to, rule)
         if moved is not None and all(_may_follow(moved, log, number, rule) for number in range(to + 1, len(log))):
             return moved
     return None
 
 
-def _may_follow(mine: Mine, log: Log, number: int, rule: Rule) -> bool:
+def _may_follow(ours: Ours, log: Log, number: int, rule: Rule) -> bool:
     winner = log[number]
     if winner.is_blind:
         return True
-    earliest = {"unchecked": 0, "base": mine.base, "cut": mine.settled}[rule.jumps]
-    return winner.cut >= earliest and not any(_statement(winner).selects(row) for row in mine.touches(log))
+    earliest = {"unchecked": 0, "base": ours.base, "cut": ours.rebased_to}[rule.jumps]
+    return winner.cut >= earliest and not any(_statement(winner).selects(row) for row in ours.touches(log))
 
 
 # -- every history -----------------------------------------------------------------------------------------------------
 
 
-def outcomes(statement: Statement, log: Log, base: int, rule: Rule) -> set[Mine]:
+def outcomes(statement: Statement, log: Log, base: int, rule: Rule) -> set[Ours]:
     """What the statement may land as behind this log: one for each choice of moments at which it looked."""
     first = staged(statement, log, base)
     if not first.marks and not first.adds:
@@ -262,16 +262,16 @@ def outcomes(statement: Statement, log: Log, base: int, rule: Rule) -> set[Mine]
     newest = len(log) - 1
     between = range(base + 1, newest)
     looks = [(*some, newest) for size in range(len(between) + 1) for some in combinations(between, size)]
-    return {mine for each in looks if (mine := _after(first, log, each, rule)) is not None}
+    return {ours for each in looks if (ours := _after(first, log, each, rule)) is not None}
 
 
-def _after(mine: Mine, log: Log, looks: Sequence[int], rule: Rule) -> Mine | None:
+def _after(ours: Ours, log: Log, looks: Sequence[int], rule: Rule) -> Ours | None:
     for newest in looks:
-        moved = place(mine, log[: newest + 1], rule)
+        moved = place(ours, log[: newest + 1], rule)
         if moved is None:
             return None
-        mine = moved
-    return mine
+        ours = moved
+    return ours
 
 
 def logs(start: Rows, alphabet: Sequence[Statement], length: int, rule: Rule) -> Iterator[Log]:
@@ -282,8 +282,8 @@ def logs(start: Rows, alphabet: Sequence[Statement], length: int, rule: Rule) ->
 def _grown(log: Log, alphabet: Sequence[Statement], length: int, rule: Rule) -> Iterator[Log]:
     for statement in alphabet:
         for base in range(len(log)):
-            for mine in outcomes(statement, log, base, rule):
-                longer = landed(mine, log)
+            for ours in outcomes(statement, log, base, rule):
+                longer = landed(ours, log)
                 yield longer
                 if len(longer) <= length and longer[-1].orders:
                     yield from _grown(longer, alphabet, length, rule)
@@ -350,44 +350,44 @@ Loop = Callable[[Writers], Iterable[Step]]
 
 def optimistic(writers: Writers) -> Iterator[Step]:
     """The loop of a commit: read, look, judge, put; a lost put leads to another look."""
-    for who, mine in enumerate(writers):
-        if mine.phase == "read":
+    for who, ours in enumerate(writers):
+        if ours.phase == "read":
             yield Step(who, "read", _with(writers, who, Writer("look")))
-        elif mine.phase == "look":
-            yield Step(who, "look", _with(writers, who, Writer("judge", raced=mine.raced or not mine.current)))
-        elif mine.phase == "judge":
-            yield Step(who, "judged", _with(writers, who, mine._replace(phase="put")))
-            if mine.raced:  # only a winner can be a reason to refuse
+        elif ours.phase == "look":
+            yield Step(who, "look", _with(writers, who, Writer("judge", raced=ours.raced or not ours.current)))
+        elif ours.phase == "judge":
+            yield Step(who, "judged", _with(writers, who, ours._replace(phase="put")))
+            if ours.raced:  # only a winner can be a reason to refuse
                 yield Step(who, "refused", _with(writers, who, Writer("read")))
-        elif mine.current:
+        elif ours.current:
             overtaken = tuple(other._replace(current=False) for other in writers)
             yield Step(who, "committed", _with(overtaken, who, Writer("read")))
         else:
-            yield Step(who, "lost", _with(writers, who, mine._replace(phase="look")))
+            yield Step(who, "lost", _with(writers, who, ours._replace(phase="look")))
 
 
 def with_a_stale_look(writers: Writers) -> Iterator[Step]:
     """The same, where a look may miss what was committed just before."""
     yield from optimistic(writers)
-    for who, mine in enumerate(writers):
-        if mine.phase == "look":
-            yield Step(who, "look", _with(writers, who, mine._replace(phase="judge")))
+    for who, ours in enumerate(writers):
+        if ours.phase == "look":
+            yield Step(who, "look", _with(writers, who, ours._replace(phase="judge")))
 
 
 def with_two_locks(writers: Writers) -> Iterator[Step]:
     """Writers that take two locks, every second one in the other order, and wait while another holds one."""
-    for who, mine in enumerate(writers):
+    for who, ours in enumerate(writers):
         order = ("a", "b") if who % 2 == 0 else ("b", "a")
         held = {lock for other, writer in enumerate(writers) for lock in writer.phase if other != who}
-        wanted = next((lock for lock in order if lock not in mine.phase), None)
+        wanted = next((lock for lock in order if lock not in ours.phase), None)
         if wanted is None:
             yield Step(who, "committed", _with(writers, who, Writer("")))
         elif wanted not in held:
-            yield Step(who, "locked", _with(writers, who, Writer(mine.phase + wanted)))
+            yield Step(who, "locked", _with(writers, who, Writer(ours.phase + wanted)))
 
 
-def _with(writers: Writers, who: int, mine: Writer) -> Writers:
-    return (*writers[:who], mine, *writers[who + 1 :])
+def _with(writers: Writers, who: int, ours: Writer) -> Writers:
+    return (*writers[:who], ours, *writers[who + 1 :])
 
 
 def reachable(starts: Collection[Writers], loop: Loop, but: Collection[str] = ()) -> dict[Writers, list[Step]]:

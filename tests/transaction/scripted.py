@@ -41,7 +41,7 @@ from anabranch.testing.statements import (
     bag,
 )
 from anabranch.testing.verbs import condition_of, table_of
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")
@@ -280,7 +280,7 @@ def play(script: Script, table: Table, location: str | None = None) -> Run:
 
 
 _numbers = count()
-_CHANCE = Chance(sleep=lambda seconds: None, user=lambda: None)
+_CHANCE = Runtime(sleep=lambda seconds: None, user=lambda: None)
 
 
 class _Play:
@@ -294,7 +294,7 @@ class _Play:
 
     def run(self) -> Run:
         for rows in [self._script.rows] if self._table.one_file else [(row,) for row in self._script.rows]:
-            AppendCommand(self._location, None, self._table.properties).run(table_of(rows), chance=_CHANCE)
+            AppendCommand(self._location, None, self._table.properties).run(table_of(rows), runtime=_CHANCE)
         self._scheduler.run([partial(self._play, fate) for fate in self._fates.values()])
         reader = Reader(open_store(self._location))
         versions = reader.versions()
@@ -345,14 +345,14 @@ class _Play:
         """The version at which it stands and the rows that it changed, if it says so."""
         if isinstance(statement, Append | Overwrite):
             mode = "append" if isinstance(statement, Append) else "overwrite"
-            written = WriteCommand(self._location, mode).run(ArrowEngine(), table_of(statement.rows), chance=_CHANCE)
+            written = WriteCommand(self._location, mode).run(ArrowEngine(), table_of(statement.rows), runtime=_CHANCE)
             return (written.version if written else None), None
         where = condition_of(str(statement.where))
         if isinstance(statement, Delete):
-            outcome = DeleteCommand(self._location, where).run(ArrowEngine(), chance=_CHANCE)
+            outcome = DeleteCommand(self._location, where).run(ArrowEngine(), runtime=_CHANCE)
         else:
             sets = {each.column: partial(_assigned, each) for each in statement.sets}
-            outcome = UpdateCommand(self._location, sets, where).run(ArrowEngine(), chance=_CHANCE)
+            outcome = UpdateCommand(self._location, sets, where).run(ArrowEngine(), runtime=_CHANCE)
         return (outcome.committed.version if outcome.committed else None), outcome.rows
 
     def _rows(self, fate: Fate, act: Sees) -> Rows:

@@ -27,15 +27,15 @@ from anabranch.protocol.features.in_commit_timestamps import (
 from anabranch.protocol.features.table_features import writer_features
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 ON = {ENABLED: "true"}
 ROW = [{"id": 1}]
 
 
-def at(milliseconds: int) -> Chance:
-    return Chance(now_ms=lambda: milliseconds)
+def at(milliseconds: int) -> Runtime:
+    return Runtime(now_ms=lambda: milliseconds)
 
 
 def stamp_of(world: World, version: int) -> Any:
@@ -52,7 +52,7 @@ def kept(snapshot: Snapshot) -> dict[str, str]:
 def dated(tmp_path: Path) -> World:
     """A table with in-commit timestamps from its first commit, which was made at 1000."""
     world = World(table_path(tmp_path))
-    Append(world.path, properties=ON).run(ROW, chance=at(1000))
+    Append(world.path, properties=ON).run(ROW, runtime=at(1000))
     return world
 
 
@@ -70,7 +70,7 @@ def test_a_new_table_has_them_from_the_beginning_and_says_no_boundary(dated: Wor
 
 
 def test_the_commit_info_is_the_first_action_and_says_it(dated: World) -> None:
-    Append(dated.path).run(ROW, chance=at(2000))
+    Append(dated.path).run(ROW, runtime=at(2000))
     for version in (0, 1):
         first = (Path(dated.path) / f"_delta_log/{version:020d}.json").read_text().splitlines()[0]
         assert first.startswith('{"commitInfo":')
@@ -79,19 +79,19 @@ def test_the_commit_info_is_the_first_action_and_says_it(dated: World) -> None:
 
 @pytest.mark.parametrize(("now", "stamp"), [(5000, 5000), (1001, 1001), (1000, 1001), (3, 1001)])
 def test_it_grows_by_a_millisecond_at_least_whatever_the_clock_shows(dated: World, now: int, stamp: int) -> None:
-    Append(dated.path).run(ROW, chance=at(now))
+    Append(dated.path).run(ROW, runtime=at(now))
     assert stamp_of(dated, 1) == stamp
     dated.assert_clean()
 
 
 def test_it_is_made_anew_where_another_commit_came_first(dated: World) -> None:
-    with at_phase("put", lambda: Append(dated.path).run(ROW, chance=at(9000))):
-        Append(dated.path).run(ROW, chance=at(2000))
+    with at_phase("put", lambda: Append(dated.path).run(ROW, runtime=at(9000))):
+        Append(dated.path).run(ROW, runtime=at(2000))
     assert [stamp_of(dated, version) for version in (0, 1, 2)] == [1000, 9000, 9001]
 
 
 def test_a_change_that_is_carried_over_is_later_than_what_it_was_carried_over(dated: World) -> None:
-    with at_phase("put", lambda: [Append(dated.path).run([{"id": 7}], chance=at(t)) for t in (8000, 9000)]):
+    with at_phase("put", lambda: [Append(dated.path).run([{"id": 7}], runtime=at(t)) for t in (8000, 9000)]):
         dated.delete("id = 1")
     assert stamp_of(dated, 3) > stamp_of(dated, 2) > stamp_of(dated, 1)
 
@@ -99,7 +99,7 @@ def test_a_change_that_is_carried_over_is_later_than_what_it_was_carried_over(da
 def test_enabling_adds_the_feature_and_says_from_where(plain: World) -> None:
     before = plain.log.snapshot()
     assert "inCommitTimestamp" not in writer_features(before.protocol)
-    SetProperties(plain.path, ON).run(Moment(chance=at(before.timestamp + 50)))
+    SetProperties(plain.path, ON).run(Moment(runtime=at(before.timestamp + 50)))
     after = plain.log.snapshot()
     assert stamp_of(plain, 1) == before.timestamp + 50
     assert kept(after) == {**ON, SINCE_VERSION: "1", SINCE_TIMESTAMP: str(before.timestamp + 50)}
@@ -109,7 +109,7 @@ def test_enabling_adds_the_feature_and_says_from_where(plain: World) -> None:
 
 def test_the_first_one_is_later_than_the_file_of_the_commit_before(plain: World) -> None:
     before = plain.log.snapshot()
-    SetProperties(plain.path, ON).run(Moment(chance=at(5)))
+    SetProperties(plain.path, ON).run(Moment(runtime=at(5)))
     assert stamp_of(plain, 1) == before.timestamp + 1
 
 
@@ -118,7 +118,7 @@ def test_the_boundary_moves_with_the_commit_that_sets_it(tmp_path: Path) -> None
     path, number = table_path(tmp_path), identity_metadata(1, 1, explicit=False)
     Create(path, NewTable(Struct((Field("id", "long"), Field("n", "long", metadata=number))))).run()
     world = World(path)
-    with at_phase("put", lambda: reserve(world.log, ["n"], 5, "w", Chance())):
+    with at_phase("put", lambda: reserve(world.log, ["n"], 5, "w", Runtime())):
         SetProperties(path, ON).run()
     assert world.version == 2
     assert kept(world.log.snapshot()) == {**ON, SINCE_VERSION: "2", SINCE_TIMESTAMP: str(stamp_of(world, 2))}

@@ -23,7 +23,7 @@ from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Watched
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 from tests.support.raw_logs import listing
 from tests.support.worlds import World
 
@@ -34,22 +34,22 @@ ROWS = [{"id": i, "x": i} for i in range(4)]
 class Command:
     """A command that can be run on any store of a table, and the rows that it leaves."""
 
-    run: Callable[[World, Store, Chance, Patience | None], Any]
+    run: Callable[[World, Store, Runtime, RetryPolicy | None], Any]
     after: dict[int, int]
 
 
-def appended(world: World, store: Store, chance: Chance, patience: Patience | None) -> Any:
-    return Append(world.path).run([{"id": 9, "x": 9}], chance=chance, patience=patience)
+def appended(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
+    return Append(world.path).run([{"id": 9, "x": 9}], runtime=runtime, retry=retry)
 
 
-def overwritten(world: World, store: Store, chance: Chance, patience: Patience | None) -> Any:
-    return Write(world.path, "overwrite").run(world.engine, pa.table({"id": [7], "x": [7]}), chance=chance)
+def overwritten(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
+    return Write(world.path, "overwrite").run(world.engine, pa.table({"id": [7], "x": [7]}), runtime=runtime)
 
 
 def changed(where: str | None, assignments: dict[str, Any] | None) -> Callable[..., Any]:
-    def run(world: World, store: Store, chance: Chance, patience: Patience | None) -> Any:
+    def run(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
         change = Change("UPDATE" if assignments else "DELETE", world.condition(where), assignments, {})
-        return run_change(change, Log(store).snapshot(), world.engine, chance=chance, patience=patience)
+        return run_change(change, Log(store).snapshot(), world.engine, runtime=runtime, retry=retry)
 
     return run
 
@@ -177,8 +177,8 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
 ) -> None:
     """The other was told that version 1 is taken, and went on to 2, before we asked again."""
     store = through(Watched(open_store(world.path), after=once(is_commit, lost)))
-    chance = instant(on_sleep=lambda: put_other(world) if world.version < 2 else None)
-    command.run(world, store, chance, None)
+    runtime = instant(on_sleep=lambda: put_other(world) if world.version < 2 else None)
+    command.run(world, store, runtime, None)
     assert rows(world) == command.after
     assert world.version == 2
     assert ids_in_log(world)[2] == "another"
@@ -188,8 +188,8 @@ def test_a_commit_that_never_arrived_and_whose_version_another_took_goes_behind(
     world: World, through: Through, command: Command
 ) -> None:
     store = through(Watched(open_store(world.path), before=once(is_commit, lost)))
-    chance = instant(on_sleep=lambda: put_other(world) if world.version < 1 else None)
-    command.run(world, store, chance, None)
+    runtime = instant(on_sleep=lambda: put_other(world) if world.version < 1 else None)
+    command.run(world, store, runtime, None)
     assert rows(world) == command.after
     assert world.version == 2
     assert ids_in_log(world)[1] == "another"
@@ -274,13 +274,13 @@ def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through,
 
 
 def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: Through) -> None:
-    chance = instant()
+    runtime = instant()
     store = through(Watched(open_store(world.path), before=always(is_commit, lost)))
-    patience = Patience(attempts=5, unknown_seconds=7)
+    retry = RetryPolicy(attempts=5, unknown_seconds=7)
     with pytest.raises(errors.CommitOutcomeUnknown):
-        Append(world.path).run([{"id": 9, "x": 9}], chance=chance, patience=patience)
+        Append(world.path).run([{"id": 9, "x": 9}], runtime=runtime, retry=retry)
     assert sum(call.is_commit for call in store.calls) == 8  # one each second, and the first
-    assert chance.seconds() == 7
+    assert runtime.seconds() == 7
 
 
 # -- definite failures -------------------------------------------------------------------------------------------------
@@ -361,13 +361,13 @@ def losing_to(world: World, winners: int) -> Decision:
 
 
 def test_attempts_are_bounded(world: World, through: Through, command: Command) -> None:
-    """Each put loses to somebody; after three, mine gives up, and leaves nothing."""
+    """Each put loses to somebody; after three, ours gives up, and leaves nothing."""
     if command is COMMANDS["overwrite"]:
         pytest.skip("its patience is its own")
     files = listing(world.path)
     store = through(Watched(open_store(world.path), before=losing_to(world, 3)))
     with pytest.raises(errors.ConcurrentWriteException) as refused:
-        command.run(world, store, instant(), Patience(attempts=3))
+        command.run(world, store, instant(), RetryPolicy(attempts=3))
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
     assert refused.value.retryable
     assert sum(call.is_commit for call in store.calls) == 3
@@ -376,18 +376,18 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
 
 
 def test_time_is_bounded(world: World) -> None:
-    store, chance = Watched(open_store(world.path), before=losing_to(world, 10**6)), instant()
+    store, runtime = Watched(open_store(world.path), before=losing_to(world, 10**6)), instant()
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED") as refused:
-        changed("id = 1", None)(world, store, chance, Patience(attempts=10**6, seconds=20))
-    assert 20 < chance.seconds() < 25
+        changed("id = 1", None)(world, store, runtime, RetryPolicy(attempts=10**6, seconds=20))
+    assert 20 < runtime.seconds() < 25
     assert refused.value.winner_version == world.version - 1, "the last that was looked at"
 
 
 def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
     """However long that takes: the clock here says a second for each wait, and twenty are allowed."""
-    assert patience_for(blind=True).attempts >= 1000
+    assert default_retry(blind=True).attempts >= 1000
     store = through(Watched(open_store(world.path), before=losing_to(world, 999)))
-    committed = Append(world.path).run([{"id": 9, "x": 9}], chance=instant(), patience=Patience(10**6, seconds=20))
+    committed = Append(world.path).run([{"id": 9, "x": 9}], runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
     assert committed.attempts == 1000
     assert sum(call.is_commit for call in store.calls) == 1000
 
@@ -395,22 +395,22 @@ def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Th
 def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
     store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
-        Append(world.path).run([{"id": 9, "x": 9}], chance=instant(), patience=Patience(10**6, seconds=20))
+        Append(world.path).run([{"id": 9, "x": 9}], runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
     assert sum(call.is_commit for call in store.calls) == 1000
 
 
 def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
-    patience = Patience(attempts=1)
-    loud = [patience.pause(i, instant()) for i in range(40)]
+    retry = RetryPolicy(attempts=1)
+    loud = [retry.pause(i, instant()) for i in range(40)]
     assert loud == sorted(loud)
-    assert loud[0] == patience.first_pause
-    assert loud[-1] == patience.longest_pause
-    quiet = Chance(random=lambda: 0.25)
-    assert [patience.pause(i, quiet) for i in range(40)] == [each * 0.25 for each in loud]
+    assert loud[0] == retry.first_pause
+    assert loud[-1] == retry.longest_pause
+    quiet = Runtime(random=lambda: 0.25)
+    assert [retry.pause(i, quiet) for i in range(40)] == [each * 0.25 for each in loud]
 
 
 def test_an_append_gets_through_many_winners(world: World, through: Through) -> None:
     through(Watched(open_store(world.path), before=losing_to(world, 30)))
-    committed = Append(world.path).run([{"id": 9, "x": 9}], chance=instant())
+    committed = Append(world.path).run([{"id": 9, "x": 9}], runtime=instant())
     assert (committed.version, committed.attempts) == (31, 31)
     assert rows(world)[9] == 9

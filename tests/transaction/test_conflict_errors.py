@@ -38,10 +38,10 @@ def by_day(tmp_path: Path) -> World:
     return World(table_path(tmp_path)).create(ROWS, partition_by=("day",), anabranch_conflictResolution="file")
 
 
-def refused(mine: Callable[[], Any], winner: Callable[[], Any]) -> Any:
-    """The conflict with which mine loses against the winner."""
+def refused(ours: Callable[[], Any], winner: Callable[[], Any]) -> Any:
+    """The conflict with which ours loses against the winner."""
     with pytest.raises(Refused) as caught, at_phase("staged", winner):
-        mine()
+        ours()
     return caught.value
 
 

@@ -130,11 +130,11 @@ def test_the_rule_lets_something_be_redone_and_something_jump() -> None:
     start = model.new_log(((1, 0),))
     log = model.landed(model.staged(APPEND, start, 0), start)
     (jumped,) = model.outcomes(UPDATE, log, 0, THE_RULE)
-    assert (jumped.settled, jumped.adds) == (0, ((1, 1),))
+    assert (jumped.rebased_to, jumped.adds) == (0, ((1, 1),))
 
     log = model.landed(model.staged(COPY, log, 1), log)
     (redone,) = model.outcomes(UPDATE, log, 0, THE_RULE)
-    assert (redone.settled, redone.adds) == (2, ((1, 1), (1, 1)))
+    assert (redone.rebased_to, redone.adds) == (2, ((1, 1), (1, 1)))
 
 
 # -- weaker rules ------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_the_first_history_that_a_weaker_rule_gets_wrong_is_the_one_on_the_page(
 
 @pytest.mark.slow
 def test_comparing_a_winners_cut_with_my_base_is_not_enough() -> None:
-    """Four transactions are needed: the winner that mine would precede must itself precede one that mine is behind."""
+    """Four transactions are needed: the winner that ours would precede must itself precede one that ours is behind."""
     starts, alphabet = STARTS[1:2], (COUNT, DELETE, COPY, UNDO)
     assert model.counterexample(starts, alphabet, 3, Rule(jumps="base")) is None
     found = model.counterexample(starts, alphabet, 4, Rule(jumps="base"))
@@ -200,8 +200,8 @@ def test_a_command_that_selects_no_row_has_no_place_in_the_order() -> None:
     start = model.new_log(((1, 0),))
     log = model.landed(model.staged(APPEND, start, 0), start)
     assert not model.outcomes(DELETE, log, 1, THE_RULE)
-    (mine,) = model.outcomes(UPDATE, log, 0, THE_RULE)
-    log = model.landed(mine, log)
+    (ours,) = model.outcomes(UPDATE, log, 0, THE_RULE)
+    log = model.landed(ours, log)
     assert log[-1].orders == {(2, 1)}
 
     with_delete = [order for order in permutations((APPEND, UPDATE, DELETE)) if explains(order, log)]

@@ -65,30 +65,30 @@ ORDERS = [(update_late, delete_early), (delete_early, update_late)]
 EARLY, LATE = dt.date(2009, 5, 5), dt.date(2011, 5, 5)
 
 
-@pytest.mark.parametrize(("mine", "winner"), ORDERS, ids=["update last", "delete last"])
+@pytest.mark.parametrize(("ours", "winner"), ORDERS, ids=["update last", "delete last"])
 def test_by_files_an_update_and_a_delete_of_disjoint_dates_conflict_where_the_table_is_not_partitioned(
-    tmp_path: Path, level: str, mine: Callable[[World], object], winner: Callable[[World], object]
+    tmp_path: Path, level: str, ours: Callable[[World], object], winner: Callable[[World], object]
 ) -> None:
     world = events(tmp_path, level, "file", EARLY, LATE)
     with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: winner(world)):
-        mine(world)
+        ours(world)
     assert world.version == 1
     world.assert_clean()
 
 
-@pytest.mark.parametrize(("mine", "winner"), ORDERS, ids=["update last", "delete last"])
+@pytest.mark.parametrize(("ours", "winner"), ORDERS, ids=["update last", "delete last"])
 @pytest.mark.parametrize(("dial", "by"), [("row", ()), ("file", ("date",)), ("row", ("date",))], ids=str)
 def test_they_do_not_conflict_by_rows_nor_where_the_table_is_partitioned_by_date(
     tmp_path: Path,
     level: str,
     dial: str,
     by: tuple[str, ...],
-    mine: Callable[[World], object],
+    ours: Callable[[World], object],
     winner: Callable[[World], object],
 ) -> None:
     world = events(tmp_path, level, dial, EARLY, LATE, by=by)
     with at_phase("staged", lambda: winner(world)):
-        mine(world)
+        ours(world)
     assert xs(world) == {1: 1}
     world.assert_clean()
 
@@ -241,17 +241,17 @@ CREATIONS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("mine", CREATIONS)
+@pytest.mark.parametrize("ours", CREATIONS)
 @pytest.mark.parametrize("winner", CREATIONS)
 def test_of_several_writers_that_create_or_write_to_one_empty_path_all_but_the_first_are_told(
-    tmp_path: Path, mine: str, winner: str
+    tmp_path: Path, ours: str, winner: str
 ) -> None:
     path = table_path(tmp_path)
     with (
         pytest.raises(errors.ProtocolChangedException) as refused,
         at_phase("staged", lambda: CREATIONS[winner](path)),
     ):
-        CREATIONS[mine](path)
+        CREATIONS[ours](path)
     assert (refused.value.winner_version, refused.value.retryable) == (0, True)
     assert World(path).version == 0
     assert World(path).rows() == ([] if winner == "create" else NEW.to_pylist())

@@ -17,7 +17,7 @@ from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificati
 from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase
 from anabranch.transaction import commit as committing
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 Body = dict[str, Any]
@@ -108,7 +108,7 @@ def test_who_rewrites_a_file_for_what_it_is_does_not_follow_its_rows(table: Worl
     base = table.log.snapshot()
     rewriting = Rewriting(base, base.files.slice(0, 1))
     with pytest.raises(DeltaConcurrentModificationException), at_phase("staged", table.optimize):
-        rewriting.run(table.engine, table.log, None, Chance())
+        rewriting.run(table.engine, table.log, None, Runtime())
     assert ids(table) == EVERY
 
 
@@ -177,9 +177,9 @@ def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.Monke
         table.update("id = 1", x=5)
         monkeypatch.setattr(committing, "origins_of", slow)
 
-    where, chance = table.condition("id = 3"), Chance(seconds=lambda: now[0])
+    where, runtime = table.condition("id = 3"), Runtime(seconds=lambda: now[0])
     with pytest.raises(ConcurrentWriteException) as refused, at_phase("staged", meanwhile):
-        Delete(table.path, where).run(table.engine, chance=chance)
+        Delete(table.path, where).run(table.engine, runtime=runtime)
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
     assert len(read) == 1
 

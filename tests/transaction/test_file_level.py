@@ -43,7 +43,7 @@ def by_day(tmp_path: Path, dial: dict[str, str], level: str) -> Iterator[World]:
 
 
 def test_changes_of_different_rows_of_one_file_conflict(flat: World) -> None:
-    """By marks the winner changed a file that mine read; by rewriting it also added one that mine should have read."""
+    """By marks the winner changed a file that ours read; by rewriting it also added one that ours should have read."""
     marks = flat.log.snapshot().properties.vectors
     expected = errors.ConcurrentDeleteReadException if marks else errors.ConcurrentAppendException
     with pytest.raises(expected) as refused, at_phase("staged", lambda: flat.delete("id = 1")):

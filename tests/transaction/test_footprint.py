@@ -18,8 +18,8 @@ from anabranch.testing import at_phase
 from anabranch.testing.faults import instant
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.commit import commit as commit_transaction
-from anabranch.transaction.footprint import Reads, Transaction, is_blind_append, only_deletes
-from anabranch.transaction.retry import Patience
+from anabranch.transaction.footprint import ReadSet, Transaction, is_blind_append, only_deletes
+from anabranch.transaction.retry import RetryPolicy
 from tests.support.raw_logs import Action, add, info, metadata, put_commit, put_rows, remove, text_of
 from tests.support.worlds import World
 
@@ -93,10 +93,10 @@ def test_taking_away_is_told_from_bringing(actions: list[Action], expected: bool
     assert only_deletes(commit(info(), *actions)) is expected
 
 
-# -- mine --------------------------------------------------------------------------------------------------------------
+# -- ours --------------------------------------------------------------------------------------------------------------
 
 BLANK = Transaction(None, "t", "id", "WRITE", {}, "WriteSerializable", "row")
-READS = Reads(Condition("true", Always(True), True, "true"), frozenset())
+READS = ReadSet(Condition("true", Always(True), True, "true"), frozenset())
 
 
 def test_an_append_that_reads_nothing_is_blind() -> None:
@@ -124,7 +124,7 @@ def world(tmp_path: object) -> World:
 
 
 def test_an_update_that_calls_itself_blind_is_judged_as_the_update_that_it_is(world: World) -> None:
-    """It moved a row into what mine selects, and lied."""
+    """It moved a row into what ours selects, and lied."""
     (old,) = world.log.snapshot().files.to_pylist()
 
     def liar() -> None:
@@ -213,7 +213,7 @@ class EveryRow:
     def sample(self, file: Any, rows: Any) -> list[Any]:
         return []
 
-    def narrower(self, mine: Any, file: Any) -> None:
+    def narrower(self, ours: Any, file: Any) -> None:
         return None
 
     def discard(self) -> None:
@@ -222,8 +222,8 @@ class EveryRow:
 
 def placed(world: World, **parts: Any) -> Committed:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""
-    mine = Transaction(world.log.snapshot(0), world.log.table, "mine", "WRITE", {}, "WriteSerializable", "row", **parts)
-    return commit_transaction(mine, world.log, EveryRow(), Patience(attempts=3), instant())  # type: ignore[arg-type]
+    ours = Transaction(world.log.snapshot(0), world.log.table, "ours", "WRITE", {}, "WriteSerializable", "row", **parts)
+    return commit_transaction(ours, world.log, EveryRow(), RetryPolicy(attempts=3), instant())  # type: ignore[arg-type]
 
 
 def test_two_runs_of_one_stream_conflict_and_two_streams_do_not(world: World) -> None:
@@ -239,9 +239,9 @@ def test_two_runs_of_one_stream_conflict_and_two_streams_do_not(world: World) ->
 def test_two_writers_of_one_domain_conflict_and_of_two_do_not(world: World) -> None:
     put_commit(world.path, 1, info(), DOMAIN)
     with pytest.raises(errors.ConcurrentWriteException) as refused:
-        placed(world, domains=(DomainMetadata("d", "mine"),))
+        placed(world, domains=(DomainMetadata("d", "ours"),))
     assert "domain d" in refused.value.explanation
-    assert placed(world, domains=(DomainMetadata("e", "mine"),)).version == 2
+    assert placed(world, domains=(DomainMetadata("e", "ours"),)).version == 2
 
 
 def test_a_change_of_metadata_cannot_stand_behind_an_append_that_it_did_not_see(world: World) -> None:
@@ -261,13 +261,13 @@ def test_the_documented_order_of_reasons_is_kept(world: World) -> None:
         {"metaData": snapshot.metadata.to_json()},
         {"protocol": snapshot.protocol.to_json()},
     ]
-    mine = {"app_transactions": (AppTransaction("stream", 1),)}
+    ours = {"app_transactions": (AppTransaction("stream", 1),)}
     put_commit(world.path, 1, info(), *lines)
     with pytest.raises(errors.ProtocolChangedException):
-        placed(world, **mine)
+        placed(world, **ours)
     put_commit(world.path, 1, info(), *lines[:2])
     with pytest.raises(errors.MetadataChangedException):
-        placed(world, **mine)
+        placed(world, **ours)
 
 
 def test_the_first_winner_in_the_way_is_named(world: World) -> None:

@@ -1,8 +1,8 @@
-"""The documented matrix, cell by cell: mine x winner x where they meet, on every kind of table.
+"""The documented matrix, cell by cell: ours x winner x where they meet, on every kind of table.
 
-The table holds rows 0 and 1 in one file and 2 and 3 in another; only row 0 has x = 0, and that is what mine selects.
-The winner commits between mine's reading and its put. What is expected is said by `expected`, in the words of the
-documentation; what comes is found by running the real commands. A clustered table counts as not partitioned.
+The table holds rows 0 and 1 in one file and 2 and 3 in another; only row 0 has x = 0, and that is what ours selects.
+The winner commits between our transaction's reading and its put. What is expected is said by `expected`, in the words
+of the documentation; what comes is found by running the real commands. A clustered table counts as not partitioned.
 """
 
 from __future__ import annotations
@@ -118,38 +118,38 @@ WINNERS: dict[tuple[str, str], Callable[[World], object]] = {
 }
 
 
-def expected(mine: str, winner: str, where: str, kind: Kind) -> set[Outcome]:
+def expected(ours: str, winner: str, where: str, kind: Kind) -> set[Outcome]:
     """What the documentation says of a cell; a cell without the row level may be refused or not, file by file."""
-    if mine == "insert":
+    if ours == "insert":
         return {None}  # a blind append cannot conflict, whoever wins
-    new_key = mine == "merge" and where == "same new key"
-    selects_new = mine == "overwrite" or where == "moved in" or new_key
+    new_key = ours == "merge" and where == "same new key"
+    selects_new = ours == "overwrite" or where == "moved in" or new_key
     if winner == "insert":
-        # WriteSerializable: cannot conflict, since mine stands before it. Serializable: can, on a row that mine selects
-        may_see = selects_new or (mine == "merge" and not kind.by_rows)
+        # WriteSerializable: cannot conflict, since ours stands before it. Serializable: can, on a row that ours selects
+        may_see = selects_new or (ours == "merge" and not kind.by_rows)
         return {APPEND} if kind.serializable and may_see else {None}
     if kind.by_rows:
-        return {_by_rows(mine, winner, where, selects_new)}
-    return _by_files(mine, winner, where, selects_new)
+        return {_by_rows(ours, winner, where, selects_new)}
+    return _by_files(ours, winner, where, selects_new)
 
 
-def _by_rows(mine: str, winner: str, where: str, selects_new: bool) -> Outcome:
-    """The row level: on the same row, or on a new row that mine selects."""
-    both_delete = mine == "delete" and winner == "delete"
-    if mine == "overwrite":  # it removes every row, so also the one that the winner changed; an insert it should see
+def _by_rows(ours: str, winner: str, where: str, selects_new: bool) -> Outcome:
+    """The row level: on the same row, or on a new row that ours selects."""
+    both_delete = ours == "delete" and winner == "delete"
+    if ours == "overwrite":  # it removes every row, so also the one that the winner changed; an insert it should see
         return APPEND if winner == "merge" and where in ("moved in", "same new key") else DELETE_READ
     if where == "same row":
         return DELETE_DELETE if both_delete else DELETE_READ
     if where == "moved out":
-        return DELETE_READ  # mine had marked that row
+        return DELETE_READ  # ours had marked that row
     return APPEND if selects_new else None
 
 
-def _by_files(mine: str, winner: str, where: str, selects_new: bool) -> set[Outcome]:
+def _by_files(ours: str, winner: str, where: str, selects_new: bool) -> set[Outcome]:
     """Without it: two changes that can touch one file; statistics on x keep the files of x = 2, 3 apart from x = 0."""
-    if mine == "overwrite":
+    if ours == "overwrite":
         return {APPEND, DELETE_READ}
-    if mine == "merge":
+    if ours == "merge":
         # it reads all files, since nothing in ON speaks of the table alone; an insert of the winner's may be seen too
         return {APPEND, DELETE_READ} if winner != "merge" or where not in ("moved in", "same new key") else {APPEND}
     if where == "other file" or (where == "same new key" and not selects_new):
@@ -159,30 +159,30 @@ def _by_files(mine: str, winner: str, where: str, selects_new: bool) -> set[Outc
     return {APPEND, DELETE_READ} if selects_new else {None}
 
 
-def outcome(folder: Path, kind: Kind, mine: str, winner: str, where: str) -> tuple[Outcome, World]:
+def outcome(folder: Path, kind: Kind, ours: str, winner: str, where: str) -> tuple[Outcome, World]:
     made = world(folder, kind)
     try:
         with at_phase("staged", lambda: WINNERS[winner, where](made)):
-            MINE[mine](made)
+            MINE[ours](made)
     except errors.DeltaConcurrentModificationException as refused:
         return type(refused), made
     return None, made
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("mine", MINE)
-def test_each_cell_is_as_documented(tmp_path: Path, mine: str, kind: Kind) -> None:
+@pytest.mark.parametrize("ours", MINE)
+def test_each_cell_is_as_documented(tmp_path: Path, ours: str, kind: Kind) -> None:
     wrong = {}
     for winner, where in WINNERS:
-        found, made = outcome(tmp_path, kind, mine, winner, where)
+        found, made = outcome(tmp_path, kind, ours, winner, where)
         if found is None and kind.by_rows:
             made.assert_clean()
-        if found not in expected(mine, winner, where, kind):
-            wrong[winner, where] = (found, expected(mine, winner, where, kind))
+        if found not in expected(ours, winner, where, kind):
+            wrong[winner, where] = (found, expected(ours, winner, where, kind))
     assert not wrong
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.by_rows], ids=str)
 def test_no_change_of_one_file_stops_another_change_of_it(tmp_path: Path, kind: Kind) -> None:
-    for mine, winner in product(("delete", "update", "merge"), repeat=2):
-        assert outcome(tmp_path, kind, mine, winner, "other row of the file")[0] is None
+    for ours, winner in product(("delete", "update", "merge"), repeat=2):
+        assert outcome(tmp_path, kind, ours, winner, "other row of the file")[0] is None

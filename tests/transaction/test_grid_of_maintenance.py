@@ -156,11 +156,11 @@ def serial(*models: Model) -> list[Counter[tuple[int, ...]]]:
     return [after(order) for order in permutations(models)]
 
 
-def meeting(made: World, mine: Callable[[World], object], other: Callable[[World], object], phase: str) -> Outcome:
-    """Run mine with the other inside it: the kind of its conflict, None where it was let through."""
+def meeting(made: World, ours: Callable[[World], object], other: Callable[[World], object], phase: str) -> Outcome:
+    """Run ours with the other inside it: the kind of its conflict, None where it was let through."""
     try:
         with at_phase(phase, lambda: other(made)):
-            mine(made)
+            ours(made)
     except errors.DeltaConcurrentModificationException as refused:
         return type(refused)
     return None
@@ -243,9 +243,9 @@ def test_it_makes_no_difference_if_they_meet_at_the_last_moment(tmp_path: Path, 
             assert bag(made.rows()) == after([MINES[name]])
 
 
-@pytest.mark.parametrize("mine", MINE)
+@pytest.mark.parametrize("ours", MINE)
 @pytest.mark.parametrize("kind", BETWEEN, ids=str)
-def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: Kind, mine: str) -> None:
+def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: Kind, ours: str) -> None:
     """By files a move can only bring rows nearer to each other, so there only the rows that are left are asked for."""
     wrong = {}
     for (winner, where), change in WINNERS.items():
@@ -256,10 +256,10 @@ def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: K
             MOVES["OPTIMIZE"](made)
 
         made = world(tmp_path, kind)
-        found = meeting(made, MINE[mine], winners, "staged")
+        found = meeting(made, MINE[ours], winners, "staged")
         theirs = THEIRS[winner, where]
-        left = serial(MINES[mine], theirs) if found is None else [after([theirs])]
-        if bag(made.rows()) not in left or (kind.by_rows and found not in expected(mine, winner, where, kind)):
+        left = serial(MINES[ours], theirs) if found is None else [after([theirs])]
+        if bag(made.rows()) not in left or (kind.by_rows and found not in expected(ours, winner, where, kind)):
             wrong[winner, where] = found
         if found is None:
             made.assert_clean()
@@ -374,8 +374,8 @@ def test_nobody_is_in_the_way_of_a_vacuum(tmp_path: Path, kind: Kind, hours: flo
 
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_restore_and_a_vacuum_that_retains_its_files_do_not_meet(tmp_path: Path, kind: Kind) -> None:
-    for mine, other in ((back, World.vacuum), (World.vacuum, back)):
+    for ours, other in ((back, World.vacuum), (World.vacuum, back)):
         made = world(tmp_path, kind)
-        assert meeting(made, mine, other, "staged") is None
+        assert meeting(made, ours, other, "staged") is None
         assert bag(made.rows()) == bag(THEN)
         made.assert_clean()

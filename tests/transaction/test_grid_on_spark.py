@@ -1,6 +1,6 @@
-"""A covering part of the grid on real Spark: each command of mine, each sort of winner and each place at least once.
+"""A covering part of the grid on real Spark: each command of ours, each sort of winner and each place at least once.
 
-Mine goes through the door that users take; the winner's commit is the other engine's, which is quicker.
+Ours goes through the door that users take; the winner's commit is the other engine's, which is quicker.
 """
 
 from __future__ import annotations
@@ -103,18 +103,18 @@ def on_spark(spark: SparkSession, path: str) -> OnSpark:
     return made
 
 
-@pytest.mark.parametrize(("mine", "winner", "where", "kind"), CELLS, ids=lambda each: str(each).replace(" ", "_"))
+@pytest.mark.parametrize(("ours", "winner", "where", "kind"), CELLS, ids=lambda each: str(each).replace(" ", "_"))
 def test_a_cell_of_the_grid_on_spark(
-    spark: SparkSession, tmp_path: Path, mine: str, winner: str, where: str, kind: Kind
+    spark: SparkSession, tmp_path: Path, ours: str, winner: str, where: str, kind: Kind
 ) -> None:
     made = world(tmp_path, kind)
     found: Outcome = None
     try:
         with at_phase("staged", lambda: WINNERS[winner, where](made)):
-            MINE[mine](on_spark(spark, made.path))
+            MINE[ours](on_spark(spark, made.path))
     except errors.DeltaConcurrentModificationException as refused:
         found = type(refused)
-    assert found in expected(mine, winner, where, kind)
+    assert found in expected(ours, winner, where, kind)
     made.assert_clean()
 
 
@@ -132,16 +132,16 @@ MOVED = [
 @pytest.mark.parametrize(("change", "move", "kind"), MOVED, ids=lambda each: str(each).replace(" ", "_"))
 def test_moves_and_changes_on_spark(spark: SparkSession, tmp_path: Path, change: str, move: str, kind: Kind) -> None:
     """In both orders; a part of what was moved cannot be taken away without vectors, in one of them."""
-    for mine, other in ((MINE[change], MOVES[move]), (MOVES[move], MINE[change])):
+    for ours, other in ((MINE[change], MOVES[move]), (MOVES[move], MINE[change])):
         made = maintenance.world(tmp_path, kind)
-        found = meeting(on_spark(spark, made.path), mine, other, "staged")
-        refused = mine is MINE[change] and not kind.vectors and change != "insert"
+        found = meeting(on_spark(spark, made.path), ours, other, "staged")
+        refused = ours is MINE[change] and not kind.vectors and change != "insert"
         assert found == (errors.ConcurrentDeleteReadException if refused else None)
         assert bag(made.rows()) == after([] if refused else [MINES[change]])
         made.assert_clean()
 
 
 def test_the_cells_cover_each_command_winner_and_place() -> None:
-    assert {mine for mine, *_ in CELLS} == set(MINE)
+    assert {ours for ours, *_ in CELLS} == set(MINE)
     assert {winner for _, winner, *_ in CELLS} == {winner for winner, _ in WINNERS}
     assert {where for *_, where, _ in CELLS} == {where for _, where in WINNERS}

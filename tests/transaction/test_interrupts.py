@@ -119,7 +119,7 @@ def cloned(world: World, shallow: bool = False) -> None:
 
 
 def vacuumed(world: World) -> None:
-    Vacuum(world.path, 0, check_retention=False, threads=1).run(chance=instant())
+    Vacuum(world.path, 0, check_retention=False, threads=1).run(runtime=instant())
 
 
 @pytest.fixture

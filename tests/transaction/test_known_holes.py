@@ -40,7 +40,7 @@ HELD = {
         "transaction/test_merge.py::test_a_matched_row_that_goes_is_a_conflict_though_no_clause_touched_it",
         "transaction/test_known_holes.py::test_an_insert_only_merge_still_reads_the_file_in_which_its_keys_were_found",
     ],
-    "a winner whose vector shrinks, and mine deletes the restored rows again": [
+    "a winner whose vector shrinks, and ours deletes the restored rows again": [
         "transaction/test_rebase.py::test_rows_that_a_winner_restored_are_not_deleted_again",
         "transaction/test_rebase.py::test_a_winner_that_swaps_one_deleted_row_for_another_is_a_conflict",
         "transaction/test_known_holes.py::test_a_merge_does_not_delete_again_what_a_winner_restored",
@@ -272,7 +272,7 @@ SELF_CONFLICTING: dict[str, Callable[[World], object]] = {
 
 @pytest.mark.parametrize("command", SELF_CONFLICTING)
 def test_what_i_appended_myself_is_no_conflict_after_a_lost_reply(command: str) -> None:
-    """The commit that is found in the way is mine: at Serializable each of these would conflict with itself."""
+    """The commit that is found in the way is ours: at Serializable each of these would conflict with itself."""
     store = Watched(DictStore(f"memory://holes/{uuid4()}"))
     with mounted(store) as location:
         world = World(location).create(ROWS, delta_isolationLevel="Serializable")
@@ -289,12 +289,12 @@ def test_a_merge_whose_condition_fails_on_a_winners_rows_is_refused(world: World
         return row["id"] == source["id"]
 
     rows = pa.table({"id": [1], "x": [11]})
-    mine = Merge(world.path, rows, Matching(on, (update_all("x"),)), EVERY_ROW)
+    ours = Merge(world.path, rows, Matching(on, (update_all("x"),)), EVERY_ROW)
     with (
         pytest.raises(errors.DeltaConcurrentModificationException),
         at_phase("staged", lambda: world.update("id = 5", x=666)),
     ):
-        mine.run(world.engine)
+        ours.run(world.engine)
     assert xs(world)[1] == 1
 
 

@@ -55,10 +55,10 @@ def test_my_remove_ends_the_winners_add_and_my_vector_holds_both(world: World) -
     path = only_file(world)["path"]
     with at_phase("staged", lambda: world.delete("id = 1")):
         world.delete("id = 2")
-    winner, mine = actions_of(world, 1), actions_of(world, 2)
+    winner, ours = actions_of(world, 1), actions_of(world, 2)
     (winners_add,) = [body for kind, body in winner if kind == "add"]
-    (my_remove,) = [body for kind, body in mine if kind == "remove"]
-    (my_add,) = [body for kind, body in mine if kind == "add"]
+    (my_remove,) = [body for kind, body in ours if kind == "remove"]
+    (my_add,) = [body for kind, body in ours if kind == "add"]
     assert my_remove["deletionVector"] == winners_add["deletionVector"]
     assert my_add["path"] == my_remove["path"] == path
     assert my_add["deletionVector"]["cardinality"] == 2
@@ -144,7 +144,7 @@ def test_rows_that_a_winner_restored_are_not_deleted_again(world: World) -> None
 
 
 def test_a_restore_stops_a_change_that_could_select_its_rows(world: World) -> None:
-    """Mine touches another file; the row that came back may be one that it should have changed."""
+    """Ours touches another file; the row that came back may be one that it should have changed."""
     world.append({"id": 100, "x": 1})
     world.delete("id = 1")
 
@@ -215,7 +215,7 @@ def test_statistics_that_a_winner_computed_anew_are_no_conflict_and_are_kept(wor
 
 
 def test_a_file_that_a_winner_removed_without_naming_its_vector_is_gone(world: World) -> None:
-    """A careless engine: mine is refused rather than placed on what may be gone."""
+    """A careless engine: ours is refused rather than placed on what may be gone."""
     world.delete("id = 1")
     with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: careless(world)):
         world.delete("id = 2")

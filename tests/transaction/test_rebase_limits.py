@@ -16,7 +16,7 @@ from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.stats.predicates import Condition
 from anabranch.testing import ArrowEngine, at_phase
 from anabranch.testing.faults import instant
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import listing
 from tests.support.worlds import World, table_path
 
@@ -30,7 +30,7 @@ class Clock:
         self.now = 0.0
 
     @property
-    def chance(self) -> Chance:
+    def runtime(self) -> Runtime:
         return replace(instant(), seconds=lambda: self.now, sleep=self.pass_)
 
     def pass_(self, seconds: float) -> None:
@@ -68,9 +68,9 @@ def bring(world: World, count: int = 1) -> Callable[[], None]:
     return winner
 
 
-def exceeded(mine: Callable[[], Any], winner: Callable[[], Any]) -> Any:
+def exceeded(ours: Callable[[], Any], winner: Callable[[], Any]) -> Any:
     with pytest.raises(errors.ConcurrentWriteException) as refused, at_phase("staged", winner):
-        mine()
+        ours()
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
     assert refused.value.retryable
     return refused.value
@@ -122,21 +122,21 @@ def test_all_looks_of_one_command_count_together(tmp_path: Path) -> None:
     def again(_: float) -> None:
         bring(world)()
 
-    chance = replace(instant(), sleep=again)
+    runtime = replace(instant(), sleep=again)
 
-    def mine() -> None:
+    def ours() -> None:
         with at_phase("put", bring(world)):
             change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
-            run_change(change, world.log.snapshot(), world.engine, chance=chance)
+            run_change(change, world.log.snapshot(), world.engine, runtime=runtime)
 
-    assert exceeded(mine, bring(world)).needed == 3 * needed
+    assert exceeded(ours, bring(world)).needed == 3 * needed
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
 def test_time_spent_in_looking_is_bounded_before_anything_is_redone(tmp_path: Path) -> None:
-    """The winners brought a row that mine selects, so it had to be run on that: but the look took too long already."""
+    """The winners brought a row that ours selects, so it had to be run on that: but the look took too long already."""
     world, clock = made(tmp_path, anabranch_resolutionSeconds="5"), Clock()
     files = listing(world.path)
 
@@ -146,13 +146,13 @@ def test_time_spent_in_looking_is_bounded_before_anything_is_redone(tmp_path: Pa
 
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
     snapshot = world.log.snapshot()
-    said = exceeded(lambda: run_change(change, snapshot, Slow(clock, 6.0), chance=clock.chance), winner)
+    said = exceeded(lambda: run_change(change, snapshot, Slow(clock, 6.0), runtime=clock.runtime), winner)
     assert (said.bound, said.allowed, said.needed) == ("anabranch.resolutionSeconds", 5, 6)
     assert {name for name in listing(world.path).keys() - files.keys() if name.startswith("job-")} == job_of(world, 2)
 
 
 def job_of(world: World, version: int) -> set[str]:
-    """What the winner of a version staged: nothing of mine is left."""
+    """What the winner of a version staged: nothing of ours is left."""
     (path,) = [p for p in world.log.read(version).adds["path"].to_pylist() if p.startswith("job-")]  # type: ignore[union-attr]
     return {name for name in listing(world.path) if name.startswith(path.split("/")[0])}
 
@@ -162,14 +162,14 @@ def test_a_look_that_was_begun_in_time_is_finished_and_counts(tmp_path: Path) ->
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
     snapshot = world.log.snapshot()
     with at_phase("staged", bring(world)):
-        assert run_change(change, snapshot, Slow(clock, 6.0), chance=clock.chance).rows == 1
+        assert run_change(change, snapshot, Slow(clock, 6.0), runtime=clock.runtime).rows == 1
 
 
 def test_time_before_the_commit_does_not_count(tmp_path: Path) -> None:
     """A command may work for hours; only what it does for others is bounded."""
     world, clock = made(tmp_path, anabranch_resolutionSeconds="0"), Clock()
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
-    assert run_change(change, world.log.snapshot(), Slow(clock, 9999.0), chance=clock.chance).rows == 1
+    assert run_change(change, world.log.snapshot(), Slow(clock, 9999.0), runtime=clock.runtime).rows == 1
 
 
 # -- appends -----------------------------------------------------------------------------------------------------------

@@ -73,11 +73,11 @@ def back(world: World, version: int = 0) -> Any:
     return Restore(world.path, version).run()
 
 
-def settled(world: World, mine: Callable[[], Any], winner: Callable[[], Any], phase: str) -> str | None:
-    """Run mine with the winner inside it; the condition of the conflict, None where mine committed."""
+def rebased_to(world: World, ours: Callable[[], Any], winner: Callable[[], Any], phase: str) -> str | None:
+    """Run ours with the winner inside it; the condition of the conflict, None where ours committed."""
     try:
         with at_phase(phase, winner):
-            mine()
+            ours()
     except errors.DeltaConcurrentModificationException as conflict:
         return conflict.getCondition()
     return None
@@ -93,7 +93,7 @@ def test_a_restore_stands_behind_a_blind_append_at_most(
     """What committed inside a RESTORE refuses it, but for a blind append at WriteSerializable, whose rows stay."""
     world = begun(tmp_path, level, dial)
     run, effect = VERBS[name]
-    conflict = settled(world, lambda: back(world), lambda: run(world), phase)
+    conflict = rebased_to(world, lambda: back(world), lambda: run(world), phase)
     if name == "append" and level == "WriteSerializable":
         assert conflict is None
         assert state(world.rows()) == effect(THEN)
@@ -115,10 +115,10 @@ def test_a_restore_stands_behind_a_blind_append_at_most(
 def test_who_commits_behind_a_restore_did_as_if_it_had_seen_it(
     tmp_path: Path, phase: str, name: str, level: str, dial: str
 ) -> None:
-    """Mine behind a RESTORE is refused, or gives what it gives when it is run on the restored table."""
+    """Ours behind a RESTORE is refused, or gives what it gives when it is run on the restored table."""
     world = begun(tmp_path, level, dial)
     run, effect = VERBS[name]
-    conflict = settled(world, lambda: run(world), lambda: back(world), phase)
+    conflict = rebased_to(world, lambda: run(world), lambda: back(world), phase)
     if conflict is None:
         orders = [effect(THEN)] if effect(NOW) != NOW else [effect(THEN), THEN]  # nothing to do: it stands before
         assert state(world.rows()) in orders
@@ -136,7 +136,7 @@ def test_who_changes_a_file_that_a_restore_would_leave_alone_refuses_it_too(
     """The table is to be what it was, and that file would not be."""
     world = World(table_path(tmp_path)).create(ROWS, delta_isolationLevel=level)
     world.append({"id": 9, "x": 90})
-    conflict = settled(world, lambda: back(world), lambda: world.delete("id = 1"), phase)
+    conflict = rebased_to(world, lambda: back(world), lambda: world.delete("id = 1"), phase)
     assert conflict == "DELTA_CONCURRENT_DELETE_READ.EMPTY_READ_PREDICATES"
     back(world)
     assert state(world.rows()) == THEN
@@ -146,7 +146,7 @@ def test_who_changes_a_file_that_a_restore_would_leave_alone_refuses_it_too(
 @pytest.mark.parametrize("phase", PHASES)
 def test_of_two_restores_at_once_one_is_refused(tmp_path: Path, phase: str, level: str) -> None:
     world = begun(tmp_path, level, "row")
-    conflict = settled(world, lambda: back(world, 0), lambda: back(world, 1), phase)
+    conflict = rebased_to(world, lambda: back(world, 0), lambda: back(world, 1), phase)
     assert conflict is not None
     assert state(world.rows()) == {k: v for k, v in THEN.items() if k != 1}
     world.assert_clean()
@@ -159,10 +159,10 @@ def test_a_change_of_metadata_fails_a_restore_and_a_restore_of_metadata_fails_ev
 ) -> None:
     world = begun(tmp_path, level, "row")
     change = SetProperties(world.path, {"team": "harbour"})
-    assert "METADATA_CHANGE" in (settled(world, lambda: back(world), change.run, phase) or "")
+    assert "METADATA_CHANGE" in (rebased_to(world, lambda: back(world), change.run, phase) or "")
     for run, _ in VERBS.values():
         SetProperties(world.path, {"team": str(world.version)}).run()
-        done = settled(world, lambda run=run: run(world), lambda: back(world), phase)  # type: ignore[misc]
+        done = rebased_to(world, lambda run=run: run(world), lambda: back(world), phase)  # type: ignore[misc]
         assert done is None or "METADATA_CHANGE" in done
         if done is None:  # nothing was to be done
             assert world.info()["operation"] == "RESTORE"
@@ -173,13 +173,13 @@ def test_a_change_of_metadata_fails_a_restore_and_a_restore_of_metadata_fails_ev
 def test_where_metadata_goes_back_a_blind_append_of_the_newer_columns_refuses_it(tmp_path: Path, level: str) -> None:
     world = begun(tmp_path, level, "row")
     SetProperties(world.path, {"team": "harbour"}).run()
-    assert settled(world, lambda: back(world), lambda: world.append({"id": 50, "x": 5}), "staged") is not None
+    assert rebased_to(world, lambda: back(world), lambda: world.append({"id": 50, "x": 5}), "staged") is not None
 
 
 def test_another_clustering_refuses_a_restore_though_no_row_moved(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, cluster_by=("id",))
     world.delete("id = 1")
-    conflict = settled(world, lambda: back(world), ClusterBy(world.path, (("x",),)).run, "staged")
+    conflict = rebased_to(world, lambda: back(world), ClusterBy(world.path, (("x",),)).run, "staged")
     assert conflict == "DELTA_CONCURRENT_WRITE.METADATA_CHANGE"
 
 
@@ -190,7 +190,7 @@ def test_a_restore_that_puts_after_several_winners_judges_them_all(tmp_path: Pat
         world.append({"id": 50, "x": 50})
         world.update("id = 50", x=51)
 
-    assert settled(world, lambda: back(world), winners, "put") is not None
+    assert rebased_to(world, lambda: back(world), winners, "put") is not None
     assert state(world.rows()) == {**NOW, 50: 51}
 
 
@@ -228,7 +228,7 @@ def test_a_vacuum_that_may_delete_what_comes_back_refuses_a_restore(
         assert refused.value.file in world.log.snapshot(0).files["path"].to_pylist()
         condition: str | None = refused.value.getCondition()
     else:
-        condition = settled(world, lambda: back(world), lambda: start(world, retention_ms), phase)
+        condition = rebased_to(world, lambda: back(world), lambda: start(world, retention_ms), phase)
     assert condition == "DELTA_CONCURRENT_WRITE.VACUUM_UNDER_WAY"
     end(world)
     back(world)
@@ -238,7 +238,7 @@ def test_a_vacuum_that_may_delete_what_comes_back_refuses_a_restore(
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_vacuum_whose_retention_spares_what_comes_back_is_not_in_its_way(tmp_path: Path, phase: str) -> None:
     world = begun(tmp_path, "Serializable", "row")
-    assert settled(world, lambda: back(world), lambda: start(world, 7 * DAY_MS), phase) is None
+    assert rebased_to(world, lambda: back(world), lambda: start(world, 7 * DAY_MS), phase) is None
     assert state(world.rows()) == THEN
 
 
@@ -287,7 +287,7 @@ def test_a_repair_is_not_disturbed_by_rows_elsewhere(tmp_path: Path, phase: str,
     [lost] = _files_of_id(world, 9)
     Path(world.path, lost).unlink()
     repair = Fsck(world.path)
-    assert settled(world, repair.run, lambda: world.delete("id = 0"), phase) is None
+    assert rebased_to(world, repair.run, lambda: world.delete("id = 0"), phase) is None
     assert state(world.rows()) == {2: 222, 3: 30}
 
 
@@ -298,7 +298,7 @@ def test_a_file_that_comes_back_refuses_its_repair(tmp_path: Path, phase: str) -
     path = Path(world.path, lost)
     kept = path.read_bytes()
     path.unlink()
-    conflict = settled(world, Fsck(world.path).run, lambda: path.write_bytes(kept), phase)
+    conflict = rebased_to(world, Fsck(world.path).run, lambda: path.write_bytes(kept), phase)
     if phase == "staged":
         assert conflict == "DELTA_CONCURRENT_WRITE.WITHOUT_HINT"
         assert state(world.rows()) == NOW
@@ -313,7 +313,7 @@ def test_a_winner_that_removes_a_missing_file_refuses_its_repair(tmp_path: Path,
     world = begun(tmp_path, "WriteSerializable", "row")
     [lost] = _files_of_id(world, 9)
     Path(world.path, lost).unlink()
-    conflict = settled(world, Fsck(world.path).run, lambda: back(world), phase)
+    conflict = rebased_to(world, Fsck(world.path).run, lambda: back(world), phase)
     assert conflict == "DELTA_CONCURRENT_DELETE_DELETE.WITHOUT_HINT"
     assert state(world.rows()) == THEN
 

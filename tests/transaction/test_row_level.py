@@ -155,7 +155,7 @@ def test_inserts_never_conflict(any_level: World) -> None:
 
 
 def test_a_blind_append_before_a_reading_winner_is_redone_and_not_skipped(write_serializable: World) -> None:
-    """The history of design 5.5: W1 appends blindly, W2 has seen it. Mine must stand behind both, so it is run on
+    """The history of design 5.5: W1 appends blindly, W2 has seen it. Ours must stand behind both, so it is run on
     W1's row.
     """
 

@@ -1,8 +1,8 @@
 """A winner that brought no file may still have read the table: only one that can be trusted to have read nothing is
 passed.
 
-Mine moves p=1 to p=2 and has read version 0. Then a blind append brings a row with p=1, and somebody looks for p=2 and
-finds nothing. Mine may not stand before the append, since it would also stand before the one who looked.
+Ours moves p=1 to p=2 and has read version 0. Then a blind append brings a row with p=1, and somebody looks for p=2 and
+finds nothing. Ours may not stand before the append, since it would also stand before the one who looked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anabranch.testing import at_phase
 from anabranch.testing.arrow_engine import read_from
 from anabranch.transaction.footprint import RESERVED_FOR
 from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import Action, info, metadata, put_commit, remove, text_of
 from tests.support.worlds import World, insert_all, table_path
 
@@ -59,7 +59,7 @@ def bare(operation: str = "WRITE", **fields: Any) -> Action:
 
 
 def after(world: World, winner: Callable[[World], object]) -> list[tuple[int, int]]:
-    """The rows after mine has met a blind append and that winner behind it."""
+    """The rows after ours has met a blind append and that winner behind it."""
 
     def winners() -> None:
         world.append({"id": 2, "p": 1})
@@ -176,7 +176,7 @@ MARKS: dict[str, Callable[[World], object]] = {
 
 
 def jumps(world: World, winner: Callable[[World], object]) -> bool:
-    """Whether mine was put before a blind append and that winner behind it."""
+    """Whether ours was put before a blind append and that winner behind it."""
     base = world.version
 
     def winners() -> None:
@@ -196,7 +196,7 @@ def test_a_mark_that_moved_is_no_reservation_because_it_says_so(tmp_path: Path, 
 
 
 def test_a_reservation_of_ours_has_read_no_row(tmp_path: Path) -> None:
-    assert jumps(numbered(tmp_path), lambda world: reserve(world.log, ["n"], 2, "somebody", Chance()))
+    assert jumps(numbered(tmp_path), lambda world: reserve(world.log, ["n"], 2, "somebody", Runtime()))
     assert jumps(numbered(tmp_path / "by hand"), reserving())
 
 

@@ -35,8 +35,8 @@ def flights() -> pa.Table:
 
 def schedule_changes(known: pa.Table, carrier: str, rows: int = 300) -> pa.Table:
     """What a carrier says of its flights, by key: so many that are known, with other times, and as many new ones."""
-    mine = pc.and_(pc.equal(known["carrier"], carrier), pc.is_valid(known["dep_time"]))
-    seen = known.filter(mine).group_by(list(KEY), use_threads=False).aggregate([("dep_delay", "count")])
+    ours = pc.and_(pc.equal(known["carrier"], carrier), pc.is_valid(known["dep_time"]))
+    seen = known.filter(ours).group_by(list(KEY), use_threads=False).aggregate([("dep_delay", "count")])
     unique = seen.filter(pc.equal(seen["dep_delay_count"], 1)).select(KEY).slice(0, rows)
     new = unique.set_column(KEY.index("flight"), "flight", pc.add(unique["flight"], 10_000))
     both = pa.concat_tables([unique, new])

@@ -58,7 +58,7 @@ class Run:
             return f"refused: {type(self.refused).__name__}"
         if self.committed is None:
             return self.phase
-        over = ", ".join(map(str, self.committed.carried))
+        over = ", ".join(map(str, self.committed.rebased_over))
         return f"version {self.committed.version}" + (f", carried over {over}" if over else "")
 
 

@@ -22,8 +22,8 @@ from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
 from anabranch.protocol.schema.keys import KEY_PREFIX
 from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import Hands
-from anabranch.transaction.footprint import Reads
+from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.footprint import ReadSet
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class AddConstraint:
     def _check(self) -> Check:
         return Check(self.name, self.where.text)
 
-    def _checked(self, base: Snapshot, engine: Engine) -> tuple[Reads, Hands]:
+    def _checked(self, base: Snapshot, engine: Engine) -> tuple[ReadSet, RebaseHandler]:
         engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
         files = with_counts(base, file_set(base))
         rows = rows_of(files.files) - count_of(files.vectors)
@@ -82,4 +82,4 @@ class AddConstraint:
             raise ConstraintNotMet(
                 table=base.table, constraint=self.name, predicate=self.where.text, count=missing, rows=rows
             )
-        return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+        return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

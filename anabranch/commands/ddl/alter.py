@@ -55,10 +55,10 @@ from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Field, Struct, check_storable
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import Hands, NoRows
-from anabranch.transaction.footprint import Reads, Transaction
+from anabranch.transaction.conflicts import NoRows, RebaseHandler
+from anabranch.transaction.footprint import ReadSet, Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 _ATTEMPTS = 20
 """So often a change is begun anew that follows commits of its own."""
@@ -83,8 +83,8 @@ class Moment:
     """When and how patiently a command runs: at which version, with which clock and ids."""
 
     at: Snapshot | None = None
-    patience: Patience | None = None
-    chance: Chance | None = None
+    retry: RetryPolicy | None = None
+    runtime: Runtime | None = None
 
 
 NOW = Moment()
@@ -116,10 +116,10 @@ class SetProperties:
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
         parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
-        chance, log = moment.chance or Chance(), open_log(self.table)
+        runtime, log = moment.runtime or Runtime(), open_log(self.table)
 
         def altered(base: Snapshot) -> Alteration:
-            return self._on(base, parameters, chance)
+            return self._on(base, parameters, runtime)
 
         base = moment.at or log.snapshot()
         change = altered(base)
@@ -127,7 +127,7 @@ class SetProperties:
             return run_alteration(self.table, lambda _: change, replace(moment, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
-            base = backfilled(log, chance, moment.patience)
+            base = backfilled(log, runtime, moment.retry)
             try:
                 return run_alteration(self.table, altered, replace(moment, at=base))
             except (MetadataChangedException, ProtocolChangedException):
@@ -135,7 +135,7 @@ class SetProperties:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _on(self, base: Snapshot, parameters: Mapping[str, str], chance: Chance) -> Alteration:
+    def _on(self, base: Snapshot, parameters: Mapping[str, str], runtime: Runtime) -> Alteration:
         asked, description = described(self.properties, base.metadata.description)
         rest = without_requests(asked)
         refuse_constraints(rest)
@@ -147,8 +147,8 @@ class SetProperties:
         check_change(base.metadata.configuration, metadata.configuration)
         newly = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
         if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
-            metadata = metadata.with_schema(base.schema, chance.new_id, named=True)
-        metadata = with_columns(metadata, chance.new_id)
+            metadata = metadata.with_schema(base.schema, runtime.new_id, named=True)
+        metadata = with_columns(metadata, runtime.new_id)
         protocol = requested(base.table, asked).on_top_of(base.protocol)
         return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
 
@@ -239,14 +239,14 @@ class AddColumns:
             raise InvalidOption(option="columns", value="none", reason="name at least one column to add.")
         for column in self.columns:
             _check_new(column.field)
-        chance = moment.chance or Chance()
-        return run_alteration(self.table, lambda base: self._on(base, chance), moment)
+        runtime = moment.runtime or Runtime()
+        return run_alteration(self.table, lambda base: self._on(base, runtime), moment)
 
-    def _on(self, base: Snapshot, chance: Chance) -> Alteration:
+    def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         schema: Struct = base.schema
         for each in self.columns:
             schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
-        metadata = base.metadata.with_schema(schema, chance.new_id)
+        metadata = base.metadata.with_schema(schema, runtime.new_id)
         parameters = {"columns": json.dumps([each.logged() for each in self.columns], ensure_ascii=False)}
         return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
 
@@ -322,7 +322,7 @@ def run_alteration(
     table: Location,
     altered: Callable[[Snapshot], Alteration],
     moment: Moment,
-    read: Callable[[Snapshot], tuple[Reads, Hands]] | None = None,
+    read: Callable[[Snapshot], tuple[ReadSet, RebaseHandler]] | None = None,
 ) -> Committed | None:
     """Run a change of what a table says of itself; None where it says so already.
 
@@ -334,7 +334,7 @@ def run_alteration(
         UnsupportedFeature: this version may not write the table.
         MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
     """
-    chance, log = moment.chance or Chance(), open_log(table)
+    runtime, log = moment.runtime or Runtime(), open_log(table)
     base = moment.at or log.snapshot()
     change = _real_part(altered(base), base)
     if change.metadata is None and change.protocol is None:
@@ -343,10 +343,10 @@ def run_alteration(
     check_columns(change.metadata or base.metadata)
     check_spelling(change.metadata or base.metadata, base.metadata)
     reach("read")
-    reads, hands = (None, NoRows()) if read is None else read(base)
-    mine = _transaction(change, base, reads, chance)
+    reads, handler = (None, NoRows()) if read is None else read(base)
+    ours = _transaction(change, base, reads, runtime)
     reach("staged")
-    return commit(mine, log, hands, moment.patience or patience_for(blind=False), chance)
+    return commit(ours, log, handler, moment.retry or default_retry(blind=False), runtime)
 
 
 def _real_part(change: Alteration, base: Snapshot) -> Alteration:
@@ -379,11 +379,11 @@ def _in_types(metadata: Metadata | None) -> frozenset[str]:
     return frozenset() if metadata is None else required_by_types(metadata.schema)
 
 
-def _transaction(change: Alteration, base: Snapshot, reads: Reads | None, chance: Chance) -> Transaction:
+def _transaction(change: Alteration, base: Snapshot, reads: ReadSet | None, runtime: Runtime) -> Transaction:
     return Transaction(
         base=base,
         table=base.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=change.operation,
         parameters=change.parameters,
         isolation=base.properties.isolation_level,

@@ -30,8 +30,8 @@ from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
 from anabranch.protocol.schema.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.protocol.stats.predicates import Condition, IsNull, Unknown
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import Hands
-from anabranch.transaction.footprint import Reads
+from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.footprint import ReadSet
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
 DROPPED = ""
@@ -234,11 +234,11 @@ def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
         raise InvalidOption(option="column", value="none", reason="name the column to change.")
 
 
-def _looked(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[Reads, Hands]:
+def _looked(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
     files = with_counts(base, file_set(base))
     for each in changes:
         each.check_filled(base, files, engine)
-    return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+    return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
 
 
 def objection(base: Snapshot, column: str, before: DataType, after: DataType) -> str | None:

@@ -28,7 +28,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
@@ -67,22 +67,22 @@ def clusters_of(
     return wanted
 
 
-def clustered(mine: Transaction, columns: Sequence[Path]) -> Transaction:
-    """Mine as it also says by which columns the table is clustered, with the features that this needs, where that is
+def clustered(ours: Transaction, columns: Sequence[Path]) -> Transaction:
+    """Ours as it also says by which columns the table is clustered, with the features that this needs, where that is
     not what the table says already.
     """
-    base = mine.base
-    metadata = mine.metadata or (base.metadata if base is not None else None)
-    protocol = mine.protocol or (base.protocol if base is not None else None)
+    base = ours.base
+    metadata = ours.metadata or (base.metadata if base is not None else None)
+    protocol = ours.protocol or (base.protocol if base is not None else None)
     assert metadata is not None, "a transaction that creates a table brings its metadata"
     assert protocol is not None, "and its protocol"
     domain = domain_of(columns, metadata.schema)
     said = base.state.domains.get(DOMAIN) if base is not None else None
     if same_clustering(domain, said):
-        return mine
+        return ours
     upgraded = with_features(protocol, FEATURES)
-    changed = mine.protocol if upgraded == protocol else upgraded
-    return replace(mine, protocol=changed, domains=(*mine.domains, domain))
+    changed = ours.protocol if upgraded == protocol else upgraded
+    return replace(ours, protocol=changed, domains=(*ours.domains, domain))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ClusterBy:
     __repr__ = without_options
 
     def run(
-        self, *, at: Snapshot | None = None, patience: Patience | None = None, chance: Chance | None = None
+        self, *, at: Snapshot | None = None, retry: RetryPolicy | None = None, runtime: Runtime | None = None
     ) -> Committed | None:
         """Run it; None where the table is clustered so already.
 
@@ -109,23 +109,23 @@ class ClusterBy:
             InvalidOption: the table cannot be clustered so; with the reason.
             DeltaConcurrentModificationException: its metadata, its protocol or its clustering were changed meanwhile.
         """
-        chance, log = chance or Chance(), open_log(self.table)
+        runtime, log = runtime or Runtime(), open_log(self.table)
         base = at or log.snapshot()
         check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
         columns = clusters_of(self.columns, base.metadata, base)
         reach("read")
-        mine = clustered(self._transaction(base, columns, chance), columns)
-        if not mine.domains:
+        ours = clustered(self._transaction(base, columns, runtime), columns)
+        if not ours.domains:
             return None
         reach("staged")
-        return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
 
-    def _transaction(self, base: Snapshot, columns: Sequence[Path], chance: Chance) -> Transaction:
+    def _transaction(self, base: Snapshot, columns: Sequence[Path], runtime: Runtime) -> Transaction:
         old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))
         return Transaction(
             base=base,
             table=base.table,
-            txn_id=str(chance.new_id()),
+            txn_id=str(runtime.new_id()),
             operation="CLUSTER BY",
             parameters={"oldClusteringColumns": old, "newClusteringColumns": new},
             isolation=base.properties.isolation_level,

@@ -10,7 +10,7 @@ from anabranch.commands.dml.write import EveryRow
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Replace:
             NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
-        log, chance = open_log(self.table), Chance()
+        log, runtime = open_log(self.table), Runtime()
         at, new = log.newest() if self.or_create else log.snapshot(), completed(self.new)
         return run_insert(
             Insert(
@@ -87,7 +87,7 @@ class Replace:
                 takes=EveryRow,
                 parameters=self._parameters(),
                 at=at,
-                evolve=lambda metadata: replaced_metadata(new, metadata, chance),
+                evolve=lambda metadata: replaced_metadata(new, metadata, runtime),
                 lays_out=True,
             )
         )

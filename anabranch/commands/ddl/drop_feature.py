@@ -35,7 +35,7 @@ from anabranch.protocol.features.removable import (
 from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 
@@ -64,19 +64,19 @@ class DropFeature:
             FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
             DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
         """
-        log, chance = open_log(self.table), moment.chance or Chance()
+        log, runtime = open_log(self.table), moment.runtime or Runtime()
         base = log.snapshot()
         feature = self._allowed(base)
         check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.rewrites)
-        cleaned = remove_traces(log, feature, engine, moment.patience, chance)
+        cleaned = remove_traces(log, feature, engine, moment.retry, runtime)
         base = log.snapshot()
         if feature.name == CHECKPOINT_PROTECTION or (feature.is_in_history and self.truncate_history):
-            self._cut_off(log, base, feature, chance, cleaned=cleaned)
+            self._cut_off(log, base, feature, runtime, cleaned=cleaned)
         elif feature.is_in_history:
-            log.write_checkpoint(base, now_ms=chance.now_ms())
-        done = run_alteration(self.table, self._without, replace(moment, at=base, chance=chance))
+            log.write_checkpoint(base, now_ms=runtime.now_ms())
+        done = run_alteration(self.table, self._without, replace(moment, at=base, runtime=runtime))
         if feature.is_in_history:
-            _checkpoint(log, chance)
+            _checkpoint(log, runtime)
         return done
 
     def _allowed(self, base: Snapshot) -> Removable:
@@ -97,15 +97,15 @@ class DropFeature:
         domains = removed(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
         return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
 
-    def _cut_off(self, log: Log, base: Snapshot, feature: Removable, chance: Chance, *, cleaned: bool) -> None:
+    def _cut_off(self, log: Log, base: Snapshot, feature: Removable, runtime: Runtime, *, cleaned: bool) -> None:
         """Remove history that is old enough, and hold that what is left does not need the feature."""
         days = base.metadata.configuration.get("delta.logRetentionDuration", "interval 30 days")
         wait = f"Older versions need it. They are kept for {days}; once they are gone, run this again"
         if cleaned:
             rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the newest version does not use it any more. {wait}.")
-        log.write_checkpoint(base, now_ms=chance.now_ms())
-        earliest = truncate(log, base, now_ms=chance.now_ms())
+        log.write_checkpoint(base, now_ms=runtime.now_ms())
+        earliest = truncate(log, base, now_ms=runtime.now_ms())
         if feature.name == CHECKPOINT_PROTECTION and earliest < guarded_before(base.metadata):
             rule = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the versions that it guards are still there. {wait}.")
@@ -119,12 +119,12 @@ class DropFeature:
 # -- history -----------------------------------------------------------------------------------------------------------
 
 
-def _checkpoint(log: Log, chance: Chance) -> None:
+def _checkpoint(log: Log, runtime: Runtime) -> None:
     """Write a checkpoint behind the drop, since the newest one may be such as only the feature reads; a drop that
     stands never fails because of it.
     """
     try:
-        log.write_checkpoint(log.snapshot(), now_ms=chance.now_ms())
+        log.write_checkpoint(log.snapshot(), now_ms=runtime.now_ms())
     except Exception as error:
         _logger.warning("the feature is dropped; a checkpoint of %s is left to a later commit: %s", log.table, error)
 

@@ -29,27 +29,27 @@ from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 
-def remove_traces(log: Log, feature: Removable, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+def remove_traces(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
     """Take out what shows the feature; whether there was anything.
 
     Raises:
         DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
     """
-    moment = Moment(patience=patience, chance=chance)
+    moment = Moment(retry=retry, runtime=runtime)
     if feature.name == COLUMN_MAPPING:
-        return _unmap(log, feature, engine, patience, chance)
+        return _unmap(log, feature, engine, retry, runtime)
     done = _switch_off(log.snapshot(), feature, moment)
     if feature.name == DOMAINS:
-        done = _remove_domains(log, patience, chance) or done
+        done = _remove_domains(log, retry, runtime) or done
     if feature.name == DELETION_VECTORS:
-        done = _purge(log, engine, patience, chance) or done
+        done = _purge(log, engine, retry, runtime) or done
     if feature.name == ROW_TRACKING:
-        done = _forget_row_ids(log, feature, patience, chance) or done
+        done = _forget_row_ids(log, feature, retry, runtime) or done
     if feature.name in LISTED_BY:
-        done = _unwiden(log, feature, engine, moment, chance) or done
+        done = _unwiden(log, feature, engine, moment, runtime) or done
     return done
 
 
@@ -76,13 +76,13 @@ def _named(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
 # -- domains -----------------------------------------------------------------------------------------------------------
 
 
-def _remove_domains(log: Log, patience: Patience | None, chance: Chance) -> bool:
+def _remove_domains(log: Log, retry: RetryPolicy | None, runtime: Runtime) -> bool:
     base = log.snapshot()
     if not base.state.domains:
         return False
-    mine = replace(_transaction(base, "REMOVE DOMAIN METADATA", chance), domains=removed(base, *base.state.domains))
+    ours = replace(_transaction(base, "REMOVE DOMAIN METADATA", runtime), domains=removed(base, *base.state.domains))
     names = json.dumps(sorted(base.state.domains))
-    commit(replace(mine, parameters={"domains": names}), log, NoRows(), patience or patience_for(blind=False), chance)
+    commit(replace(ours, parameters={"domains": names}), log, NoRows(), retry or default_retry(blind=False), runtime)
     return True
 
 
@@ -92,11 +92,11 @@ def removed(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
     return tuple(replace(known[name], removed=True) for name in names if name in known)
 
 
-def _transaction(base: Snapshot, operation: str, chance: Chance) -> Transaction:
+def _transaction(base: Snapshot, operation: str, runtime: Runtime) -> Transaction:
     return Transaction(
         base=base,
         table=base.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=operation,
         parameters={},
         isolation=base.properties.isolation_level,
@@ -107,20 +107,20 @@ def _transaction(base: Snapshot, operation: str, chance: Chance) -> Transaction:
 # -- deletion vectors --------------------------------------------------------------------------------------------------
 
 
-def _purge(log: Log, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+def _purge(log: Log, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
     """Write the files with deletion vectors anew, with their live rows only."""
     base = log.snapshot()
     files = base.files.filter(pc.is_valid(base.files["deletionVector"]))
     if not len(files):
         return False
-    Rewriting(base, files).run(engine, log, patience, chance)
+    Rewriting(base, files).run(engine, log, retry, runtime)
     return True
 
 
 # -- types and names of columns ----------------------------------------------------------------------------------------
 
 
-def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, chance: Chance) -> bool:
+def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, runtime: Runtime) -> bool:
     """Write the files anew that are older than a change of type, then forget the changes.
 
     What is forgotten stands directly behind the version whose files all have the types that the table says.
@@ -130,7 +130,7 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, chanc
         return False
     old = older_than_types(base)
     if len(old):
-        Rewriting(base, old).run(engine, log, moment.patience, chance)
+        Rewriting(base, old).run(engine, log, moment.retry, runtime)
         base = log.snapshot()
         if len(older_than_types(base)):
             reason = "a file of an older type was committed meanwhile; run this again."
@@ -141,7 +141,7 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, chanc
     return True
 
 
-def _unmap(log: Log, feature: Removable, engine: Engine, patience: Patience | None, chance: Chance) -> bool:
+def _unmap(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
     """Write all files anew under the names that the columns have for users, and forget all others."""
     base = log.snapshot()
     if not feature.is_used_by(base.metadata):
@@ -150,14 +150,14 @@ def _unmap(log: Log, feature: Removable, engine: Engine, patience: Patience | No
     metadata = replace(bare, configuration=feature.switched_off(base.metadata))
     files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
     plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
-    plan.run(engine, log, patience, chance)
+    plan.run(engine, log, retry, runtime)
     return True
 
 
 # -- row ids -----------------------------------------------------------------------------------------------------------
 
 
-def _forget_row_ids(log: Log, feature: Removable, patience: Patience | None, chance: Chance) -> bool:
+def _forget_row_ids(log: Log, feature: Removable, retry: RetryPolicy | None, runtime: Runtime) -> bool:
     """Name the files that have row ids again without them: were the feature ever listed anew, its ids would begin at 0.
 
     What is named again must not bring back what somebody took away meanwhile; the metadata, said again as it is, makes
@@ -171,13 +171,13 @@ def _forget_row_ids(log: Log, feature: Removable, patience: Patience | None, cha
     for each in feature.file_fields:
         place = files.schema.get_field_index(each)
         files = files.set_column(place, files.schema.field(place), pa.nulls(len(files), pa.int64()))
-    mine = replace(
-        _transaction(base, "ROW TRACKING UNBACKFILL", chance),
+    ours = replace(
+        _transaction(base, "ROW TRACKING UNBACKFILL", runtime),
         parameters={"batchId": "0"},
         adds=files,
         metadata=base.metadata,
         data_change=False,
     )
     reach("staged")
-    commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+    commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
     return True

@@ -21,7 +21,7 @@ from anabranch.protocol.features.table_features import upgraded
 from anabranch.protocol.schema.replacing import lost, replaced
 from anabranch.protocol.schema.types import Struct, check_storable
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class ReplaceColumns:
         """
         for field in self.columns:
             check_storable(field.type, field.name)
-        chance = moment.chance or Chance()
-        return run_alteration(self.table, lambda base: self._on(base, chance), moment)
+        runtime = moment.runtime or Runtime()
+        return run_alteration(self.table, lambda base: self._on(base, runtime), moment)
 
-    def _on(self, base: Snapshot, chance: Chance) -> Alteration:
+    def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         for each in identities(base.schema):
             reason = "the table gives its values: columns beside it are changed one by one."
             raise InvalidOption(option="REPLACE COLUMNS", value=each.column, reason=reason)
@@ -65,7 +65,7 @@ class ReplaceColumns:
             raise InvalidOption(option="REPLACE COLUMNS", value=", ".join(schema.names) or "none", reason=reason)
         metadata = base.metadata
         if schema != base.schema:
-            metadata = base.metadata.with_schema(schema, chance.new_id)
+            metadata = base.metadata.with_schema(schema, runtime.new_id)
             metadata = replace(metadata, configuration=unlisted(metadata.configuration, gone))
         shown = [NewColumn(field).logged()["column"] for field in self.columns]
         parameters = {"columns": json.dumps(shown, ensure_ascii=False)}

@@ -26,13 +26,13 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach, undisturbed
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""
 
 
-def backfilled(log: Log, chance: Chance, patience: Patience | None = None) -> Snapshot:
+def backfilled(log: Log, runtime: Runtime, retry: RetryPolicy | None = None) -> Snapshot:
     """A version in which row tracking is supported and every file has its ids; commits what is missing for that.
 
     Raises:
@@ -44,14 +44,14 @@ def backfilled(log: Log, chance: Chance, patience: Patience | None = None) -> Sn
         snapshot = log.snapshot()
         _refuse_suspended(snapshot)
         if ROW_TRACKING not in writer_features(snapshot.protocol):
-            _support(snapshot, log, chance, patience)
+            _support(snapshot, log, runtime, retry)
         for batch in count():
             snapshot = log.snapshot()
             _refuse_suspended(snapshot)
             lacking = without_ids(snapshot)
             if not len(lacking):
                 return snapshot
-            backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, chance=chance, patience=patience)
+            backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, runtime=runtime, retry=retry)
     raise AssertionError("the loop ends by returning")
 
 
@@ -69,7 +69,7 @@ def without_ids(snapshot: Snapshot) -> pa.Table:
 
 
 def backfill(
-    snapshot: Snapshot, files: pa.Table, batch: int, log: Log, *, chance: Chance, patience: Patience | None = None
+    snapshot: Snapshot, files: pa.Table, batch: int, log: Log, *, runtime: Runtime, retry: RetryPolicy | None = None
 ) -> Committed:
     """Name these live files again, so that they get ids; those that a winner takes away are left out.
 
@@ -79,28 +79,28 @@ def backfill(
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
     rows = with_counts(snapshot, named).files.to_pylist()
-    mine = _transaction(snapshot, chance, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
+    ours = _transaction(snapshot, runtime, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
-    mine = replace(mine, recommits=frozenset(sources), sources=sources)
+    ours = replace(ours, recommits=frozenset(sources), sources=sources)
     reach("staged")
-    return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+    return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
 
 
-def _support(snapshot: Snapshot, log: Log, chance: Chance, patience: Patience | None) -> None:
+def _support(snapshot: Snapshot, log: Log, runtime: Runtime, retry: RetryPolicy | None) -> None:
     """List the feature."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
     parameters = {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'}
-    mine = _transaction(snapshot, chance, "SET TBLPROPERTIES", parameters)
-    mine = replace(mine, protocol=protocol)
-    commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+    ours = _transaction(snapshot, runtime, "SET TBLPROPERTIES", parameters)
+    ours = replace(ours, protocol=protocol)
+    commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
 
 
-def _transaction(snapshot: Snapshot, chance: Chance, operation: str, parameters: dict[str, str]) -> Transaction:
+def _transaction(snapshot: Snapshot, runtime: Runtime, operation: str, parameters: dict[str, str]) -> Transaction:
     return Transaction(
         base=snapshot,
         table=snapshot.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=operation,
         parameters=parameters,
         isolation=snapshot.properties.isolation_level,

@@ -19,8 +19,8 @@ from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.identity import Identity, identities, with_marks
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import Hands
-from anabranch.transaction.footprint import Reads
+from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.footprint import ReadSet
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class SyncIdentity:
         base = moment.at or open_log(self.table).snapshot()
         farthest = _farthest(base, self._identity(base), engine)
         altered = partial(self._on, farthest=farthest)
-        return run_alteration(self.table, altered, Moment(base, moment.patience, moment.chance), _read)
+        return run_alteration(self.table, altered, Moment(base, moment.retry, moment.runtime), _read)
 
     def _identity(self, base: Snapshot) -> Identity:
         name = base.schema.field(self.column).name
@@ -70,5 +70,5 @@ def _farthest(base: Snapshot, identity: Identity, engine: Engine) -> int | None:
     return greatest if identity.step > 0 else least
 
 
-def _read(base: Snapshot) -> tuple[Reads, Hands]:
-    return Reads(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+def _read(base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
+    return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

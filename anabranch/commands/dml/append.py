@@ -45,7 +45,7 @@ from anabranch.protocol.schema.types import (
 )
 from anabranch.protocol.stats.predicates import Name
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 _NESTED = (list, tuple, dict)
 _TIMES_STAGED = 10
@@ -73,7 +73,7 @@ class Append:
     __repr__ = without_options
 
     def run(
-        self, rows: Any, *, texts: Texts = UNREAD, patience: Patience | None = None, chance: Chance | None = None
+        self, rows: Any, *, texts: Texts = UNREAD, retry: RetryPolicy | None = None, runtime: Runtime | None = None
     ) -> Committed:
         """Run it; returns the version at which the rows stand.
 
@@ -89,22 +89,22 @@ class Append:
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        chance, table = chance or Chance(), as_arrow(rows, self._shows)
+        runtime, table = runtime or Runtime(), as_arrow(rows, self._shows)
         for _ in range(_TIMES_STAGED - 1):
             try:
-                return self._once(table, texts, patience, chance)
+                return self._once(table, texts, retry, runtime)
             except StagedFilesVacuumed:  # the rows are still at hand
                 continue
-        return self._once(table, texts, patience, chance)
+        return self._once(table, texts, retry, runtime)
 
     def _shows(self) -> bool:
         """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""
         log = open_log(self.table, self.storage_options)
         return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
 
-    def _once(self, table: pa.Table, texts: Texts, patience: Patience | None, chance: Chance) -> Committed:
+    def _once(self, table: pa.Table, texts: Texts, retry: RetryPolicy | None, runtime: Runtime) -> Committed:
         log = open_log(self.table, self.storage_options)
-        files = _SmallFiles(log, chance)
+        files = _SmallFiles(log, runtime)
         insert = Insert(
             log=log,
             mode="append",
@@ -124,17 +124,17 @@ class Append:
             writer=files.writer,
             own_numbers=lambda: files.own_numbers,
         )
-        committed = run_insert(insert, patience=patience, chance=chance)
-        return committed or Committed(log.snapshot().version, carried=(), attempts=0)
+        committed = run_insert(insert, retry=retry, runtime=runtime)
+        return committed or Committed(log.snapshot().version, rebased_over=(), attempts=0)
 
 
 class _SmallFiles:
     """The files of one append."""
 
-    def __init__(self, log: Log, chance: Chance) -> None:
-        self._log, self._chance = log, chance
+    def __init__(self, log: Log, runtime: Runtime) -> None:
+        self._log, self._runtime = log, runtime
         self._names: list[str] = []
-        self.writer = str(chance.new_id())
+        self.writer = str(runtime.new_id())
         self.own_numbers: frozenset[str] = frozenset()
 
     def numbered(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
@@ -142,7 +142,7 @@ class _SmallFiles:
         missing = to_generate(metadata.schema, rows.column_names, self._log.table)
         self.own_numbers = own_numbers(metadata.schema, rows.column_names)
         names = [each.column for each in missing]
-        for name, values in reserve(self._log, names, len(rows), self.writer, self._chance).items():
+        for name, values in reserve(self._log, names, len(rows), self.writer, self._runtime).items():
             rows = rows.append_column(name, pa.array(values, pa.int64()))
         return rows
 
@@ -158,7 +158,7 @@ class _SmallFiles:
 
     def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
         codec = rules_of(metadata).codec
-        name = "/".join([*self._folders(values, metadata), f"part-00000-{self._chance.new_id()}-c000.{codec}.parquet"])
+        name = "/".join([*self._folders(values, metadata), f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet"])
         data = parquet_bytes(stored(rows, metadata), codec)
         self._names.append(name)
         self._log.store.put(name, data)
@@ -168,7 +168,7 @@ class _SmallFiles:
             metadata,
             name=name,
             values=dict(values),
-            modified_ms=self._chance.now_ms(),
+            modified_ms=self._runtime.now_ms(),
             size=len(data),
             footer=footer,
             nan_free=_nan_free(rows),
@@ -177,7 +177,7 @@ class _SmallFiles:
     def _folders(self, values: Mapping[str, str | None], metadata: Metadata) -> list[str]:
         length = Properties(metadata.configuration).prefix_length
         if length:
-            return [self._chance.new_id().hex[:length]]
+            return [self._runtime.new_id().hex[:length]]
         keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
         return [hive_segment(folder, values[key]) for folder, key in keys]
 

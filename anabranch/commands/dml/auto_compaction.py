@@ -20,14 +20,14 @@ from anabranch.protocol.layout import packing
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import undisturbed
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "true"}
 
 
 def compact_after(
-    committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, chance: Chance | None
+    committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime | None
 ) -> None:
     """Compact the partitions that a commit wrote to, where the table wishes for that and enough small files lie there.
 
@@ -39,13 +39,13 @@ def compact_after(
         return
     try:
         with undisturbed():  # the phases are those of the write
-            _compact(committed, log, engine, chance or Chance())
+            _compact(committed, log, engine, runtime or Runtime())
     except Exception as error:  # whatever it is, the commit stands
         said = "version %s of %s is committed; its small files are left to a later compaction: %s"
         _logger.warning(said, committed.version, log.table, error)
 
 
-def _compact(committed: Committed, log: Log, engine: Engine, chance: Chance) -> None:
+def _compact(committed: Committed, log: Log, engine: Engine, runtime: Runtime) -> None:
     snapshot = log.snapshot()
     commit = log.read(committed.version, snapshot.partition_keys)
     said, size = current(), pc.sum(snapshot.files["size"]).as_py() or 0
@@ -56,7 +56,7 @@ def _compact(committed: Committed, log: Log, engine: Engine, chance: Chance) -> 
     least = () if said.compacts_from is None else (said.compacts_from,)
     batches = [Batch(each) for each in packing.due(beside, target, *least)]
     if batches:
-        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, None, chance)
+        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, None, runtime)
 
 
 def _beside(files: pa.Table, adds: pa.Table) -> pa.Table:

@@ -36,10 +36,10 @@ from anabranch.protocol.stats.predicates import Always, Condition, columns_of
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.commit import Committed, check_place, commit
-from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 Counter = dict[str, int]
 
@@ -75,8 +75,8 @@ def run_change(
     snapshot: Snapshot,
     engine: Engine,
     *,
-    patience: Patience | None = None,
-    chance: Chance | None = None,
+    retry: RetryPolicy | None = None,
+    runtime: Runtime | None = None,
 ) -> Outcome:
     """Read at this version, stage, validate and commit.
 
@@ -84,22 +84,22 @@ def run_change(
         DeltaConcurrentModificationException: a winner stands in the way.
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
-    chance, log = chance or Chance(), Log(snapshot.store)
+    runtime, log = runtime or Runtime(), Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
     if change.assignments is not None or change.where.predicate != Always(True):
         engine.check(file_set(snapshot, snapshot.files.slice(0, 0)), change.where, change.assignments)
     txn = application_of()
-    if is_written(txn, snapshot, chance.now_ms()):
+    if is_written(txn, snapshot, runtime.now_ms()):
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
     asked = _version_asked(change, snapshot, engine)
     base = base_of(log, snapshot, asked)
     reach("read")
-    staging = Staging(log.store, str(chance.new_id()))
-    hands = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
-    _, committed = staged_and_committed(hands, log, patience, chance, txn)
+    staging = Staging(log.store, str(runtime.new_id()))
+    handler = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    _, committed = staged_and_committed(handler, log, retry, runtime, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
@@ -112,8 +112,8 @@ def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | 
     return engine.version_asked(change.where, snapshot.schema, snapshot.table, snapshot.metadata.id)
 
 
-class RowHands(ABC):
-    """What the hands of all commands have in common that change rows of a table (`Hands`)."""
+class RowRebaseHandler(ABC):
+    """What the hands of all commands have in common that change rows of a table (`RebaseHandler`)."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
@@ -122,7 +122,7 @@ class RowHands(ABC):
         self._started, self._staged = False, list[str]()
 
     @abstractmethod
-    def stage(self, chance: Chance) -> Transaction:
+    def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
 
     def vector(self, file: FileRow) -> BitMap64:
@@ -146,9 +146,9 @@ class RowHands(ABC):
         """The values of a few rows of a file, those of the condition's columns first."""
         return conflict_details.sampled(self._snapshot, file, rows, self._told_first())
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """The partitions that hold all selected rows, if this file lies in another."""
-        return conflict_details.of_partitions(self._snapshot, mine, file)
+        return conflict_details.of_partitions(self._snapshot, ours, file)
 
     def _told_first(self) -> frozenset[str]:
         return self._where.columns or columns_of(self._where.predicate)
@@ -187,7 +187,7 @@ class RowHands(ABC):
 
 
 def staged_and_committed(
-    hands: RowHands, log: Log, patience: Patience | None, chance: Chance, txn: AppTransaction | None = None
+    handler: RowRebaseHandler, log: Log, retry: RetryPolicy | None, runtime: Runtime, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
     is committed with it, also where that is all.
@@ -196,26 +196,26 @@ def staged_and_committed(
         DeltaConcurrentModificationException: a winner stands in the way.
     """
     try:
-        mine = with_txn(hands.stage(chance), txn, chance.now_ms())
+        ours = with_txn(handler.stage(runtime), txn, runtime.now_ms())
         reach("staged")
     except BaseException:  # an interrupt too: no commit names what was staged
-        hands.discard()
+        handler.discard()
         raise
-    if not mine.touched and len(mine.adds) == 0 and mine.metadata is None and txn is None:
+    if not ours.touched and len(ours.adds) == 0 and ours.metadata is None and txn is None:
         try:
-            check_place(mine, log, hands, chance)
+            check_place(ours, log, handler, runtime)
         finally:
-            hands.discard()
-        return mine, None
+            handler.discard()
+        return ours, None
     try:
-        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
     except NothingLeft:
-        return mine, None
-    hands.finish()
-    return mine, committed
+        return ours, None
+    handler.finish()
+    return ours, committed
 
 
-class ChangeHands(RowHands):
+class ChangeHands(RowRebaseHandler):
     """The hands of one running change. Where its condition was computed from the table's own rows, it has to stand
     behind the version that its user has seen, ``computed_from``.
     """
@@ -227,18 +227,18 @@ class ChangeHands(RowHands):
         self._change = change
         self._seen = -1 if computed_from is None else computed_from
 
-    def stage(self, chance: Chance) -> Transaction:
+    def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
-        began, snapshot, change = chance.now_ms(), self._snapshot, self._change
+        began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
         candidates, whole, rest = self._candidates()
         decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
         marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
-        scanned = chance.now_ms()
+        scanned = runtime.now_ms()
         part = self._staged_part(rest, marks, whole)
-        reads = Reads(change.where, frozenset(candidates["path"].to_pylist()))
-        mine = replace(part, reads=reads, seen=self._seen)
-        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
-        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+        reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
+        ours = replace(part, reads=reads, seen=self._seen)
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
+        return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""

@@ -12,7 +12,7 @@ from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.stats.predicates import Always, Condition
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
 """The condition of a command without one."""
@@ -38,8 +38,8 @@ class Delete:
         engine: Engine,
         *,
         at: Snapshot | None = None,
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
     ) -> Outcome:
         """Run it at the version for which ``where`` was understood, or at the newest.
 
@@ -49,6 +49,6 @@ class Delete:
         parameters = {"predicate": json.dumps([self.where.text])}
         change = Change("DELETE", self.where, None, parameters)
         base = at or open_log(self.table).snapshot()
-        outcome = run_change(change, base, engine, patience=patience, chance=chance)
-        compact_after(outcome.committed, base, Log(base.store), engine, chance)
+        outcome = run_change(change, base, engine, retry=retry, runtime=runtime)
+        compact_after(outcome.committed, base, Log(base.store), engine, runtime)
         return outcome

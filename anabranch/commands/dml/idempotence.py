@@ -59,6 +59,6 @@ def is_written(txn: AppTransaction | None, snapshot: Snapshot | None, now_ms: in
     return known is not None and not forgotten and known.version >= txn.version
 
 
-def with_txn(mine: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
-    """Mine as it says how far the application will have written."""
-    return mine if txn is None else replace(mine, app_transactions=(replace(txn, last_updated=now_ms),))
+def with_txn(ours: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
+    """Ours as it says how far the application will have written."""
+    return ours if txn is None else replace(ours, app_transactions=(replace(txn, last_updated=now_ms),))

@@ -20,7 +20,7 @@ from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import RESERVES, Transaction
 from anabranch.transaction.phases import undisturbed
-from anabranch.transaction.retry import Chance, patience_for
+from anabranch.transaction.retry import Runtime, default_retry
 
 _ATTEMPTS = 1_000
 
@@ -86,7 +86,7 @@ def _with_values(clause: Clause, values: Mapping[str, range]) -> Clause:
     return replace(clause, values={**clause.values, **ours})
 
 
-def reserve(log: Log, columns: Sequence[str], count: int, writer: str, chance: Chance) -> Mapping[str, range]:
+def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: Runtime) -> Mapping[str, range]:
     """Reserve ``count`` values of each of these identity columns, by a commit of their new marks.
 
     Args:
@@ -105,10 +105,10 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, chance: C
     for left in reversed(range(_ATTEMPTS)):
         snapshot = log.snapshot()
         ranges = _ranges(snapshot, columns, count)
-        mine = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, chance)
+        ours = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
         try:
             with undisturbed():  # the phases that others wait for are those of the command
-                commit(mine, log, NoRows(), patience_for(blind=False), chance)
+                commit(ours, log, NoRows(), default_retry(blind=False), runtime)
             return ranges
         except (MetadataChangedException, ProtocolChangedException):
             if not left:
@@ -129,12 +129,12 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
     return ranges
 
 
-def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, chance: Chance) -> Transaction:
+def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runtime: Runtime) -> Transaction:
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     return Transaction(
         base=snapshot,
         table=snapshot.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=RESERVES,
         parameters={"columns": ", ".join(sorted(marks))},
         isolation=snapshot.properties.isolation_level,

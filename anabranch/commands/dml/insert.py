@@ -49,11 +49,11 @@ from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Struct, schema_json
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import Hands
+from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]
@@ -76,10 +76,10 @@ class NewTable:
     cluster_by: tuple[Path, ...] | None = None
 
 
-class Taking(Hands, Protocol):
+class Taking(RebaseHandler, Protocol):
     """What an overwrite takes away of the table that there is, as the hands of its transaction."""
 
-    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Marks, removals and rewritten files on the base, with what was read for them.
 
         Args:
@@ -125,7 +125,7 @@ class Insert:
     lays_out: bool = False
 
 
-def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
+def run_insert(insert: Insert, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
     """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
     has written as far already: then nothing is done.
 
@@ -135,13 +135,13 @@ def run_insert(insert: Insert, *, patience: Patience | None = None, chance: Chan
         TableAlreadyExists: mode ``error`` and there is a table.
         ProtocolChangedException: another writer created the table meanwhile (an overwrite, or resolution ``file``).
     """
-    chance = chance or Chance()
+    runtime = runtime or Runtime()
     try:
-        return _once(insert, patience, chance)
+        return _once(insert, retry, runtime)
     except _CreationRaceLost as race:
         if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
             raise race.lost from None
-        return _once(replace(insert, at="newest"), patience, chance)
+        return _once(replace(insert, at="newest"), retry, runtime)
 
 
 class _CreationRaceLost(Exception):
@@ -152,46 +152,46 @@ class _CreationRaceLost(Exception):
         self.lost = lost
 
 
-def _once(insert: Insert, patience: Patience | None, chance: Chance) -> Committed | None:
+def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
-    if is_written(insert.txn, known, chance.now_ms()):
+    if is_written(insert.txn, known, runtime.now_ms()):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
     if snapshot is not None and insert.mode == "ignore":
         return None
-    began = chance.now_ms()
-    mine = _transaction(insert, snapshot, chance)
-    hands = InsertHands(insert, snapshot)
+    began = runtime.now_ms()
+    ours = _transaction(insert, snapshot, runtime)
+    handler = InsertHands(insert, snapshot)
     reach("read")
     try:
-        mine = with_txn(hands.stage(mine, chance), insert.txn, began)
+        ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
         reach("staged")
     except BaseException:  # an interrupt too: no commit names what was staged
-        hands.discard()
+        handler.discard()
         raise
-    mine = mine.with_counts(executionTimeMs=chance.now_ms() - began)
+    ours = ours.with_counts(executionTimeMs=runtime.now_ms() - began)
     try:
-        committed = commit(mine, insert.log, hands, patience or patience_for(blind=mine.is_blind), chance)
+        committed = commit(ours, insert.log, handler, retry or default_retry(blind=ours.is_blind), runtime)
     except ProtocolChangedException as lost:
-        if snapshot is None and lost.facts.get("txn_id") == mine.txn_id:
+        if snapshot is None and lost.facts.get("txn_id") == ours.txn_id:
             raise _CreationRaceLost(lost) from None
         raise
-    hands.finish()
+    handler.finish()
     return committed
 
 
-def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> Transaction:
-    """Mine before its files are staged."""
+def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) -> Transaction:
+    """Ours before its files are staged."""
     if snapshot is None:
-        return _creating(insert, chance)
+        return _creating(insert, runtime)
     overwrites = insert.takes is not None
     check_changeable(snapshot, "overwrite", changes_rows=overwrites)
-    mine = Transaction(
+    ours = Transaction(
         base=snapshot,
         table=snapshot.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=insert.operation,
         parameters={},
         isolation=snapshot.properties.isolation_level,
@@ -199,40 +199,40 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, chance: Chance) -> T
         user_metadata=insert.user_metadata,
         writer=insert.writer,
     )
-    mine = mine if insert.evolve is None else under(mine, insert.evolve(snapshot.metadata), insert.new.properties)
-    check_metadata(mine.metadata or snapshot.metadata, snapshot.table)
-    columns = (mine.metadata or snapshot.metadata).partition_columns
+    ours = ours if insert.evolve is None else under(ours, insert.evolve(snapshot.metadata), insert.new.properties)
+    check_metadata(ours.metadata or snapshot.metadata, snapshot.table)
+    columns = (ours.metadata or snapshot.metadata).partition_columns
     _check_layout(insert.new, snapshot.table, columns)
-    mine = replace(mine, parameters=_parameters(insert, columns))
-    asked, after = insert.new.cluster_by, mine.metadata or snapshot.metadata
-    return clustered(mine, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
+    ours = replace(ours, parameters=_parameters(insert, columns))
+    asked, after = insert.new.cluster_by, ours.metadata or snapshot.metadata
+    return clustered(ours, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
 
 
-def under(mine: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
-    """Mine as it puts other metadata in place of its base's, with the protocol that this needs and that ``properties``
+def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
+    """Ours as it puts other metadata in place of its base's, with the protocol that this needs and that ``properties``
     ask for; the same metadata changes nothing, and no action is written.
 
     Raises:
         InvalidOption, UnsupportedFeature: no table may look like that.
     """
-    base = mine.base
+    base = ours.base
     assert base is not None
     if metadata == base.metadata:
-        return mine
+        return ours
     asked = requested(base.table, properties).on_top_of(base.protocol)
     protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
     iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
     check_spelling(metadata, base.metadata)
     check_hidden(metadata)
-    check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(mine.touched))
-    return replace(mine, metadata=metadata, protocol=protocol)
+    check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(ours.touched))
+    return replace(ours, metadata=metadata, protocol=protocol)
 
 
-def _creating(insert: Insert, chance: Chance) -> Transaction:
+def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     """The first version of a table."""
     new = completed(insert.new)
-    metadata = new_metadata(new, chance)
+    metadata = new_metadata(new, runtime)
     note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
     note(insert.log.table, -1, metadata.configuration)
@@ -241,7 +241,7 @@ def _creating(insert: Insert, chance: Chance) -> Transaction:
     created = Transaction(
         base=None,
         table=insert.log.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=insert.operation,
         parameters=_parameters(insert, metadata.partition_columns),
         isolation=properties.isolation_level,
@@ -275,7 +275,7 @@ def completed(new: NewTable) -> NewTable:
     return replace(new, properties={**defaults, **own}, description=description)
 
 
-def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, *, named: bool = False) -> Metadata:
+def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None, *, named: bool = False) -> Metadata:
     """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
     a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
 
@@ -293,24 +293,24 @@ def new_metadata(new: NewTable, chance: Chance, before: Metadata | None = None, 
     older = requested("", new.properties).is_older_than_vectors
     vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
     metadata = Metadata(
-        id=str(chance.new_id()),
+        id=str(runtime.new_id()),
         name=new.name,
         description=new.description,
         schema_string=schema_json(schema),
         partition_columns=columns,
         configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
-        created_time=chance.now_ms(),
+        created_time=runtime.now_ms(),
     )
-    metadata = metadata.with_schema(schema, chance.new_id, named=named) if is_mapped(vectors) else metadata
+    metadata = metadata.with_schema(schema, runtime.new_id, named=named) if is_mapped(vectors) else metadata
     check_spelling(metadata)
-    return with_columns(metadata, chance.new_id, old=before)
+    return with_columns(metadata, runtime.new_id, old=before)
 
 
-def replaced_metadata(new: NewTable, metadata: Metadata, chance: Chance) -> Metadata:
+def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
     """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
     it has given, and what guards its history.
     """
-    made = new_metadata(new, chance, metadata)  # its own time: it is never the same metadata
+    made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
     guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
     made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
     return values_kept(metadata, made)
@@ -378,17 +378,17 @@ class InsertHands:
         self._insert, self._snapshot = insert, snapshot
         self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
 
-    def stage(self, mine: Transaction, chance: Chance) -> Transaction:
-        """Mine with its new rows, and without those that they replace."""
-        metadata = mine.metadata or _existing(self._snapshot)
+    def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """Ours with its new rows, and without those that they replace."""
+        metadata = ours.metadata or _existing(self._snapshot)
         adds = self._insert.stage(metadata)
-        mine = replace(mine, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
+        ours = replace(ours, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
         if self._taking is not None:
-            taken = self._taking.take(adds, metadata, chance)
-            mine = replace(joined(mine, taken), reads=taken.reads)
+            taken = self._taking.take(adds, metadata, runtime)
+            ours = replace(joined(ours, taken), reads=taken.reads)
         if self._snapshot is None or self._insert.computed_from is None:
-            return mine
-        return replace(mine, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
+            return ours
+        return replace(ours, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
@@ -413,9 +413,9 @@ class InsertHands:
         """The values of a few rows that would have been taken away."""
         return self._taking.sample(file, rows) if self._taking else []
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """What could be added to the condition of what is taken away."""
-        return self._taking.narrower(mine, file) if self._taking else None
+        return self._taking.narrower(ours, file) if self._taking else None
 
     def discard(self) -> None:
         """Remove what was staged."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from anabranch.commands import conflict_details
 from anabranch.commands.ddl.cluster_by import check_changeable
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.change import RowHands, emptied, rows_of, staged_and_committed, with_counts
+from anabranch.commands.dml.change import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.dml.idempotence import application_of, is_written
 from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.dml.insert import under
@@ -38,9 +38,9 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.widening import following
 from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import Reads, Source, Transaction
+from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Merge:
         engine: Engine,
         *,
         at: Snapshot | None = None,
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
     ) -> Merged:
         """Run it at the version for which it was understood, or at the newest.
 
@@ -84,23 +84,23 @@ class Merge:
             DeltaConcurrentModificationException: a winner stands in the way.
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
-        chance, log = chance or Chance(), open_log(self.table)
+        runtime, log = runtime or Runtime(), open_log(self.table)
         seen = at or log.snapshot()
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
         check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
         txn = application_of()
-        if is_written(txn, seen, chance.now_ms()):
+        if is_written(txn, seen, runtime.now_ms()):
             return Merged(None, {})
         if any(clause.action != "delete" for clause in self.matching.clauses):
             check_metadata(snapshot.metadata, snapshot.table)
         reach("read")
-        staging = Staging(log.store, str(chance.new_id()))
+        staging = Staging(log.store, str(runtime.new_id()))
         computed_from = None if read is None else seen.version
-        hands = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, chance), computed_from)
-        mine, committed = staged_and_committed(hands, log, patience, chance, txn)
-        compact_after(committed, snapshot, log, engine, chance)
-        return Merged(committed, committed.metrics if committed else mine.metrics)
+        handler = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
+        ours, committed = staged_and_committed(handler, log, retry, runtime, txn)
+        compact_after(committed, snapshot, log, engine, runtime)
+        return Merged(committed, committed.metrics if committed else ours.metrics)
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,17 @@ def _changes_rows(merge: Merge) -> bool:
     return any(clause.action != "insert" for clause in merge.matching.clauses)
 
 
-def _evolved(merge: Merge, snapshot: Snapshot, chance: Chance) -> Metadata:
+def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     """The table's metadata as the MERGE makes it."""
     schema = snapshot.schema
     if merge.schema is not None:
         schema = evolved(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
     if schema == snapshot.schema:
         return snapshot.metadata
-    return snapshot.metadata.with_schema(schema, chance.new_id)
+    return snapshot.metadata.with_schema(schema, runtime.new_id)
 
 
-class MergeHands(RowHands):
+class MergeHands(RowRebaseHandler):
     """The hands of one running MERGE, under the metadata that it leaves. Where its source was computed from the table's
     rows, any row may matter to it, and it has to stand behind the version that its user has seen, ``computed_from``.
     """
@@ -155,25 +155,25 @@ class MergeHands(RowHands):
         self._inserted: frozenset[str] = frozenset()
         self._insert_count = 0
 
-    def stage(self, chance: Chance) -> Transaction:
+    def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
-        began, snapshot = chance.now_ms(), self._snapshot
+        began, snapshot = runtime.now_ms(), self._snapshot
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
         self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
-        self._matching = self._with_identities(chance)
+        self._matching = self._with_identities(runtime)
         candidates = self._candidates()
         joined = self._join(candidates)
-        scanned = chance.now_ms()
-        mine = self._part(candidates, joined)
+        scanned = runtime.now_ms()
+        ours = self._part(candidates, joined)
         given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
         own = own_numbers(snapshot.schema, given)
-        mine = replace(under(mine, self._metadata), writer=self._staging.txn_id, own_numbers=own)
-        mine = mine.with_counts(numSourceRows=self._held.rows)
+        ours = replace(under(ours, self._metadata), writer=self._staging.txn_id, own_numbers=own)
+        ours = ours.with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
-            mine = replace(mine, seen=self._computed_from)
-        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": chance.now_ms() - scanned}
-        return mine.with_counts(**times, executionTimeMs=chance.now_ms() - began)
+            ours = replace(ours, seen=self._computed_from)
+        times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
+        return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
@@ -199,7 +199,7 @@ class MergeHands(RowHands):
         counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
         return replace(part, withdraws=withdrawn, metrics={**part.metrics, **counts})
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """What the source holds in the columns that ON compares."""
         return conflict_details.of_source(self._snapshot, self._merge.matching, self._where, self._few_values)
 
@@ -218,12 +218,12 @@ class MergeHands(RowHands):
         self._staging.sweep()
         self._staging.finish()
 
-    def _with_identities(self, chance: Chance) -> Matching:
+    def _with_identities(self, runtime: Runtime) -> Matching:
         """The clauses with values for the identity columns that inserts leave out: one for each source row."""
         snapshot, matching = self._snapshot, self._matching
         missing = not_inserted(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
-        return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, chance))
+        return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, runtime))
 
     def _candidates(self) -> pa.Table:
         if self._matching.acts_without_match:
@@ -262,10 +262,10 @@ class MergeHands(RowHands):
             metrics=_counts(joined, inserted=self._insert_count, copied=copied),
         )
 
-    def _reads(self, files: pa.Table, matched: Marks) -> Reads:
+    def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
         if self._computed_from is not None:
             return whole_table(self._snapshot)
-        return Reads(self._merge.where, frozenset(files["path"].to_pylist()), matched)
+        return ReadSet(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
     def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, int]:
         """New images, and without vectors the rows that stay of the files that go; with the number of the latter."""

@@ -14,7 +14,7 @@ from anabranch.errors import InvalidOption, UnknownSourceVersion
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.stats.predicates import Always, Condition
-from anabranch.transaction.footprint import Reads
+from anabranch.transaction.footprint import ReadSet
 
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 
@@ -65,6 +65,6 @@ def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
     return seen if read is None or read >= seen.version else log.snapshot(read)
 
 
-def whole_table(snapshot: Snapshot) -> Reads:
+def whole_table(snapshot: Snapshot) -> ReadSet:
     """What a command read whose rows were computed from the table's own in a way that nobody can look into."""
-    return Reads(_EVERY, frozenset(snapshot.files["path"].to_pylist()))
+    return ReadSet(_EVERY, frozenset(snapshot.files["path"].to_pylist()))

@@ -16,7 +16,7 @@ from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.stats.predicates import Condition
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Update:
         engine: Engine,
         *,
         at: Snapshot | None = None,
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
     ) -> Outcome:
         """Run it at the version for which it was understood, or at the newest.
 
@@ -51,8 +51,8 @@ class Update:
         """
         at = at or open_log(self.table).snapshot()
         change = Change("UPDATE", self.where, self._spelled(at), {"predicate": self.where.text})
-        outcome = run_change(change, at, engine, patience=patience, chance=chance)
-        compact_after(outcome.committed, at, Log(at.store), engine, chance)
+        outcome = run_change(change, at, engine, retry=retry, runtime=runtime)
+        compact_after(outcome.committed, at, Log(at.store), engine, runtime)
         return outcome
 
     def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:

@@ -54,8 +54,8 @@ from anabranch.protocol.stats.predicates import Condition, Unknown
 from anabranch.protocol.stats.skipping import must_match
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import Reads, Source, Transaction
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.footprint import ReadSet, Source, Transaction
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 SchemaChange = Literal["merge", "overwrite"]
 _SHOWN = 10
@@ -112,8 +112,8 @@ class Write:
         source: Any,
         *,
         at: Snapshot | Newest | None = "newest",
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
     ) -> Committed | None:
         """Run it at the version for which it was understood (None: there was no table), or at the newest.
 
@@ -125,7 +125,7 @@ class Write:
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        chance = chance or Chance()
+        runtime = runtime or Runtime()
         self._check()
         log = open_log(self.table)
         seen = log.newest() if at == "newest" else at
@@ -135,7 +135,7 @@ class Write:
         at = base_of(log, seen, read) if seen is not None else None
         self._check_replaced(log.table, at)
         checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
-        jobs = _Jobs(log, chance, checked, self)
+        jobs = _Jobs(log, runtime, checked, self)
 
         def columns() -> Struct:
             return all_nullable(engine.describe(source))
@@ -150,22 +150,22 @@ class Write:
             finish=jobs.finish,
             operation=self._operation(),
             user_metadata=self.user_metadata,
-            takes=(lambda snapshot: self._taking(snapshot, engine, chance)) if self.mode == "overwrite" else None,
+            takes=(lambda snapshot: self._taking(snapshot, engine, runtime)) if self.mode == "overwrite" else None,
             txn=application_of(self.txn),
             parameters=self._parameters(),
             at=at,
             computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
-            evolve=(lambda known: self._evolved(known, columns(), log.table, chance)) if self.schema_change else None,
+            evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,
             lays_out=self._replaces_schema and self.cluster_by is not None,
         )
         if self.replaces:
             anew = completed(replace(new, partition_columns=self.partition_by or ()))
-            evolve = lambda known: replaced_metadata(anew, known, chance)  # noqa: E731
+            evolve = lambda known: replaced_metadata(anew, known, runtime)  # noqa: E731
             insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
-        committed = run_insert(insert, patience=patience, chance=chance)
-        compact_after(committed, seen, log, engine, chance)
+        committed = run_insert(insert, retry=retry, runtime=runtime)
+        compact_after(committed, seen, log, engine, runtime)
         return committed
 
     def _operation(self) -> str:
@@ -209,7 +209,7 @@ class Write:
     def _replaces_schema(self) -> bool:
         return self.schema_change == "overwrite" and self.mode == "overwrite"
 
-    def _evolved(self, metadata: Metadata, columns: Struct, table: str, chance: Chance) -> Metadata:
+    def _evolved(self, metadata: Metadata, columns: Struct, table: str, runtime: Runtime) -> Metadata:
         """What the rows make of a table's metadata.
 
         Raises:
@@ -217,26 +217,26 @@ class Write:
             InvalidOption: the columns to come lack one that the table is partitioned by.
         """
         if self._replaces_schema:
-            return self._replaced(metadata, inherited(columns, metadata.schema), chance)
+            return self._replaced(metadata, inherited(columns, metadata.schema), runtime)
         if self.schema_change != "merge":
             return metadata
         merged = evolved(following(metadata, columns), columns, table)
-        return metadata if merged == metadata.schema else metadata.with_schema(merged, chance.new_id)
+        return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
 
-    def _replaced(self, metadata: Metadata, columns: Struct, chance: Chance) -> Metadata:
+    def _replaced(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
         asked = self.partition_by
         missing = [] if asked is not None else [n for n in metadata.partition_columns if n not in columns.names]
         if missing:
             reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
         partitions = metadata.partition_columns if asked is None else tuple(asked)
-        changed = metadata if columns == metadata.schema else metadata.with_schema(columns, chance.new_id)
+        changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
         configuration = without_lost(changed.schema, changed.configuration)
         return replace(changed, partition_columns=partitions, configuration=configuration)
 
-    def _taking(self, snapshot: Snapshot, engine: Engine, chance: Chance) -> Taking:
+    def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> Taking:
         if self.replace_where is not None:
-            staging = Staging(snapshot.store, str(chance.new_id()))
+            staging = Staging(snapshot.store, str(runtime.new_id()))
             return SelectedRows(self.replace_where, snapshot, engine, staging)
         return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
 
@@ -251,9 +251,9 @@ class Write:
 class _Jobs:
     """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
 
-    def __init__(self, log: Log, chance: Chance, where: Condition | None, write: Write) -> None:
-        self._log, self._chance, self._where, self._write = log, chance, where, write
-        self.writer = str(chance.new_id())
+    def __init__(self, log: Log, runtime: Runtime, where: Condition | None, write: Write) -> None:
+        self._log, self._runtime, self._where, self._write = log, runtime, where, write
+        self.writer = str(runtime.new_id())
         self.own_numbers: frozenset[str] = frozenset()
         self._staging: Staging | None = None
 
@@ -263,7 +263,7 @@ class _Jobs:
         Raises:
             ReplaceWhereMismatch: ``where`` does not select some row.
         """
-        staging = self._staging = Staging(self._log.store, str(self._chance.new_id()))
+        staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
@@ -286,7 +286,7 @@ class _Jobs:
             return source
         held = engine.hold(source, schema, table, staging.folder)
         names = [each.column for each in missing]
-        return engine.with_numbers(held, reserve(self._log, names, held.rows, self.writer, self._chance))
+        return engine.with_numbers(held, reserve(self._log, names, held.rows, self.writer, self._runtime))
 
     def discard(self) -> None:
         """Remove the present folder."""
@@ -320,10 +320,10 @@ class SelectedRows(ChangeHands):
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
 
-    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """What DELETE would do; its time is counted with the whole overwrite's."""
         self.check_settings()
-        part = self.stage(chance)
+        part = self.stage(runtime)
         return part.with_counts(executionTimeMs=-part.metrics["executionTimeMs"])
 
 
@@ -333,7 +333,7 @@ class EveryRow:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Remove every file."""
         return self._reading(EVERY_ROW)
 
@@ -358,7 +358,7 @@ class EveryRow:
         """The values of a few rows that would have gone."""
         return conflict_details.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """Nothing: such an overwrite has no condition that could say more."""
         return None
 
@@ -370,7 +370,7 @@ class EveryRow:
 
     def _reading(self, condition: Condition) -> Transaction:
         part = self._removal(self.could_match(self._snapshot.files))
-        return replace(part, reads=Reads(condition, part.removes))
+        return replace(part, reads=ReadSet(condition, part.removes))
 
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that does nothing but remove these files."""
@@ -405,7 +405,7 @@ class WrittenPartitions(EveryRow):
         self._written: frozenset[Partition] = frozenset()
         self._schema = snapshot.schema
 
-    def take(self, adds: pa.Table, metadata: Metadata, chance: Chance) -> Transaction:
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Remove every file of these partitions."""
         self._schema = metadata.schema  # a partition column may become wider with these rows
         self._written = frozenset(self._partitions(adds))

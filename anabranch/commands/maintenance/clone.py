@@ -47,7 +47,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
@@ -82,7 +82,7 @@ class Clone:
 
     __repr__ = without_options
 
-    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed:
+    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed:
         """Run it.
 
         Raises:
@@ -97,7 +97,7 @@ class Clone:
             ProtocolChangedException: another writer created or replaced the target meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        chance = chance or Chance()
+        runtime = runtime or Runtime()
         location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
         source = open_log(location, self.storage_options).snapshot(version)
         log = open_log(self.target, self.target_options or self.storage_options)
@@ -105,17 +105,17 @@ class Clone:
         base = log.newest()
         if base is not None and not self.replace:
             raise TableAlreadyExists(table=log.table)
-        work = _Cloning(self, source, _spelled(location, source.table), log, base, chance)
+        work = _Cloning(self, source, _spelled(location, source.table), log, base, runtime)
         reach("read")
-        hands = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
+        handler = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
         try:
-            mine = work.staged()
+            ours = work.staged()
             reach("staged")
-            work.check_source(mine)
+            work.check_source(ours)
         except BaseException:  # an interrupt too: no commit names what was copied
-            hands.discard()
+            handler.discard()
             raise
-        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
         work.finish()
         return committed
 
@@ -147,11 +147,11 @@ class _Cloning:
     """One running clone: what the target is to say, and its files."""
 
     def __init__(
-        self, plan: Clone, source: Snapshot, root: str, log: Log, base: Snapshot | None, chance: Chance
+        self, plan: Clone, source: Snapshot, root: str, log: Log, base: Snapshot | None, runtime: Runtime
     ) -> None:
-        self._plan, self._source, self._root, self._base, self._chance = plan, source, root, base, chance
+        self._plan, self._source, self._root, self._base, self._runtime = plan, source, root, base, runtime
         self._table = log.table
-        self.staging = Staging(log.store, str(chance.new_id()))
+        self.staging = Staging(log.store, str(runtime.new_id()))
         self._started = False
 
     def staged(self) -> Transaction:
@@ -165,7 +165,7 @@ class _Cloning:
         numbered, domains = self._numbered(adds, protocol, metadata)
         properties = Properties(metadata.configuration)
         gone = {row["path"]: row for row in self._present() if row["path"] in removes}
-        mine = Transaction(
+        ours = Transaction(
             base=base,
             table=self._table,
             txn_id=self.staging.txn_id,
@@ -182,16 +182,16 @@ class _Cloning:
             domains=domains,
             app_transactions=self._app_transactions(),
         )
-        return mine.with_counts(**self._metrics(gone))
+        return ours.with_counts(**self._metrics(gone))
 
-    def check_source(self, mine: Transaction) -> None:
+    def check_source(self, ours: Transaction) -> None:
         """Hold that the files which a shallow clone would name are there; copies are made already.
 
         Raises:
             MissingDataFile: one is not.
         """
         if self._plan.shallow:
-            check_there(self._source, self.staging.store, mine.adds.to_pylist())
+            check_there(self._source, self.staging.store, ours.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""
@@ -213,14 +213,14 @@ class _Cloning:
         _check_files_fit(source.configuration, configuration)
         metadata = replace(
             source,
-            id=str(self._chance.new_id()),
+            id=str(self._runtime.new_id()),
             name=None,
             description=description,
             configuration=configuration,
-            created_time=self._chance.now_ms(),
+            created_time=self._runtime.now_ms(),
         )
         metadata = metadata if base is None else self._in_place_of(base.metadata, metadata)
-        return row_tracking.with_columns(metadata, self._chance.new_id)
+        return row_tracking.with_columns(metadata, self._runtime.new_id)
 
     def _in_place_of(self, old: Metadata, new: Metadata) -> Metadata:
         """The clone's metadata in the place of another's: the table stays who it is, and gives no number twice."""
@@ -285,7 +285,7 @@ class _Cloning:
         if needed.copies:
             self._started = True
             self.staging.start()
-        return copy_files(self._source, needed.copies, self.staging, self._chance.new_id), needed.removes
+        return copy_files(self._source, needed.copies, self.staging, self._runtime.new_id), needed.removes
 
     def _refuse_other(self, paths: frozenset[str]) -> None:
         """No commit may take away and add one file with one vector, so that the log cannot say other things of it.

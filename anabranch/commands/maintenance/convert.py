@@ -52,7 +52,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 _READERS = 16
 _IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)
@@ -78,7 +78,7 @@ class Convert:
 
     __repr__ = without_options
 
-    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Committed | None:
+    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
 
         Raises:
@@ -89,7 +89,7 @@ class Convert:
             ConversionRefused: the folder is not one table's, or was written meanwhile.
             ProtocolChangedException: another writer created the table meanwhile.
         """
-        chance, log = chance or Chance(), open_log(self.table, self.storage_options)
+        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
         if log.exists():
             return None
         _check_partitions(self.partitions)
@@ -98,22 +98,22 @@ class Convert:
         values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
         footers = _footers(log.store, entries)
         reach("read")
-        mine = self._transaction(log, chance, entries, values, footers)
+        ours = self._transaction(log, runtime, entries, values, footers)
         reach("staged")
         _hold_still(log.store, entries)
-        return commit(mine, log, NoRows(), patience or patience_for(blind=False), chance)
+        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
 
     def _transaction(
         self,
         log: Log,
-        chance: Chance,
+        runtime: Runtime,
         entries: Sequence[Entry],
         values: Sequence[dict[str, str | None]],
         footers: Sequence[pq.FileMetaData],
     ) -> Transaction:
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
         new = completed(NewTable(columns, self.partitions.names, self.properties))
-        metadata = new_metadata(new, chance, named=True)
+        metadata = new_metadata(new, runtime, named=True)
         _check_found(metadata)
         properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
@@ -124,7 +124,7 @@ class Convert:
         return Transaction(
             base=None,
             table=log.table,
-            txn_id=str(chance.new_id()),
+            txn_id=str(runtime.new_id()),
             operation="CONVERT",
             parameters=_parameters(self, len(entries)),
             isolation=properties.isolation_level,

@@ -30,7 +30,7 @@ from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 MISSING = pa.schema(
     [
@@ -81,7 +81,7 @@ class Fsck:
 
     __repr__ = without_options
 
-    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Repair:
+    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Repair:
         """Run it at the newest version.
 
         Raises:
@@ -89,7 +89,7 @@ class Fsck:
             AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
             DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile.
         """
-        chance, log = chance or Chance(), open_log(self.table, self.storage_options)
+        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
         base = log.snapshot()
         reach("read")
         found = tuple(absent(log.store, base.files))
@@ -97,9 +97,9 @@ class Fsck:
             reach("staged")
             return Repair(base.version, len(base.files), found, None)
         _check_removable(base)
-        mine, hands = _transaction(base, found, chance), FsckHands(base, found)
+        ours, handler = _transaction(base, found, runtime), FsckHands(base, found)
         reach("staged")
-        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
         return Repair(base.version, len(base.files), found, committed)
 
 
@@ -110,7 +110,7 @@ def _check_removable(base: Snapshot) -> None:
         raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
 
 
-def _transaction(base: Snapshot, found: Sequence[Absent], chance: Chance) -> Transaction:
+def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> Transaction:
     """The removal of these files. No vector is asked for, which may be what is gone: whoever touches one of the files
     meanwhile is a conflict.
     """
@@ -118,7 +118,7 @@ def _transaction(base: Snapshot, found: Sequence[Absent], chance: Chance) -> Tra
     return Transaction(
         base=base,
         table=base.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation="FSCK",
         parameters={},
         isolation=base.properties.isolation_level,

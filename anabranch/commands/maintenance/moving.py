@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from anabranch.commands.dml.change import RowHands, rows_of, staged_and_committed, with_counts
+from anabranch.commands.dml.change import RowRebaseHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.rewriting import NO_ROW
 from anabranch.commands.opening import file_set
@@ -30,8 +30,8 @@ from anabranch.protocol.layout.partitions import hive_segment
 from anabranch.protocol.layout.paths import decode, encode
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import Reads, Source, Transaction
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.footprint import ReadSet, Source, Transaction
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 Told = Callable[[int, int], None]
 """Hears how many batches of how many are written."""
@@ -69,7 +69,7 @@ class Move:
     workers: int = 1
 
     def run(
-        self, engine: Engine, log: Log, patience: Patience | None, chance: Chance, told: Told | None = None
+        self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime, told: Told | None = None
     ) -> Committed | None:
         """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
 
@@ -77,20 +77,20 @@ class Move:
             DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(chance.new_id()))
-        return staged_and_committed(MoveHands(self, engine, staging, told), log, patience, chance)[1]
+        staging = Staging(log.store, str(runtime.new_id()))
+        return staged_and_committed(MoveHands(self, engine, staging, told), log, retry, runtime)[1]
 
 
-class MoveHands(RowHands):
+class MoveHands(RowRebaseHandler):
     """The hands of one move."""
 
     def __init__(self, move: Move, engine: Engine, staging: Staging, told: Told | None = None) -> None:
         super().__init__(NO_ROW, move.base, engine, staging)
         self._move, self._told = move, told
 
-    def stage(self, chance: Chance) -> Transaction:
+    def stage(self, runtime: Runtime) -> Transaction:
         """Write the batches, and hold that not a row came or went."""
-        began, move, snapshot = chance.now_ms(), self._move, self._snapshot
+        began, move, snapshot = runtime.now_ms(), self._move, self._snapshot
         chosen = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
         if chosen:
             self._start()
@@ -109,13 +109,13 @@ class MoveHands(RowHands):
             parameters=move.parameters,
             isolation=snapshot.properties.isolation_level,
             resolution=snapshot.properties.conflict_resolution,
-            reads=Reads(NO_ROW, paths),
+            reads=ReadSet(NO_ROW, paths),
             removes=paths,
             sources={row["path"]: Source(row, self.vector(row)) for row in rows},
             adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
             data_change=False,
             groups=groups,
-            metrics={"executionTimeMs": chance.now_ms() - began},
+            metrics={"executionTimeMs": runtime.now_ms() - began},
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:

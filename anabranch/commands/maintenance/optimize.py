@@ -34,7 +34,7 @@ from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 _logger = logging.getLogger(__name__)
 
@@ -82,8 +82,8 @@ class Optimize:
         engine: Engine,
         *,
         at: Snapshot | None = None,
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
         told: Told | None = None,
     ) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest; ``told`` hears of its progress.
@@ -92,19 +92,19 @@ class Optimize:
             InvalidOption, InvalidCondition: the table cannot be laid out so.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        chance = chance or Chance()
+        runtime = runtime or Runtime()
         base = at or open_log(self.table).snapshot()
         check_changeable(base, "OPTIMIZE", changes_rows=False)
         columns = self._checked(base)
         reach("read")
         files = selected(base, self.where)
-        batches = self._batches(base, files, columns, chance)
+        batches = self._batches(base, files, columns, runtime)
         provider = PROVIDER if base.clustering_columns else None
         move = Move(
             base, batches, "OPTIMIZE", self._parameters(base), provider, base.properties.recorded_moves, self.workers
         )
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, patience, chance, told), len(files))
+        return outcome_of(log, move.run(engine, log, retry, runtime, told), len(files))
 
     def _checked(self, base: Snapshot) -> tuple[Path, ...]:
         """The columns to lay rows out by."""
@@ -121,7 +121,7 @@ class Optimize:
         check_zorder(columns := respelled(self.zorder_by, base.schema), base.metadata)
         return clustered or columns
 
-    def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], chance: Chance) -> list[Batch]:
+    def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], runtime: Runtime) -> list[Batch]:
         target = packing.target_size(base.properties, pc.sum(base.files["size"]).as_py() or 0)
         if not columns:
             return [Batch(group) for group in packing.plan(files, target)]
@@ -129,7 +129,7 @@ class Optimize:
         cube = Cube(tuple(listed([column]) for column in columns), kind)
         groups = layout(files, cube, target, full=self.full)
         curve = Curve(cube.columns, kind)
-        return [Batch(each.files, curve, each.outputs, cube.tags(chance.new_id())) for each in groups]
+        return [Batch(each.files, curve, each.outputs, cube.tags(runtime.new_id())) for each in groups]
 
     def _parameters(self, base: Snapshot) -> dict[str, str]:
         predicate = [] if self.where is EVERY_ROW else [self.where.text]

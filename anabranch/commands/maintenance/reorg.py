@@ -28,7 +28,7 @@ from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
 from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Purge:
         engine: Engine,
         *,
         at: Snapshot | None = None,
-        patience: Patience | None = None,
-        chance: Chance | None = None,
+        retry: RetryPolicy | None = None,
+        runtime: Runtime | None = None,
         told: Told | None = None,
     ) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest; ``told`` hears of its progress.
@@ -63,7 +63,7 @@ class Purge:
             InvalidCondition: the condition names other columns than those that partition the table.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        chance = chance or Chance()
+        runtime = runtime or Runtime()
         base = at or open_log(self.table).snapshot()
         check_changeable(base, "REORG", changes_rows=False)
         reach("read")
@@ -72,7 +72,7 @@ class Purge:
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
         move = Move(base, batches, "REORG", self._parameters(), workers=self.workers)
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, patience, chance, told), len(files))
+        return outcome_of(log, move.run(engine, log, retry, runtime, told), len(files))
 
     def _parameters(self) -> dict[str, str]:
         return dict(PURGE) if self.where is EVERY_ROW else {**PURGE, "predicate": json.dumps([self.where.text])}

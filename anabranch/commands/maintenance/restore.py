@@ -51,7 +51,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience, patience_for
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
 
 _NAMED = 100
@@ -114,7 +114,7 @@ class Restore:
 
     __repr__ = without_options
 
-    def run(self, *, patience: Patience | None = None, chance: Chance | None = None) -> Restored:
+    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Restored:
         """Run it at the newest version.
 
         Raises:
@@ -125,19 +125,19 @@ class Restore:
             AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
             DeltaConcurrentModificationException: a winner stands in the way, or a VACUUM that runs.
         """
-        chance = chance or Chance()
+        runtime = runtime or Runtime()
         log = open_log(self.table, self.storage_options)
         base = log.snapshot()
         target = self._target(log, base)
         reach("read")
         plan = planned(base, target)
         plan, missing = self._without_missing(plan)
-        hands = RestoreHands(plan, chance)
-        mine = plan.transaction(self._parameters(target.version), chance)
+        handler = RestoreHands(plan, runtime)
+        ours = plan.transaction(self._parameters(target.version), runtime)
         reach("staged")
         if plan.is_nothing:
-            return Restored(target.version, None, mine.metrics, missing)
-        committed = commit(mine, log, hands, patience or patience_for(blind=False), chance)
+            return Restored(target.version, None, ours.metrics, missing)
+        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
         return Restored(target.version, committed, committed.metrics, missing)
 
     def _target(self, log: Log, base: Snapshot) -> Snapshot:
@@ -209,7 +209,7 @@ class Plan:
         """The same without these files among those that come back."""
         return replace(self, adds=_without(self.adds, paths), left_out=self.left_out | paths)
 
-    def transaction(self, parameters: Mapping[str, Any], chance: Chance) -> Transaction:
+    def transaction(self, parameters: Mapping[str, Any], runtime: Runtime) -> Transaction:
         """All of it as one transaction.
 
         What a vector of a live file holds is never asked: after a RESTORE it counts for nothing, and whoever touches
@@ -220,7 +220,7 @@ class Plan:
         return Transaction(
             base=base,
             table=base.table,
-            txn_id=str(chance.new_id()),
+            txn_id=str(runtime.new_id()),
             operation="RESTORE",
             parameters=parameters,
             isolation=base.properties.isolation_level,
@@ -376,10 +376,10 @@ def _domains(base: Snapshot, target: Snapshot) -> tuple[DomainMetadata, ...]:
 
 
 class RestoreHands:
-    """The hands of one RESTORE (`Hands`, and `Guarded`): every row matters to it."""
+    """The hands of one RESTORE (`RebaseHandler`, and `Guarded`): every row matters to it."""
 
-    def __init__(self, plan: Plan, chance: Chance) -> None:
-        self._plan, self._chance = plan, chance
+    def __init__(self, plan: Plan, runtime: Runtime) -> None:
+        self._plan, self._runtime = plan, runtime
         self._known_vacuums: tuple[Event, ...] | None = None
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
@@ -414,7 +414,7 @@ class RestoreHands:
             self._known_vacuums = tuple(vacuums_until(self._plan.base))
         said = (event_of(each.version, each.timestamp, each.head.info) for each in winners)
         events = [*self._known_vacuums, *(each for each in said if each is not None)]
-        for vacuum in under_way(events, self._chance.now_ms()):
+        for vacuum in under_way(events, self._runtime.now_ms()):
             file = next((row for row, removed in self._removed() if vacuum.may_delete(removed)), None)
             if file is not None:
                 return self._conflict(vacuum, file, winners)
@@ -463,7 +463,7 @@ class RestoreHands:
         """Files go and come whole; none of their rows says more."""
         return ()
 
-    def narrower(self, mine: Transaction, file: FileRow | None) -> str | None:
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """There is no condition."""
         return None
 

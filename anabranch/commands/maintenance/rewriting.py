@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from anabranch.commands.ddl.cluster_by import clustered
-from anabranch.commands.dml.change import RowHands, rows_of, staged_and_committed, with_counts
+from anabranch.commands.dml.change import RowRebaseHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.staging import Staging
@@ -26,8 +26,8 @@ from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.predicates import Always, Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import Reads, Source, Transaction
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.footprint import ReadSet, Source, Transaction
+from anabranch.transaction.retry import RetryPolicy, Runtime
 
 NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
 PURGE = {"predicate": "[]", "applyPurge": "true"}
@@ -51,7 +51,7 @@ class Rewriting:
     operation: str = "REORG"
     parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
 
-    def run(self, engine: Engine, log: Log, patience: Patience | None, chance: Chance) -> Committed | None:
+    def run(self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
         """Run it; None where there is nothing to do.
 
         Raises:
@@ -59,8 +59,8 @@ class Rewriting:
                 where it is to say something else.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(chance.new_id()))
-        return staged_and_committed(RewriteHands(self, engine, staging), log, patience, chance)[1]
+        staging = Staging(log.store, str(runtime.new_id()))
+        return staged_and_committed(RewriteHands(self, engine, staging), log, retry, runtime)[1]
 
     def to_read(self) -> FileSet:
         """The files to be rewritten: read under the names that they have for columns, written under those to come."""
@@ -89,7 +89,7 @@ def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return files.set_column(place, known, pa.array(values, known.type))
 
 
-class RewriteHands(RowHands):
+class RewriteHands(RowRebaseHandler):
     """The hands of one rewriting."""
 
     def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
@@ -97,14 +97,14 @@ class RewriteHands(RowHands):
         self._plan = plan
         self._metadata = plan.metadata or plan.base.metadata
 
-    def stage(self, chance: Chance) -> Transaction:
+    def stage(self, runtime: Runtime) -> Transaction:
         """Rewrite the files, and hold that not a row came or went."""
         plan, snapshot = self._plan, self._snapshot
         chosen = plan.to_read()
         paths = frozenset(chosen.files["path"].to_pylist())
         adds, live = self._rewritten(chosen) if paths else (chosen.files, 0)
         rows = plan.files.to_pylist()
-        mine = Transaction(
+        ours = Transaction(
             base=snapshot,
             table=snapshot.table,
             txn_id=self._staging.txn_id,
@@ -112,7 +112,7 @@ class RewriteHands(RowHands):
             parameters=plan.parameters,
             isolation=snapshot.properties.isolation_level,
             resolution=snapshot.properties.conflict_resolution,
-            reads=Reads(NO_ROW, paths),
+            reads=ReadSet(NO_ROW, paths),
             removes=paths,
             sources={row["path"]: Source(row, self.vector(row)) for row in rows},
             adds=adds,
@@ -123,7 +123,7 @@ class RewriteHands(RowHands):
             metrics={"numCopiedRows": live},
         )
         columns = snapshot.clustering_columns
-        return clustered(mine, columns) if columns else mine  # it names them as files do
+        return clustered(ours, columns) if columns else ours  # it names them as files do
 
     def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
         self._start()

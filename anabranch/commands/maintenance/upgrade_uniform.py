@@ -26,7 +26,7 @@ from anabranch.protocol.features.table_features import check_writable, upgraded
 from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class UpgradeUniform:
         if self.version != 2:
             reason = "this command makes tables compatible with version 2."
             raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
-        log, chance = open_log(self.table), moment.chance or Chance()
+        log, runtime = open_log(self.table), moment.runtime or Runtime()
         base = moment.at or log.snapshot()
         check_writable(base.table, base.protocol, base.metadata, changes_rows=True)
-        plan = _plan(base, chance)
+        plan = _plan(base, runtime)
         if plan is None:
             return None
         check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata, changes_rows=True)
         reach("read")
-        return plan.run(engine, log, moment.patience, chance)
+        return plan.run(engine, log, moment.retry, runtime)
 
 
-def _plan(base: Snapshot, chance: Chance) -> Rewriting | None:
-    metadata = compatible(base.metadata, chance)
+def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
+    metadata = compatible(base.metadata, runtime)
     files = only(base.files, pa.array([misfit(base, metadata, each) is not None for each in base.files.to_pylist()]))
     if metadata == base.metadata and not len(files):
         return None
@@ -84,7 +84,7 @@ def _plan(base: Snapshot, chance: Chance) -> Rewriting | None:
     )
 
 
-def compatible(metadata: Metadata, chance: Chance) -> Metadata:
+def compatible(metadata: Metadata, runtime: Runtime) -> Metadata:
     """The metadata of the table as Iceberg would have it; columns that have a mapping keep it."""
     known = metadata.configuration
     said = {ICEBERG_V2: "true"}
@@ -96,4 +96,4 @@ def compatible(metadata: Metadata, chance: Chance) -> Metadata:
         said[VECTORS] = "false"
     if ICEBERG_V2 in flags(known) and len(said) == 1:
         return metadata
-    return replace(metadata, configuration={**known, **said}).with_schema(metadata.schema, chance.new_id, named=True)
+    return replace(metadata, configuration={**known, **said}).with_schema(metadata.schema, runtime.new_id, named=True)

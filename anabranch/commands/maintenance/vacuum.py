@@ -47,7 +47,7 @@ from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach, undisturbed
-from anabranch.transaction.retry import Chance, patience_for
+from anabranch.transaction.retry import Runtime, default_retry
 from anabranch.transaction.running_vacuums import END, START
 
 HOUR_MS = 3_600_000
@@ -116,7 +116,7 @@ class Vacuum:
 
     __repr__ = without_options
 
-    def run(self, *, chance: Chance | None = None, progress: Progress = unwatched) -> Vacuumed:
+    def run(self, *, runtime: Runtime | None = None, progress: Progress = unwatched) -> Vacuumed:
         """Run it.
 
         Raises:
@@ -125,10 +125,10 @@ class Vacuum:
             live. UnsupportedFeature: the table needs what is not known here. StoreError: the folder cannot
             be listed. MetadataChangedException, ProtocolChangedException: the table was changed again and again.
         """
-        chance, log = chance or Chance(), open_log(self.table, self.storage_options)
+        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
         for left in reversed(range(_TIMES_ANNOUNCED)):
             snapshot = log.snapshot()
-            plan = self._plan(snapshot, chance)
+            plan = self._plan(snapshot, runtime)
             found = plan.look(log, snapshot)
             progress("listed", len(found.files), len(found.files))
             reach("read")
@@ -139,18 +139,18 @@ class Vacuum:
                 spared = found.running or frozenset()
                 return Vacuumed(log.table, True, going, spared=spared, directories=found.directories)
             try:
-                start = self._start(snapshot, plan, going, found, chance)
-                keeping = self._announced(log, plan, found, start, chance)
+                start = self._start(snapshot, plan, going, found, runtime)
+                keeping = self._announced(log, plan, found, start, runtime)
             except DeltaConcurrentModificationException:
                 if not left:
                     raise
                 continue  # the retention, or what the table asks of a writer, may be another one now
             done = _Removing(log, keeping, found, progress, self.threads).run()
-            self._end(log, done, found, chance)
+            self._end(log, done, found, runtime)
             return done
         raise AssertionError("the last attempt returns or raises")
 
-    def _plan(self, snapshot: Snapshot, chance: Chance) -> Plan:
+    def _plan(self, snapshot: Snapshot, runtime: Runtime) -> Plan:
         """Hold that it may be run, and say by which moments it goes."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
@@ -160,10 +160,10 @@ class Vacuum:
         if self.check_retention and asked_ms < default_ms:
             retained = f"{default_ms / HOUR_MS:g} hours"
             raise RetentionTooShort(table=snapshot.table, hours=f"{asked_ms / HOUR_MS:g}", retained=retained)
-        now = chance.now_ms()
+        now = runtime.now_ms()
         return Plan(self, asked_ms, now - asked_ms, now - round(self.dead_after_seconds * 1000))
 
-    def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, chance: Chance) -> Keeping:
+    def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, runtime: Runtime) -> Keeping:
         """Commit the START, and say what is kept as of that version or a later one.
 
         Raises:
@@ -172,12 +172,12 @@ class Vacuum:
             LiveFilesNotConfirmed: others changed its files meanwhile, and no second witness says the same of them.
         """
         reach("staged")
-        version = commit(start, log, NoRows(), patience_for(blind=True), chance).version
+        version = commit(start, log, NoRows(), default_retry(blind=True), runtime).version
         snapshot, own = log.snapshot(), log.read(version)
         if own is None or own.txn_id != start.txn_id or snapshot.version < version:
             said = "another table stands at this path now"
             raise ProtocolChangedException(table=log.table, explanation=said, operation=START)
-        if chance.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
+        if runtime.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
         _check(snapshot)
@@ -188,26 +188,26 @@ class Vacuum:
         return keeping
 
     def _start(
-        self, snapshot: Snapshot, plan: Plan, going: Sequence[Entry], found: Found, chance: Chance
+        self, snapshot: Snapshot, plan: Plan, going: Sequence[Entry], found: Found, runtime: Runtime
     ) -> Transaction:
         default_ms = snapshot.properties.tombstone_retention_ms
         asked = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
         parameters = {"retentionCheckEnabled": self.check_retention, "defaultRetentionMillis": default_ms, **asked}
         counts = {"numFilesToDelete": len(going), "sizeOfDataToDelete": sum(entry.size for entry in going)}
-        mine = _empty(snapshot, START, parameters, chance)
-        return replace(mine, tags=start_tags(found.running, plan.cutoff_ms), metrics=counts)
+        ours = _empty(snapshot, START, parameters, runtime)
+        return replace(ours, tags=start_tags(found.running, plan.cutoff_ms), metrics=counts)
 
-    def _end(self, log: Log, done: Vacuumed, found: Found, chance: Chance) -> None:
+    def _end(self, log: Log, done: Vacuumed, found: Found, runtime: Runtime) -> None:
         """Say what was done. It is done, whether that can be said or not."""
         try:
             if found.through is not None and not done.failed:
                 remember(log.store, found.through)
             snapshot = log.snapshot()
             _check(snapshot)
-            mine = _empty(snapshot, END, {"status": "FAILED" if done.failed else "COMPLETED"}, chance)
+            ours = _empty(snapshot, END, {"status": "FAILED" if done.failed else "COMPLETED"}, runtime)
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
             with undisturbed():  # the phases are those of the START
-                commit(replace(mine, metrics=counts), log, NoRows(), patience_for(blind=True), chance)
+                commit(replace(ours, metrics=counts), log, NoRows(), default_retry(blind=True), runtime)
         except AnabranchError as error:
             _logger.warning("VACUUM of %s is done, but its end is not in the history: %s", log.table, error)
 
@@ -246,12 +246,12 @@ def _check(snapshot: Snapshot) -> None:
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
 
 
-def _empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, object], chance: Chance) -> Transaction:
+def _empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, object], runtime: Runtime) -> Transaction:
     """A commit that changes nothing: it only stands in the history, and in the way of those who must see it."""
     return Transaction(
         base=snapshot,
         table=snapshot.table,
-        txn_id=str(chance.new_id()),
+        txn_id=str(runtime.new_id()),
         operation=operation,
         parameters=parameters,
         isolation=snapshot.properties.isolation_level,

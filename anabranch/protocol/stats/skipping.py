@@ -95,7 +95,7 @@ class ColumnFacts:
         """The facts of those files that are kept, and of further ones behind them."""
         names = ("low", "high", "number_high", "no_nulls", "all_null")
         pairs = [(getattr(self, name), getattr(later, name)) for name in names]
-        parts = [(mine if kept is None else mine.filter(kept), theirs) for mine, theirs in pairs]
+        parts = [(ours if kept is None else ours.filter(kept), theirs) for ours, theirs in pairs]
         return ColumnFacts(self.field, *map(pa.concat_arrays, parts))
 
 

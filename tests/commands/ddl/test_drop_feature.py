@@ -33,7 +33,7 @@ from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Protocol
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import info, put_commit
 from tests.support.worlds import World, table_path
 
@@ -260,7 +260,7 @@ def test_no_retention_is_so_short_that_a_put_under_way_could_follow_what_is_cut_
     def others() -> None:
         world.append({"id": 10, "day": "d0"})
         world.append({"id": 11, "day": "d0"})
-        truncate(world.log, checkpointed(world), now_ms=Chance().now_ms())
+        truncate(world.log, checkpointed(world), now_ms=Runtime().now_ms())
 
     with at_phase("put", others):
         version = world.append({"id": 12, "day": "d0"})
@@ -271,7 +271,7 @@ def test_no_retention_is_so_short_that_a_put_under_way_could_follow_what_is_cut_
 
 def checkpointed(world: World) -> Snapshot:
     snapshot = world.log.snapshot()
-    world.log.write_checkpoint(snapshot, now_ms=Chance().now_ms())
+    world.log.write_checkpoint(snapshot, now_ms=Runtime().now_ms())
     return snapshot
 
 

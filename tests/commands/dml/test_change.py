@@ -257,7 +257,7 @@ def test_the_last_rows_of_an_uncounted_file_remove_it(world: World, stats: str |
 
 
 def test_a_winner_that_dropped_the_number_of_rows_does_not_make_us_drop_it(tmp_path: Path) -> None:
-    """Mine is carried over to the winner's add, which says nothing."""
+    """Ours is carried over to the winner's add, which says nothing."""
     world = World(str(tmp_path / "t")).create(ROWS)
 
     def winner() -> None:

@@ -23,7 +23,7 @@ from anabranch.protocol.actions import Metadata
 from anabranch.protocol.features.identity import GIVEN, identities, identity_metadata, values_kept
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Chance
+from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -151,7 +151,7 @@ def test_values_that_are_reserved_while_the_column_is_replaced_away_are_remember
     old = world.version
     world.append({"id": 1})
 
-    with at_phase("staged", lambda: reserve(world.log, ["n"], 1, "another", Chance())):
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 1, "another", Runtime())):
         replaced(world, WITHOUT)
     world.restore(old)
     assert given(world, 3) == 3

@@ -24,7 +24,7 @@ from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.retry import Chance, patience_for
+from anabranch.transaction.retry import Runtime, default_retry
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
 
@@ -124,7 +124,7 @@ def test_a_reservation_fails_no_writer_at_either_level(tmp_path: Path) -> None:
 
 
 def test_a_reservation_does_not_bring_a_blind_append_before_me(world: World) -> None:
-    """It has read no row: at WriteSerializable mine still stands before the append that follows it."""
+    """It has read no row: at WriteSerializable ours still stands before the append that follows it."""
     world.append({"id": 1, "x": 1})
     with at_phase("staged", lambda: world.append({"id": 2, "x": 1})):
         world.delete("x = 1")
@@ -139,14 +139,14 @@ def test_a_reservation_stands_behind_writers_that_it_has_not_seen(world: World) 
     world.append({"id": 1, "x": 1})
     before = world.log.snapshot()
     world.update("id = 1", x=9)
-    transaction = _reservation(before, {"n": 50}, "w", Chance())
-    commit(transaction, world.log, NoRows(), patience_for(blind=False), Chance())
+    transaction = _reservation(before, {"n": 50}, "w", Runtime())
+    commit(transaction, world.log, NoRows(), default_retry(blind=False), Runtime())
     assert marks(world) == [50]
 
 
 def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
     world.append({"id": 1, "x": 1})
-    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Runtime())):
         SetProperties(world.path, {"delta.appendOnly": "true"}).run()
     assert marks(world) == [6]
     assert world.log.snapshot().properties.append_only
@@ -155,7 +155,7 @@ def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
 def test_a_column_that_is_renamed_meanwhile_keeps_what_was_reserved_of_it(tmp_path: Path) -> None:
     world = created(tmp_path, **{"delta.columnMapping.mode": "name"})
     world.append({"id": 1, "x": 1})
-    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Runtime())):
         RenameColumn(world.path, ("n",), "number").run()
     assert marks(world) == [6]
     world.append({"id": 2, "x": 2})
@@ -166,7 +166,7 @@ def test_a_column_that_is_renamed_meanwhile_keeps_what_was_reserved_of_it(tmp_pa
 def test_a_write_that_adds_a_column_keeps_the_values_that_it_reserved(world: World) -> None:
     world.append({"id": 1, "x": 1})
     rows = pa.table({"id": [2, 3], "x": [2, 3], "y": [7, 8]})
-    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Chance())):
+    with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Runtime())):
         Write(world.path, "append", schema_change="merge").run(world.engine, rows)
     assert [(row["n"], row["y"]) for row in world.rows()] == [(1, None), (2, 7), (3, 8)]
     assert marks(world) == [8]

@@ -139,7 +139,7 @@ def test_an_overwrite_of_an_empty_table_and_by_no_rows(world: World) -> None:
 
 
 def test_an_overwrite_removes_what_a_blind_append_brought_before_its_place(world: World) -> None:
-    """The append is followed by a winner that read the table: mine stands behind both, so its row goes too."""
+    """The append is followed by a winner that read the table: ours stands behind both, so its row goes too."""
     world.create(ROWS)
 
     def winners() -> None:

@@ -55,8 +55,8 @@ def test_every_commit_bears_what_the_session_says_of_it(world: World) -> None:
 
 def test_what_a_write_says_of_its_commit_counts_more(world: World) -> None:
     with honouring(Said(user_metadata="run 7")):
-        write(world, {"id": 9, "x": 1}, user_metadata="mine")
-    assert world.info()["userMetadata"] == "mine"
+        write(world, {"id": 9, "x": 1}, user_metadata="ours")
+    assert world.info()["userMetadata"] == "ours"
 
 
 # -- writes that are done once -----------------------------------------------------------------------------------------

@@ -486,12 +486,12 @@ def test_the_command_line(world: World) -> None:
 
 
 def test_a_wrong_clock_removes_nothing(world: World) -> None:
-    from anabranch.transaction.retry import Chance
+    from anabranch.transaction.retry import Runtime
 
     put(world.path, "old.parquet", 1)
-    ahead = Chance(now_ms=lambda: time.time_ns() // 1_000_000 + 30 * 24 * HOUR * 1000)
+    ahead = Runtime(now_ms=lambda: time.time_ns() // 1_000_000 + 30 * 24 * HOUR * 1000)
     with pytest.raises(errors.TableError, match="clock"):
-        Vacuum(world.path).run(chance=ahead)
+        Vacuum(world.path).run(runtime=ahead)
     assert Path(world.path, "old.parquet").exists()
 
 

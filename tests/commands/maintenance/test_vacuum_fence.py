@@ -52,10 +52,10 @@ from anabranch.testing.stores import Kept
 from anabranch.transaction.fence import Fence
 from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Chance, Patience
+from anabranch.transaction.retry import RetryPolicy, Runtime
 from tests.support.worlds import World, insert_all, update_all
 
-PATIENCE = Patience(attempts=60, seconds=3_600.0)
+RETRY = RetryPolicy(attempts=60, seconds=3_600.0)
 ROUNDS = 300
 _numbers = count(1)
 
@@ -103,7 +103,7 @@ class Writer:
     """One writer of a round: what it runs, and what its rows are afterwards."""
 
     name: str
-    run: Callable[[str, ArrowEngine, Chance], Any]
+    run: Callable[[str, ArrowEngine, Runtime], Any]
     after: Callable[[Rows], Rows]
 
 
@@ -113,40 +113,40 @@ def where(location: str, text: str) -> Condition:
     return condition(text, Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True))
 
 
-def merged(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+def merged(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     source = pa.table({"id": [3, 300], "x": [33, 33], "p": [0, 0]})
     clauses = update_all("x"), insert_all("id", "x", "p")
     matching = Matching(lambda row, source: row["id"] == source["id"], clauses, equated=(("id", "id"),))
-    return Merge(location, source, matching, where(location, "id >= 0")).run(engine, chance=chance, patience=PATIENCE)
+    return Merge(location, source, matching, where(location, "id >= 0")).run(engine, runtime=runtime, retry=RETRY)
 
 
-def reorganised(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+def reorganised(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     log = open_log(location)
     snapshot = log.snapshot()
     reach("read")
-    return Rewriting(snapshot, snapshot.files).run(engine, log, PATIENCE, chance)
+    return Rewriting(snapshot, snapshot.files).run(engine, log, RETRY, runtime)
 
 
-def appended(location: str, engine: ArrowEngine, chance: Chance) -> Any:
-    return Append(location).run([{"id": 100, "x": 1, "p": 0}, {"id": 101, "x": 1, "p": 1}], chance=chance)
+def appended(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
+    return Append(location).run([{"id": 100, "x": 1, "p": 0}, {"id": 101, "x": 1, "p": 1}], runtime=runtime)
 
 
-def written(location: str, engine: ArrowEngine, chance: Chance) -> Any:
-    return Write(location, "append").run(engine, pa.table({"id": [200], "x": [2], "p": [1]}), chance=chance)
+def written(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
+    return Write(location, "append").run(engine, pa.table({"id": [200], "x": [2], "p": [1]}), runtime=runtime)
 
 
-def updated(location: str, engine: ArrowEngine, chance: Chance) -> Any:
-    return Update(location, {"x": 11}, where(location, "id = 1")).run(engine, chance=chance, patience=PATIENCE)
+def updated(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
+    return Update(location, {"x": 11}, where(location, "id = 1")).run(engine, runtime=runtime, retry=RETRY)
 
 
-def deleted(location: str, engine: ArrowEngine, chance: Chance) -> Any:
-    return Delete(location, where(location, "id = 2")).run(engine, chance=chance, patience=PATIENCE)
+def deleted(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
+    return Delete(location, where(location, "id = 2")).run(engine, runtime=runtime, retry=RETRY)
 
 
-def replaced(location: str, engine: ArrowEngine, chance: Chance) -> Any:
+def replaced(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     rows = pa.table({"id": [4], "x": [44], "p": [0]})
     write = Write(location, "overwrite", replace_where=where(location, "id = 4"))
-    return write.run(engine, rows, chance=chance, patience=PATIENCE)
+    return write.run(engine, rows, runtime=runtime, retry=RETRY)
 
 
 WRITERS = [
@@ -215,9 +215,9 @@ class Round:
         expected, rows = BASE, {}
         with mounted(stage) as location:
             committed: list[Writer] = []
-            tasks = [self._task(w, location, self._chance(i, clock), committed) for i, w in enumerate(writers)]
+            tasks = [self._task(w, location, self._runtime(i, clock), committed) for i, w in enumerate(writers)]
             for i in range(rng.choice((1, 1, 2))):
-                tasks.append(self._vacuum(location, dead_after, rng, self._chance(len(writers) + i, clock)))
+                tasks.append(self._vacuum(location, dead_after, rng, self._runtime(len(writers) + i, clock)))
             scheduler.run(tasks)
             for each in committed:
                 expected = each.after(expected)
@@ -230,15 +230,15 @@ class Round:
         self.broken = broken + ([] if rows == expected or broken else [f"{rows} is not {expected}"])
         return self
 
-    def _chance(self, who: int, clock: Any) -> Chance:
+    def _runtime(self, who: int, clock: Any) -> Runtime:
         ids = (UUID(int=((who + 1) << 96) | (self.seed << 32) | n) for n in count(1))
         now = lambda: next(clock)  # noqa: E731
-        return Chance(now, lambda: next(clock) / 1000, lambda s: None, lambda: 1.0, lambda: next(ids), lambda: "t")
+        return Runtime(now, lambda: next(clock) / 1000, lambda s: None, lambda: 1.0, lambda: next(ids), lambda: "t")
 
-    def _task(self, writer: Writer, location: str, chance: Chance, committed: list[Writer]) -> Callable[[], None]:
+    def _task(self, writer: Writer, location: str, runtime: Runtime, committed: list[Writer]) -> Callable[[], None]:
         def run() -> None:
             try:
-                writer.run(location, ArrowEngine(chance.new_id), chance)
+                writer.run(location, ArrowEngine(runtime.new_id), runtime)
                 committed.append(writer)
                 self.told.append(f"{writer.name} committed")
             except AnabranchError as error:
@@ -246,13 +246,13 @@ class Round:
 
         return run
 
-    def _vacuum(self, location: str, dead_after: float, rng: random.Random, chance: Chance) -> Callable[[], None]:
+    def _vacuum(self, location: str, dead_after: float, rng: random.Random, runtime: Runtime) -> Callable[[], None]:
         lite = rng.random() < 0.1
         command = Vacuum(location, 0, lite=lite, check_retention=False, dead_after_seconds=dead_after, threads=1)
 
         def run() -> None:
             try:
-                done = command.run(chance=chance)
+                done = command.run(runtime=runtime)
             except LiveFilesNotConfirmed as error:
                 self.missed.append(error.message)
                 return
@@ -279,15 +279,15 @@ def test_no_live_file_is_ever_missing_whatever_the_interleaving() -> None:
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fence, "passed", lambda self, mine, winners: mine)
+    patch.setattr(Fence, "passed", lambda self, ours, winners: ours)
 
 
 def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
     passed = Fence.passed
 
-    def kept(self: Fence, mine: Transaction, winners: Sequence[Commit]) -> Transaction:
-        now = passed(self, mine, winners)
-        return mine if now.adds["path"].equals(mine.adds["path"]) else now
+    def kept(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
+        now = passed(self, ours, winners)
+        return ours if now.adds["path"].equals(ours.adds["path"]) else now
 
     patch.setattr(Fence, "passed", kept)
 
@@ -340,7 +340,7 @@ def test_a_writer_that_sleeps_past_its_heartbeat_lands_or_says_that_its_files_ar
     before, lands = values(world), True
     try:
         with at_phase(phase, lambda: vacuum(world.path)):
-            writer.run(world.path, world.engine, Chance())
+            writer.run(world.path, world.engine, Runtime())
     except StagedFilesVacuumed:
         lands = False
     assert values(world) == (writer.after(before) if lands else before)
@@ -357,7 +357,7 @@ def test_a_writer_whose_heart_beats_always_lands(writer: Writer, phase: str, tmp
     world = on_disk(tmp_path)
     before = values(world)
     with at_phase(phase, lambda: vacuum(world.path, dead_after=600)):
-        writer.run(world.path, world.engine, Chance())
+        writer.run(world.path, world.engine, Runtime())
     assert values(world) == writer.after(before)
     report = check(world.log.snapshot(), deep=True)
     assert report.is_clean, str(report)
@@ -379,7 +379,7 @@ def test_files_that_vanish_before_they_are_counted_are_missed_though_no_name_tel
     world = on_disk(tmp_path)
     before, version = values(world), world.version
     with pytest.raises(StagedFilesVacuumed) as error:
-        written(world.path, Sleepy(lambda: vacuum(world.path)), Chance())
+        written(world.path, Sleepy(lambda: vacuum(world.path)), Runtime())
     assert error.value.retryable
     assert isinstance(error.value, DeltaConcurrentModificationException)
     assert values(world) == before
@@ -397,7 +397,7 @@ def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
             vacuum(world.path)
 
     with at_phase("staged", meanwhile):
-        merged(world.path, world.engine, Chance())
+        merged(world.path, world.engine, Runtime())
     expected = {**{id: x for id, x in before.items() if id != 5}, 3: 33, 300: 33}
     assert [(row["id"], row["x"]) for row in world.rows()] == sorted(expected.items())
 
@@ -417,7 +417,7 @@ def test_a_second_vacuum_meets_the_copies_of_the_first(tmp_path: Path) -> None:
                 world.append({"id": 400 + len(times), "x": 0, "p": 0})
 
     with at_phase("put", again):
-        appended(world.path, world.engine, Chance())
+        appended(world.path, world.engine, Runtime())
     assert values(world) == {**before, 100: 1, 101: 1, 401: 0, 402: 0}
     vacuum(world.path)
     assert values(world) == {**before, 100: 1, 101: 1, 401: 0, 402: 0}
@@ -432,14 +432,14 @@ def test_threads_that_write_while_others_vacuum_lose_nothing(tmp_path: Path) -> 
     landed = dict.fromkeys(range(4), 0)
 
     def writes(who: int) -> None:
-        mine = World(world.path)
+        ours = World(world.path)
         try:
             for number in range(12):
                 try:
                     if who % 2:
-                        mine.append({"id": 1000 * who + number, "x": number, "p": who})
+                        ours.append({"id": 1000 * who + number, "x": number, "p": who})
                     else:
-                        mine.update(f"id = {who}", x=number + 1)
+                        ours.update(f"id = {who}", x=number + 1)
                     landed[who] = number + 1
                 except StagedFilesVacuumed:
                     continue

@@ -88,9 +88,9 @@ def test_a_merge_that_adds_columns_and_any_other_writer_conflict(world: World, o
     def adding() -> Any:
         return evolving(world, [{"id": 1, "x": 11, "y": 1}])
 
-    mine, winner = (adding, others[other]) if first else (others[other], adding)
+    ours, winner = (adding, others[other]) if first else (others[other], adding)
     with pytest.raises(errors.MetadataChangedException), at_phase("staged", winner):
-        mine()
+        ours()
     assert world.version == 1
 
 

@@ -294,21 +294,21 @@ def test_a_bad_merge_gives_one_typed_error_and_writes_nothing(
 def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: DeltaTable) -> None:
     other = upsert(table, updates(sql, (1, 11, "theirs"), (8, 80, "theirs")))
     with at_phase("staged", other.execute):
-        upsert(table, updates(sql, (2, 22, "mine"), (9, 90, "mine"))).execute()
+        upsert(table, updates(sql, (2, 22, "ours"), (9, 90, "ours"))).execute()
     assert rows_of(table) == [
         (1, 11, "theirs"),
-        (2, 22, "mine"),
+        (2, 22, "ours"),
         (3, 30, "old"),
         (4, 40, "old"),
         (8, 80, "theirs"),
-        (9, 90, "mine"),
+        (9, 90, "ours"),
     ]
 
 
 def test_two_inserts_of_one_new_key_conflict(sql: SparkSession, table: DeltaTable) -> None:
     other = upsert(table, updates(sql, (9, 91, "theirs")))
     with pytest.raises(errors.ConcurrentAppendException), at_phase("staged", other.execute):
-        upsert(table, updates(sql, (9, 92, "mine"))).execute()
+        upsert(table, updates(sql, (9, 92, "ours"))).execute()
     assert [row for row in rows_of(table) if row[0] == 9] == [(9, 91, "theirs")]
 
 
@@ -317,15 +317,15 @@ def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table:
         pytest.raises(errors.ConcurrentDeleteReadException),
         at_phase("staged", lambda: table.update("id = 2", {"x": "-1"})),
     ):
-        upsert(table, updates(sql, (2, 22, "mine"))).execute()
+        upsert(table, updates(sql, (2, 22, "ours"))).execute()
     assert rows_of(table)[1] == (2, -1, "old")
 
 
 def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, table: DeltaTable, path: str) -> None:
     with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 9, "x": 0, "note": "blind"}])):
-        upsert(table, updates(sql, (9, 90, "mine"))).execute()
+        upsert(table, updates(sql, (9, 90, "ours"))).execute()
     nines = [row for row in rows_of(table) if row[0] == 9]
-    assert nines in ([(9, 90, "mine")], [(9, 0, "blind"), (9, 90, "mine")]), "behind the append, or before it"
+    assert nines in ([(9, 90, "ours")], [(9, 0, "blind"), (9, 90, "ours")]), "behind the append, or before it"
 
 
 # -- what a conflict says ----------------------------------------------------------------------------------------------

@@ -101,8 +101,8 @@ def test_the_options_of_a_write_count_more_and_the_version_is_reset_where_that_i
     sets(write__txnAppId="nightly", write__txnVersion="1", commitInfo__userMetadata="run")
     sets(write__txnVersion__autoReset__enabled="true")
     writer = session.range(1).withColumn("x", F.col("id")).write.format("delta").mode("append")
-    writer.option("txnAppId", "other").option("txnVersion", 5).option("userMetadata", "mine").save(path)
-    assert newest(path)["userMetadata"] == "mine"
+    writer.option("txnAppId", "other").option("txnVersion", 5).option("userMetadata", "ours").save(path)
+    assert newest(path)["userMetadata"] == "ours"
     assert session.conf.get(settings.TXN_VERSION) == "1"  # not used
     session.sql(f"DELETE FROM delta.`{path}` WHERE id = 0")
     assert session.conf.get(settings.TXN_VERSION, None) is None

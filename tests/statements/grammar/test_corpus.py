@@ -81,12 +81,12 @@ def texts(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_torn_out_of_a_statement_it_is_understood_or_refused(seed: int) -> None:
-    chance = random.Random(seed)
-    for entry in chance.sample(ENTRIES, 60):
+    runtime = random.Random(seed)
+    for entry in runtime.sample(ENTRIES, 60):
         words = corpus.placed(entry.statement, Path("/t")).split(" ")
-        for _ in range(chance.randint(1, 3)):
-            words.insert(chance.randrange(len(words)), words.pop(chance.randrange(len(words))))
-            del words[chance.randrange(len(words)) : chance.randrange(len(words) + 1)]
+        for _ in range(runtime.randint(1, 3)):
+            words.insert(runtime.randrange(len(words)), words.pop(runtime.randrange(len(words))))
+            del words[runtime.randrange(len(words)) : runtime.randrange(len(words) + 1)]
             words = words or ["x"]
         text = " ".join(words)
         with suppress(errors.AnabranchError):
