@@ -6,6 +6,7 @@ imports, and so also sees what no reading shows: an import made by name, or by a
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("protocol", "storage", "log", "transaction", "commands")
+ROOMS = ("protocol", "storage", "log", "transaction", "expressions", "commands")
 
 IMPORT_WITHOUT_SPARK = """
 import importlib, sys
@@ -53,3 +54,11 @@ def test_importing_the_package_needs_no_spark() -> None:
 
 def test_the_block_is_real() -> None:
     assert "No module named 'pyspark'" in import_without_spark("pyspark.sql").stderr
+
+
+def test_the_table_of_rooms_names_every_folder_of_the_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    said = {room.rstrip("/") for cell in table for room in re.findall(r"`(anabranch/[^`]*)`", cell)}
+    there = {init.parent.relative_to(ROOT).as_posix() for init in (ROOT / "anabranch").rglob("__init__.py")}
+    assert said - {"anabranch/tables.py"} == there - {"anabranch"}
