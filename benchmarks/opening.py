@@ -20,7 +20,7 @@ from deltalake import DeltaTable, write_deltalake
 import anabranch
 from anabranch.commands.opening import open_log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Compare
+from anabranch.protocol.predicates import Compare
 from anabranch.protocol.stats.skipping import FileFacts
 from benchmarks import large, synthetic
 from benchmarks.cold import ROW, Cold, measured

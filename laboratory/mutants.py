@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands.ddl import cluster_by
+from anabranch.commands import clustering
 from anabranch.commands.dml import insert, write
 from anabranch.commands.dml.merge import MergeHands
 from anabranch.commands.dml.write import SelectedRows, WrittenPartitions
@@ -27,7 +27,7 @@ from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.transaction import commit, commit_actions, conflicts, net_effect, rebase
 from anabranch.transaction import relocation as relocating
-from anabranch.transaction.footprint import RESERVED_FOR, Transaction, tags_of
+from anabranch.transaction.transaction import RESERVED_FOR, Transaction, tags_of
 
 Patches = Sequence[tuple[Any, str, Any]]
 
@@ -256,7 +256,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "feature list ignored",
         (
             *_without("_HEAD_RULES", "_protocol_changed"),
-            (cluster_by, "check_writable", _nothing),
+            (clustering, "check_writable", _nothing),
             (insert, "check_writable", _nothing),
         ),
     ),

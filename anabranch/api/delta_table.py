@@ -36,9 +36,9 @@ from anabranch.commands.queries.read import Read
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.settings import VACUUMS_LITE
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import honoured, honours, setting

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.idempotence import application
 from anabranch.commands.dml.row_rules import Texts
+from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import Report, check_table
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck, Repair
@@ -28,7 +28,7 @@ from anabranch.errors import InvalidCondition
 from anabranch.expressions import Context, condition, conjuncts, exact_literal, exact_predicate
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.stats.predicates import Predicate
+from anabranch.protocol.predicates import Predicate
 from anabranch.transaction.commit import Committed
 
 __all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore", "vacuum"]

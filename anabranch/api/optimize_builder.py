@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.arguments import flat
-from anabranch.commands.maintenance.moving import Told
 from anabranch.commands.maintenance.optimize import Optimize, Optimized
 from anabranch.commands.maintenance.optimize_result import RESULT, WORKERS, shown
 from anabranch.commands.maintenance.reorg import Purge
+from anabranch.commands.moving import Told
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.layout.clustering import Path, paths_of

@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.entries import Name, parts_of, spelled
 from anabranch.catalog.named_tables import Named, entry_of, naming, path_in, place, refresh_named
-from anabranch.commands.dml.sources import declared_version
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.options import Options
 from anabranch.commands.queries.change_feed import END, END_TIME, START, START_TIME, ReadChanges
 from anabranch.commands.queries.read import Read, shown_ids
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.sources import declared_version
 from anabranch.errors import InvalidOption, NameTaken
 from anabranch.errors.inputs import check_text
 from anabranch.expressions import condition
@@ -29,7 +29,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import CHANGES, READ, WRITE
-from anabranch.protocol.stats.predicates import Condition
+from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.positional import by_position
 from anabranch.spark.settings import honours

@@ -19,8 +19,8 @@ from anabranch.catalog.named_tables import naming, path_in, place
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.insert import NewTable
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, UnknownTable
-from anabranch.protocol.features.identity import identity_metadata
 from anabranch.protocol.layout.clustering import Path, paths_of
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import GENERATION
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honours

@@ -23,13 +23,13 @@ from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.layout.partitions import read_value
 from anabranch.protocol.merges import Matching
+from anabranch.protocol.partitions import read_value
+from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.schema.column_mapping import renaming
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, decimal_of
-from anabranch.protocol.stats.predicates import Condition, columns_of
 from anabranch.storage.native import file_with, native_file
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.transaction import Transaction
 
 BYTES = 16 << 20
 """So much of a file is read at most to show some of its rows."""

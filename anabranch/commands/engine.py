@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.predicates import Condition
 
 
 class Engine(Protocol):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.field_id_names import is_by_id, layouts_of
-from anabranch.commands.queries.file_sizes import hold_sizes
+from anabranch.commands.file_sizes import hold_sizes
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.log import Log

@@ -10,7 +10,7 @@ import warnings
 from difflib import get_close_matches
 from typing import Any
 
-from anabranch.commands.dml.idempotence import application
+from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
 from anabranch.errors.inputs import check_text
 from anabranch.protocol import options

@@ -31,17 +31,17 @@ from anabranch.errors import (
 )
 from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata, files_table
-from anabranch.protocol.features.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.features.table_features import required_by_types
-from anabranch.protocol.layout.partitions import parse_hive_path, partition_arrays
+from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.layout.paths import encode
+from anabranch.protocol.partitions import parse_hive_path, partition_arrays
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.column_mapping import has_ids
 from anabranch.protocol.schema.types import Field
 from anabranch.protocol.schema.variants import shredded_column
 from anabranch.protocol.stats.footers import footer_stats
-from anabranch.protocol.stats.predicates import Name
 from anabranch.storage.contract import Entry, Store
 
 _logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from anabranch.expressions.tokens import (
     with_fixed_clock,
 )
 from anabranch.expressions.trees import columns_of, conjuncts, known_tree, parsed, predicate_of
-from anabranch.protocol.stats.predicates import Condition, Unknown
+from anabranch.protocol.predicates import Condition, Unknown
 
 __all__ = [
     "Context",

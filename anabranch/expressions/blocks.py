@@ -13,8 +13,8 @@ from sqlglot import exp
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import TokenType, tokenized
 from anabranch.expressions.trees import known_tree, predicate_of
+from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.predicates import Predicate, Unknown
 
 _NOBODYS = exp.column("x", table="nobody")
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from anabranch.expressions.context import Context
 from anabranch.expressions.trees import known_tree, literal_of, predicate_of
-from anabranch.protocol.schema.types import INTEGERS, Struct, decimal_of
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,
@@ -27,6 +26,7 @@ from anabranch.protocol.stats.predicates import (
     Value,
     date_of,
 )
+from anabranch.protocol.schema.types import INTEGERS, Struct, decimal_of
 
 _MAX_DIGITS = 38
 _FLOAT_INTEGERS = 1 << 24

@@ -22,8 +22,8 @@ from anabranch.expressions.sides import Reading, Sides, name_parts
 from anabranch.expressions.tokens import DETERMINISTIC, DIALECT, calls, fixed, has_window, tokens_of
 from anabranch.expressions.trees import known_tree, parsed, predicate_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
+from anabranch.protocol.predicates import Condition, Predicate, Unknown
 from anabranch.protocol.schema.assignments import leaves, mapped
-from anabranch.protocol.stats.predicates import Condition, Predicate, Unknown
 
 _NO_COLUMN = exp.column("x", table="nobody")
 """Two parts, so that nothing is said of it."""

@@ -13,8 +13,8 @@ from typing import Any
 from anabranch.errors import InvalidArgument, NotBuilt
 from anabranch.expressions.context import Context
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
+from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _QUERY = re.compile(

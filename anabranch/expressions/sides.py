@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.expressions.context import Context
-from anabranch.protocol.features.identity import STEP
 from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.assignments import Members, Path, gathered, spelled
 from anabranch.protocol.schema.evolution import evolved

@@ -16,9 +16,9 @@ from math import ceil, floor, isfinite
 from typing import Any
 
 from anabranch.expressions import instants
+from anabranch.protocol.predicates import And, Compare, IsNull, Name, Not, Or, Predicate, Unknown, date_of
 from anabranch.protocol.schema.types import INTEGERS, Field, upcastable
 from anabranch.protocol.stats.literals import limit
-from anabranch.protocol.stats.predicates import And, Compare, IsNull, Name, Not, Or, Predicate, Unknown, date_of
 
 _CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 _MOST_VALUES = 64

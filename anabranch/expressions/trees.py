@@ -21,11 +21,11 @@ from anabranch.expressions import terms
 from anabranch.expressions.context import Context
 from anabranch.expressions.terms import Column, Term
 from anabranch.expressions.tokens import DIALECT, reads_one_way, tokens_of, without_strangers
+from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.rules.table_rules import char_length
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.types import INTEGERS, Struct
-from anabranch.protocol.stats.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 
 
 @lru_cache(maxsize=4)  # a condition is looked at from several sides, and a long one takes a second

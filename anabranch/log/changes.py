@@ -47,8 +47,8 @@ from anabranch.protocol.change_feed import (
     unreadable,
     written,
 )
-from anabranch.protocol.deletion_vectors import Descriptor
-from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.storage.contract import Entry
 

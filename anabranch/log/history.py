@@ -11,7 +11,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import read_commit
 from anabranch.log.timeline import timeline
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 
 
 @dataclass(frozen=True)

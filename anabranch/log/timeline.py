@@ -25,7 +25,7 @@ from anabranch.log.log import Log
 from anabranch.log.segment import earliest_version
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT, Boundary, boundary
+from anabranch.protocol.in_commit_timestamps import IN_COMMIT, Boundary, boundary
 from anabranch.storage.contract import Entry, Store
 
 _HEAD_BYTES = 16 * 1024

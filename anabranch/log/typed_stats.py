@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.layout.partitions import write_value
+from anabranch.protocol.partitions import write_value
 from anabranch.protocol.schema.types import from_arrow
 
 _SECOND_OF_FOUR_DIGIT_YEARS = r"^\d{4}-"

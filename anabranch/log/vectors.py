@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.deletion_vectors import Descriptor, inline, unframe
+from anabranch.protocol.layout.deletion_vectors import Descriptor, inline, unframe
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.storage.contract import Store
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch.errors.secrets import without_secrets
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import absolute, encode, store_name
 
 CLONED_FROM = "anabranch.clonedFrom"

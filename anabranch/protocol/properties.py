@@ -17,8 +17,8 @@ from enum import Enum
 from typing import Any
 
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.features.iceberg import ICEBERG_V1
-from anabranch.protocol.features.in_commit_timestamps import ENABLED
+from anabranch.protocol.iceberg import ICEBERG_V1
+from anabranch.protocol.in_commit_timestamps import ENABLED
 from anabranch.protocol.rules.table_rules import (
     CODEC_PROPERTY,
     CONSTRAINT_PREFIX,

@@ -18,9 +18,9 @@ from anabranch.protocol.change_feed import Feed
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark import dataframe_source, merge, relocating, row_addresses, row_numbers, types, write
 from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions

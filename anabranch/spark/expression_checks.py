@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.assignments import leaves
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark.failures import reported
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.scan import scan

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.layout.partitions import HIVE_NULL, hive_segment, map_column, zoned
 from anabranch.protocol.layout.paths import is_absolute
+from anabranch.protocol.partitions import HIVE_NULL, hive_segment, map_column, zoned
 
 _READ_ALIKE = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date", "timestamp"})
 """Not decimals: Spark takes the scale of one folder for all. Not floats: -0.0 and 0.0 would be one value."""

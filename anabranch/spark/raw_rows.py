@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.layout.partitions import map_column, partition_arrays
+from anabranch.protocol.partitions import map_column, partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH, char_length
 from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
 from anabranch.protocol.schema.types import Field, Struct, schema_json

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.stats.predicates import Condition
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Address, address_of

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
-from anabranch.protocol.features.identity import EXPLICIT, START, STEP
+from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
 from anabranch.protocol.schema.types import (
     DEEPEST,

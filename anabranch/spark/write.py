@@ -20,9 +20,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.protocol.features.iceberg import folder_key
+from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch.protocol.layout.partitions import HIVE_NULL
+from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Field, Struct

@@ -18,11 +18,11 @@ from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.printed_columns import bare_names, printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct, schema_json
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.row_addresses import Named
 from anabranch.spark.sql_text import substituted

@@ -12,15 +12,15 @@ from typing import TypeVar
 from pyspark.sql import Column, DataFrame
 
 from anabranch.commands.dml.merge import Merge
-from anabranch.commands.dml.sources import declared_version
 from anabranch.commands.opening import Location
+from anabranch.commands.sources import declared_version
 from anabranch.errors import InvalidOption
 from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.widening import following
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.schema.widening import following
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import as_spark_reads, context_of
 

@@ -25,18 +25,18 @@ from anabranch.errors import AmbiguousMerge
 from anabranch.expressions import exact_literal, exact_predicate
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.iceberg import folder_keys
 from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.features.widening import TYPE_CHANGES
+from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.layout.partitions import hive_segment, read_value
 from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch.protocol.partitions import hive_segment, read_value
+from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Members
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.schema.types import DataType, Struct, from_arrow, schema_json, to_arrow
-from anabranch.protocol.schema.widening import TYPE_CHANGES
-from anabranch.protocol.stats.predicates import Condition, holds
 from anabranch.storage import Store, open_store
 from anabranch.storage.native import native_file
 

@@ -24,7 +24,7 @@ from anabranch.testing.foreign_engine import OtherEngine
 from anabranch.testing.log_reader import Reader
 from anabranch.testing.manners import Manner
 from anabranch.testing.statements import COLUMNS, Append, Foreign, Row, Rows, bag
-from anabranch.transaction.footprint import RESERVED_FOR
+from anabranch.transaction.transaction import RESERVED_FOR
 
 _Body = dict[str, Any]
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from anabranch.commands.dml.append import Append as AppendCommand
-from anabranch.commands.dml.change import Outcome
 from anabranch.commands.dml.delete import Delete as DeleteCommand
 from anabranch.commands.dml.merge import Merge as MergeCommand
 from anabranch.commands.dml.update import Update as UpdateCommand
@@ -26,10 +25,11 @@ from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.maintenance.restore import Restore as RestoreCommand
 from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
 from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
+from anabranch.commands.row_changes import Outcome
 from anabranch.expressions import Context, condition
 from anabranch.protocol.merges import Matching
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.storage import Store
 from anabranch.testing.foreign_engine import OtherEngine
 from anabranch.testing.log_reader import Reader

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.protocol.features.in_commit_timestamps import bounded, is_enabled
-from anabranch.transaction.footprint import Transaction
+from anabranch.protocol.in_commit_timestamps import bounded, is_enabled
+from anabranch.transaction.transaction import Transaction
 
 
 def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:

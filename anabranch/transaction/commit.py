@@ -31,20 +31,20 @@ from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, LogPosition
 from anabranch.log.row_lineage import origins_of
-from anabranch.protocol.features.identity import values_kept
 from anabranch.protocol.properties import Properties
+from anabranch.protocol.rules.identity import values_kept
 from anabranch.transaction.clock import stamped
 from anabranch.transaction.commit_actions import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import Guarded, RebaseHandler, Verdict, judge
 from anabranch.transaction.fence import Fence, StagedFileGone
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import carried_over
 from anabranch.transaction.rebase_limits import Bounded, Bounds, Exceeded
 from anabranch.transaction.relocation import Loaders, Relocation, followed, relocation_of
 from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime
 from anabranch.transaction.row_ids import row_ids
+from anabranch.transaction.transaction import Transaction
 
 _logger = logging.getLogger(__name__)
 _ORIGINS_KEPT = 8

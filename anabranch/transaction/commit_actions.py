@@ -17,15 +17,15 @@ from pyroaring import BitMap64
 
 from anabranch.errors import StoreError
 from anabranch.protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
-from anabranch.protocol.deletion_vectors import Descriptor, pack
-from anabranch.protocol.features.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 from anabranch.protocol.layout import moves
+from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
 from anabranch.protocol.session_says import current
 from anabranch.protocol.stats.statistics import num_records, with_wide_bounds
 from anabranch.storage.contract import Store
-from anabranch.transaction.footprint import READ, RESERVED_FOR, Transaction
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.row_ids import NO_ROW_IDS, RowIds
+from anabranch.transaction.transaction import READ, RESERVED_FOR, Transaction
 
 _logger = logging.getLogger(__name__)
 ENGINE = "Anabranch/0.1.0"

@@ -22,9 +22,9 @@ from anabranch.errors import ConcurrentAppendException, DeltaConcurrentModificat
 from anabranch.log.commits import Commit
 from anabranch.log.timeline import in_words
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.stats.predicates import Always, Condition, columns_of
-from anabranch.transaction.footprint import Transaction
+from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Transaction
 
 _logger = logging.getLogger(__name__)
 SAMPLE = 5

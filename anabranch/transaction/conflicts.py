@@ -46,16 +46,16 @@ from anabranch.transaction.conflict_errors import (
     why_files,
     why_rows,
 )
-from anabranch.transaction.footprint import (
+from anabranch.transaction.identity_marks import is_reservation, only_marks, passes, uncounted
+from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch.transaction.relocation import Relocation, relocation_of
+from anabranch.transaction.transaction import (
     Source,
     Transaction,
     is_blind_append,
     is_vacuum,
     only_deletes,
 )
-from anabranch.transaction.identity_marks import is_reservation, only_marks, passes, uncounted
-from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
-from anabranch.transaction.relocation import Relocation, relocation_of
 
 
 class RebaseHandler(ConflictDetails, Protocol):

@@ -24,9 +24,9 @@ from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.paths import encode, store_name
 from anabranch.storage.contract import Store
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import START, retention_of
+from anabranch.transaction.transaction import Transaction
 
 SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
 """Tags of a START of ours: the jobs that it spares, and the moment before which a file was last written that it may

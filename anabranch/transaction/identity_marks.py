@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.identity import Identity, identities, is_watermark
+from anabranch.protocol.rules.identity import Identity, identities, is_watermark
 from anabranch.protocol.stats.statistics import stats_columns
-from anabranch.transaction.footprint import Transaction, reservation_of
+from anabranch.transaction.transaction import Transaction, reservation_of
 
 
 def only_marks(ours: Transaction, winner: Commit) -> bool:

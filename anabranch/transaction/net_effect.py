@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FILES, FileRow, empty_files
-from anabranch.transaction.footprint import is_blind_append
+from anabranch.transaction.transaction import is_blind_append
 
 LoadVector = Callable[[FileRow], BitMap64]
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.identity import values_kept
+from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.conflicts import Clear, RebaseHandler, Redo, Verdict
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.relocation import Loaders, overtaken
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 
 def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:

@@ -21,7 +21,7 @@ from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.properties import RESOLUTION_BYTES, RESOLUTION_SECONDS
 from anabranch.transaction.conflicts import RebaseHandler
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from anabranch.protocol.layout.file_sets import Marks, union_of
 from anabranch.protocol.layout.moves import Group, Misplaced, Origin
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.footprint import ReadSet, Source, Transaction, tags_of
 from anabranch.transaction.net_effect import Change, Net, growth
+from anabranch.transaction.transaction import ReadSet, Source, Transaction, tags_of
 
 _KINDS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
 

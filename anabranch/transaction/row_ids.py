@@ -31,7 +31,7 @@ from anabranch.protocol.features.row_tracking import (
     numbered,
     tracked,
 )
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.opening import open_log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Compare
+from anabranch.protocol.predicates import Compare
 from anabranch.statements.conditions import understood, understood_values
 
 

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.expressions import Context, condition
-from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,
@@ -28,6 +26,8 @@ from anabranch.protocol.stats.predicates import (
     StartsWith,
     Unknown,
 )
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 SCHEMA = Struct(
     (

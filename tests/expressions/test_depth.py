@@ -15,8 +15,8 @@ from anabranch.expressions import Context, condition, conjuncts, exact_predicate
 from anabranch.expressions.depth import MOST_NESTED, shallow
 from anabranch.expressions.printed_columns import column_condition, equalities
 from anabranch.expressions.tokens import DIALECT
+from anabranch.protocol.predicates import And, Compare, Or, Unknown
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import And, Compare, Or, Unknown
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string")))
 CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)

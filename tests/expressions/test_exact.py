@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from anabranch.expressions import exact_literal, exact_predicate
+from anabranch.protocol.predicates import holds
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import holds
 
 TYPES = {
     "id": "long",

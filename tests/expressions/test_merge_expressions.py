@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from anabranch import errors
 from anabranch.expressions import Context, Sides, parameters_of, understood_merge
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,
@@ -29,6 +28,7 @@ from anabranch.protocol.stats.predicates import (
     Unknown,
     holds,
 )
+from anabranch.protocol.schema.types import Field, Struct
 
 SCHEMA = Struct(
     (

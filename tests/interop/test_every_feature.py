@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.ddl.change_column import ChangeColumn
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.types import Field

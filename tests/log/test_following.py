@@ -11,8 +11,8 @@ import pytest
 from anabranch.log import snapshot as snapshots
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.predicates import Compare
 from anabranch.protocol.stats import skipping
-from anabranch.protocol.stats.predicates import Compare
 from anabranch.protocol.stats.skipping import could_match
 from tests.support.worlds import World, table_path
 

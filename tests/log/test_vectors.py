@@ -16,7 +16,7 @@ from anabranch import errors
 from anabranch.log import vectors
 from anabranch.log.vectors import vector_of, vectors_of
 from anabranch.protocol.actions import files_table
-from anabranch.protocol.deletion_vectors import Descriptor, pack, payload, z85_encode
+from anabranch.protocol.layout.deletion_vectors import Descriptor, pack, payload, z85_encode
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 

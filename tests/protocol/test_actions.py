@@ -22,7 +22,7 @@ from anabranch.protocol.actions import (
     line,
     remove_body,
 )
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.schema.types import Field, Struct, schema_json
 
 SCHEMA = schema_json(Struct((Field("id", "long"), Field("day", "string"))))

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.cloning import copied, deep, named, shallow
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 
 ROOT, TARGET = "file:///data/origin é", "file:///data/clone"
 VECTOR = Descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 4)

@@ -14,8 +14,8 @@ from pyroaring import BitMap64
 
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.protocol.stats.predicates import Condition, Unknown
 
 LEGAL = "/_-.~!$&'()*+,;=:@"
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.layout.partitions import hive_segment
+from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.hive_folders import folders_agree
 from anabranch.spark.scan import scan

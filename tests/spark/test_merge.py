@@ -27,8 +27,8 @@ from anabranch.errors import (
     UnsupportedType,
 )
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.layout.partitions import parse_hive_path
 from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
+from anabranch.protocol.partitions import parse_hive_path
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.merge import Held, hold
 from tests.spark.tables import file_row, file_set, numbered, one_file

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.dml.idempotence import application_of
+from anabranch.commands.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said

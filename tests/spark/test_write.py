@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
-from anabranch.protocol.layout.partitions import HIVE_NULL, parse_hive_path, read_value
+from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch.protocol.schema.types import Field, Struct, from_arrow
 from anabranch.spark.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import CHANGE_TYPE, COLUMNS, COMMIT_VERSION, ENABLED, Feed
-from anabranch.protocol.layout.partitions import read_value
+from anabranch.protocol.partitions import read_value
 
 Row = Mapping[str, Any]
 

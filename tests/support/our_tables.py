@@ -16,7 +16,7 @@ from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.insert import NewTable
-from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.changes import ROWS

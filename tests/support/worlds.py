@@ -13,7 +13,6 @@ from uuid import uuid4
 import pyarrow as pa
 
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.change import Outcome
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
 from anabranch.commands.dml.merge import Merge, Merged
 from anabranch.commands.dml.update import Update
@@ -25,12 +24,13 @@ from anabranch.commands.maintenance.restore import Restore, Restored
 from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
+from anabranch.commands.row_changes import Outcome
 from anabranch.expressions import Context, condition
 from anabranch.log.log import Log
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import is_mapped
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.stats.predicates import holds
+from anabranch.protocol.predicates import holds
 from anabranch.testing.oracle import Landed, serial_order
 from anabranch.testing.statements import (
     COLUMNS,

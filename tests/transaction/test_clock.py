@@ -15,8 +15,8 @@ from anabranch.commands.dml.identity_values import reserve
 from anabranch.commands.dml.insert import NewTable
 from anabranch.errors import InvalidProperty, ProtocolChangedException
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import identity_metadata
-from anabranch.protocol.features.in_commit_timestamps import (
+from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.in_commit_timestamps import (
     ENABLED,
     SINCE_TIMESTAMP,
     SINCE_VERSION,
@@ -24,7 +24,7 @@ from anabranch.protocol.features.in_commit_timestamps import (
     boundary,
     bounded,
 )
-from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.retry import Runtime

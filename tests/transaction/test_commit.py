@@ -14,9 +14,9 @@ import pytest
 from anabranch import errors
 from anabranch.commands.dml import append, write
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.change import Change, run_change
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
+from anabranch.commands.row_changes import Change, run_change
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import Log, forget
 from anabranch.storage import open_store

@@ -11,8 +11,8 @@ import pytest
 
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.fsck import Fsck
-from anabranch.commands.maintenance.rewriting import Rewriting
 from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
 from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase

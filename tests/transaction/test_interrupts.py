@@ -27,9 +27,9 @@ from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.log.log import forget
 from anabranch.log.vectors import place_of
-from anabranch.protocol.deletion_vectors import Descriptor
-from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import open_store
 from anabranch.storage.open import mounted

@@ -11,9 +11,9 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.change import Change, run_change
+from anabranch.commands.row_changes import Change, run_change
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.stats.predicates import Condition
+from anabranch.protocol.predicates import Condition
 from anabranch.testing import ArrowEngine, at_phase
 from anabranch.testing.faults import instant
 from anabranch.transaction.retry import Runtime

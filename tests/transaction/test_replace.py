@@ -12,8 +12,8 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.idempotence import application
 from anabranch.commands.dml.write import Write
+from anabranch.commands.idempotence import application
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import info, put_commit, put_rows
 from tests.support.worlds import World, table_path

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import SetProperties
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.restore import Restore
 from anabranch.testing import at_phase

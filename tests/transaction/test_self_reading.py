@@ -12,11 +12,11 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.dml.delete import Delete
-from anabranch.commands.dml.idempotence import application
 from anabranch.commands.dml.merge import Merge
-from anabranch.commands.dml.sources import declared_version
 from anabranch.commands.dml.write import Write
+from anabranch.commands.idempotence import application
 from anabranch.commands.queries.read import Read
+from anabranch.commands.sources import declared_version
 from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from

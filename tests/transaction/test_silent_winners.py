@@ -22,15 +22,15 @@ from anabranch.commands.dml.identity_values import reserve
 from anabranch.commands.dml.insert import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.log.commits import Raw, parse_commit
-from anabranch.protocol.features.identity import identities, identity_metadata, with_marks
 from anabranch.protocol.layout import moves
 from anabranch.protocol.layout.moves import Group, Origin, Output
+from anabranch.protocol.rules.identity import identities, identity_metadata, with_marks
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.testing.arrow_engine import read_from
-from anabranch.transaction.footprint import RESERVED_FOR
 from anabranch.transaction.relocation import relocation_of
 from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import RESERVED_FOR
 from tests.support.raw_logs import Action, info, metadata, put_commit, remove, text_of
 from tests.support.worlds import World, insert_all, table_path
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
-from anabranch.commands.dml.change import rows_of, with_counts
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.write import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
+from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import upgraded
 from anabranch.protocol.layout.file_sets import count_of
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
 from anabranch.protocol.schema.keys import KEY_PREFIX
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.conflicts import RebaseHandler
-from anabranch.transaction.footprint import ReadSet
+from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,6 @@ from anabranch.errors import (
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
-from anabranch.protocol.features.iceberg import flags
-from anabranch.protocol.features.identity import GIVEN
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.refused import why_refused
 from anabranch.protocol.features.requested_by_properties import requested, without_requests
@@ -38,6 +36,7 @@ from anabranch.protocol.features.table_features import (
     upgraded,
     writer_features,
 )
+from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.clustering import check_clustering, clustering_of
 from anabranch.protocol.properties import (
     COMMENT,
@@ -47,8 +46,9 @@ from anabranch.protocol.properties import (
     respelled_key,
     validate,
 )
+from anabranch.protocol.rules.column_names import check_spelling
+from anabranch.protocol.rules.identity import GIVEN
 from anabranch.protocol.schema.column_mapping import check_change, is_mapped
-from anabranch.protocol.schema.column_names import check_spelling
 from anabranch.protocol.schema.evolution import inserted, sql_name
 from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.schema.leaves import check_stats_columns
@@ -56,9 +56,9 @@ from anabranch.protocol.schema.types import Field, Struct, check_storable
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows, RebaseHandler
-from anabranch.transaction.footprint import ReadSet, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import ReadSet, Transaction
 
 _ATTEMPTS = 20
 """So often a change is begun anew that follows commits of its own."""

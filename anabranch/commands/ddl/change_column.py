@@ -13,25 +13,25 @@ from functools import partial
 from typing import Any
 
 from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
-from anabranch.commands.dml.change import rows_of, with_counts
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.write import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
+from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.features.identity import STEP
 from anabranch.protocol.features.table_features import upgraded, with_features, writer_features
+from anabranch.protocol.features.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.protocol.layout.file_sets import FileSet, count_of
+from anabranch.protocol.predicates import Condition, IsNull, Unknown
+from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH, Length, Rules, limits_of, rules_of
 from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
 from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
-from anabranch.protocol.schema.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
-from anabranch.protocol.stats.predicates import Condition, IsNull, Unknown
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.conflicts import RebaseHandler
-from anabranch.transaction.footprint import ReadSet
+from anabranch.transaction.transaction import ReadSet
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
 DROPPED = ""

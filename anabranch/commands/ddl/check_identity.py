@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.identity import Identity, identities
+from anabranch.protocol.rules.identity import Identity, identities
 from anabranch.protocol.stats.statistics import stats_columns
 
 

@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 from anabranch.commands.ddl.alter import Alteration, Moment, run_alteration
 from anabranch.commands.ddl.types_in_files import older_than_types
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.rewriting import Rewriting
+from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata
 from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
+from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.protocol.schema.column_mapping import is_mapped
-from anabranch.protocol.schema.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Transaction
 
 
 def remove_traces(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:

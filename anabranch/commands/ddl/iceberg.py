@@ -9,8 +9,8 @@ from anabranch.commands.field_id_names import schema_of
 from anabranch.errors import InvalidProperty
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
-from anabranch.protocol.features.iceberg import flags, lacks_numbers
 from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.iceberg import flags, lacks_numbers
 from anabranch.protocol.stats.statistics import num_records
 
 

@@ -1,6 +1,6 @@
 """ALTER TABLE … REPLACE COLUMNS: all columns of a table declared anew. No row is written.
 
-Knows what delta-spark lets it change (`anabranch.protocol.schema.replacing`), and what else in a table speaks of
+Knows what delta-spark lets it change (`anabranch.protocol.replacing`), and what else in a table speaks of
 columns that go. Guarantees as in `anabranch.commands.ddl.alter` and `anabranch.commands.ddl.rename_and_drop_columns`.
 """
 
@@ -16,9 +16,9 @@ from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlisted
 from anabranch.commands.opening import Location, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import identities
 from anabranch.protocol.features.table_features import upgraded
-from anabranch.protocol.schema.replacing import lost, replaced
+from anabranch.protocol.replacing import lost, replaced
+from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.schema.types import Struct, check_storable
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch.commands.dml.change import with_counts
+from anabranch.commands.row_changes import with_counts
 from anabranch.errors import InvalidProperty
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -24,9 +24,9 @@ from anabranch.protocol.features.table_features import check_writable, with_feat
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach, undisturbed
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Source, Transaction
 
 BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""

@@ -17,10 +17,10 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, open_log, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import Identity, identities, with_marks
+from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.conflicts import RebaseHandler
-from anabranch.transaction.footprint import ReadSet
+from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)

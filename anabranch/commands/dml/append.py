@@ -25,9 +25,10 @@ from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, Stag
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
-from anabranch.protocol.features.iceberg import folder_keys, materialises
+from anabranch.protocol.iceberg import folder_keys, materialises
 from anabranch.protocol.layout.clustering import Path
-from anabranch.protocol.layout.partitions import hive_segment, write_value
+from anabranch.protocol.partitions import hive_segment, write_value
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.table_rules import Rules, rules_of
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
@@ -43,7 +44,6 @@ from anabranch.protocol.schema.types import (
     check_depth,
     from_arrow,
 )
-from anabranch.protocol.stats.predicates import Name
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import RetryPolicy, Runtime
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.moving import Batch, Move
+from anabranch.commands.moving import Batch, Move
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout import packing

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.change import Change, Outcome, run_change
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Always, Condition
+from anabranch.protocol.predicates import Always, Condition
 from anabranch.transaction.retry import RetryPolicy, Runtime
 
 EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())

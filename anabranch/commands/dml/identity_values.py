@@ -12,15 +12,15 @@ from dataclasses import replace
 from anabranch.errors import IdentityColumnGiven, MetadataChangedException, ProtocolChangedException
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import Identity, identities, with_marks
 from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.merges import Clause, Matching, Reserved
+from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import RESERVES, Transaction
 from anabranch.transaction.phases import undisturbed
 from anabranch.transaction.retry import Runtime, default_retry
+from anabranch.transaction.transaction import RESERVES, Transaction
 
 _ATTEMPTS = 1_000
 

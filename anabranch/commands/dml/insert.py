@@ -14,19 +14,18 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands.ddl.cluster_by import check_changeable, clustered, clusters_of
-from anabranch.commands.dml.idempotence import is_written, with_txn
-from anabranch.commands.dml.sources import whole_table
+from anabranch.commands.clustering import check_changeable, clustered, clusters_of
+from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import Newest, live_rows
+from anabranch.commands.sources import whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
+from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.actions import Protocol as TableProtocol
-from anabranch.protocol.features import iceberg
-from anabranch.protocol.features.identity import values_kept
 from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, Requested, requested, without_requests
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
 from anabranch.protocol.features.row_tracking import with_columns
@@ -42,18 +41,19 @@ from anabranch.protocol.properties import (
     validate,
 )
 from anabranch.protocol.rules.allowed import check_metadata
+from anabranch.protocol.rules.column_names import check_spelling
+from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
-from anabranch.protocol.schema.column_names import check_spelling
 from anabranch.protocol.schema.keys import check_keys
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Struct, schema_json
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import RebaseHandler
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Transaction
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]

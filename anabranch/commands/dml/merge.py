@@ -15,32 +15,32 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands import conflict_details
-from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.clustering import check_changeable
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.change import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
-from anabranch.commands.dml.idempotence import application_of, is_written
 from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.dml.insert import under
-from anabranch.commands.dml.sources import base_of, version_read, whole_table
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, file_set, only, open_log, without_options
+from anabranch.commands.row_changes import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
+from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.schema.widening import following
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)

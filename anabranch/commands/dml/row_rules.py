@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
+from anabranch.protocol.predicates import Predicate, holds
 from anabranch.protocol.rules.table_rules import Check, Inside, Length, NotNull, Rules, Step, limits_of
 from anabranch.protocol.schema.types import INTEGERS, Field, Struct, arrow_type, decimal_of
-from anabranch.protocol.stats.predicates import Predicate, holds
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.change import Change, Outcome, run_change
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Condition
+from anabranch.protocol.predicates import Condition
 from anabranch.transaction.retry import RetryPolicy, Runtime
 
 

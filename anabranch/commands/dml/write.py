@@ -16,9 +16,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.change import Change, ChangeHands
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.idempotence import application_of
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import (
     MODES,
@@ -29,33 +27,35 @@ from anabranch.commands.dml.insert import (
     replaced_metadata,
     run_insert,
 )
-from anabranch.commands.dml.sources import base_of, version_read
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log, without_options
+from anabranch.commands.row_changes import Change, ChangeHands
+from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
-from anabranch.protocol.features.identity import identities
+from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch.protocol.layout.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.column_mapping import inherited
 from anabranch.protocol.schema.evolution import all_nullable, evolved
 from anabranch.protocol.schema.keys import without_lost
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.schema.widening import following
 from anabranch.protocol.session_says import current
 from anabranch.protocol.settings import REPLACES_BY_DATA
-from anabranch.protocol.stats.predicates import Condition, Unknown
 from anabranch.protocol.stats.skipping import must_match
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 SchemaChange = Literal["merge", "overwrite"]
 _SHOWN = 10

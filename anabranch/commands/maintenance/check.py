@@ -33,10 +33,10 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import stated_ms
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.in_commit_timestamps import boundary
 from anabranch.protocol.features.known import DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
 from anabranch.protocol.features.table_features import active, reader_features, writer_features
+from anabranch.protocol.in_commit_timestamps import boundary
 from anabranch.protocol.schema.column_mapping import is_mapped, renaming
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records, stats_columns

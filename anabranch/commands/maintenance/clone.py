@@ -17,13 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.commands.clustering import check_changeable
 from anabranch.commands.ddl.alter import refuse_constraints
-from anabranch.commands.ddl.cluster_by import check_changeable
-from anabranch.commands.dml.sources import whole_table
 from anabranch.commands.dml.write import EveryRow
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
 from anabranch.log.log import Log
@@ -32,22 +32,22 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, files_table
 from anabranch.protocol.cloning import Copy, deep, shallow
 from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.iceberg import check_partitioning, flags
-from anabranch.protocol.features.identity import values_kept
-from anabranch.protocol.features.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch.protocol.features.requested_by_properties import requested, without_requests
 from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
 from anabranch.protocol.features.table_features import check_writable, upgraded, with_features, writer_features
+from anabranch.protocol.iceberg import check_partitioning, flags
+from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch.protocol.layout.paths import lies_in
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, check_retention, described, validate
+from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Source, Transaction
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)

@@ -40,8 +40,8 @@ from anabranch.log.file_names import FOLDER
 from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.protocol.actions import Metadata, files_table
-from anabranch.protocol.features.iceberg import flags
-from anabranch.protocol.layout.partitions import folders_of, parse_hive_path, read_value
+from anabranch.protocol.iceberg import flags
+from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
@@ -50,9 +50,9 @@ from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Transaction
 
 _READERS = 16
 _IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)

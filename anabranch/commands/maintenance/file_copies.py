@@ -21,7 +21,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.cloning import Copy, copied
-from anabranch.protocol.deletion_vectors import Descriptor, pack
+from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
 from anabranch.protocol.layout.outside_files import placed
 from anabranch.protocol.layout.paths import encode, is_absolute, outside
 from anabranch.storage.contract import Store

@@ -17,7 +17,7 @@ from anabranch.errors import CorruptLog, CorruptVector
 from anabranch.log.file_locations import located_file
 from anabranch.log.vectors import place_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.storage.contract import Store
 
 _LOOKERS = 16

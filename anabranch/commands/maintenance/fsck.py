@@ -28,9 +28,9 @@ from anabranch.protocol.layout.file_sets import Marks
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Source, Transaction
 
 MISSING = pa.schema(
     [

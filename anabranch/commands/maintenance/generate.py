@@ -19,7 +19,7 @@ from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.outside_files import placed
-from anabranch.protocol.layout.partitions import hive_segment
+from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.schema.column_mapping import is_mapped
 
 FOLDER = "_symlink_format_manifest"

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.clustering import check_changeable
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.moving import Batch, Move, Told
+from anabranch.commands.moving import Batch, Move, Told
 from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
@@ -29,8 +29,8 @@ from anabranch.protocol.layout import packing
 from anabranch.protocol.layout.clustering import Path, check_zorder, respelled, shown
 from anabranch.protocol.layout.cubes import PROVIDER, Cube, layout
 from anabranch.protocol.layout.curves import Curve, Kind
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.leaves import listed
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import relocation_of

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.ddl.cluster_by import check_changeable
+from anabranch.commands.clustering import check_changeable
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import layout_of, schema_of
-from anabranch.commands.maintenance.moving import Batch, Move, Told
 from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selected
-from anabranch.commands.maintenance.rewriting import PURGE
+from anabranch.commands.moving import Batch, Move, Told
 from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.commands.rewriting import PURGE
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
 

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands.ddl.metadata_history import metadata_between
-from anabranch.commands.dml.change import with_counts
-from anabranch.commands.dml.sources import whole_table
 from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.row_changes import with_counts
+from anabranch.commands.sources import whole_table
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException, CorruptLog, InvalidOption, RestoreFilesMissing
 from anabranch.log.commits import Commit, parse_head
 from anabranch.log.file_names import commit_name
@@ -33,9 +33,9 @@ from anabranch.log.replay import keys
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.log.timeline import in_words, timeline
 from anabranch.log.vectors import vector_of
+from anabranch.protocol import iceberg
 from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, files_table
-from anabranch.protocol.features import iceberg, row_tracking
-from anabranch.protocol.features.identity import identities, is_watermark, marks_of, values_kept
+from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.table_features import (
     check_writable,
     reader_features,
@@ -46,13 +46,14 @@ from anabranch.protocol.features.table_features import (
 from anabranch.protocol.layout import clustering
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.properties import PROTECTED_BEFORE
+from anabranch.protocol.rules.identity import identities, is_watermark, marks_of, values_kept
 from anabranch.protocol.schema.column_mapping import MAX_ID
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.footprint import Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
+from anabranch.transaction.transaction import Source, Transaction
 
 _NAMED = 100
 """So many missing files are named at most."""

@@ -16,13 +16,13 @@ import pyarrow as pa
 from anabranch.commands.ddl.alter import NOW, Moment
 from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.rewriting import Rewriting
 from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.iceberg import ICEBERG_V1, VECTORS, flags
 from anabranch.protocol.features.table_features import check_writable, upgraded
+from anabranch.protocol.iceberg import ICEBERG_V1, VECTORS, flags
 from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach

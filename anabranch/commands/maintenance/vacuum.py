@@ -45,10 +45,10 @@ from anabranch.storage.trees import remove_empty
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.fence import job_of, start_tags
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach, undisturbed
 from anabranch.transaction.retry import Runtime, default_retry
 from anabranch.transaction.running_vacuums import END, START
+from anabranch.transaction.transaction import Transaction
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0

@@ -24,7 +24,7 @@ from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import timeline
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import is_absolute, store_name
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import Tree, folders_above

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands.field_id_names import is_by_id, layouts_of
+from anabranch.commands.file_sizes import hold_sizes
 from anabranch.commands.opening import Location, open_log, without_options
-from anabranch.commands.queries.file_sizes import hold_sizes
 from anabranch.errors import (
     ChangeFilesMissing,
     InvalidChangeRange,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from anabranch.commands.opening import only
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Predicate
+from anabranch.protocol.predicates import Predicate
 from anabranch.protocol.stats.skipping_verdicts import Conjunct, verdict
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")

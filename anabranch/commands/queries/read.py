@@ -13,7 +13,7 @@ from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.row_tracking import ENABLED
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.stats.predicates import Predicate
+from anabranch.protocol.predicates import Predicate
 from anabranch.protocol.stats.statistics import num_records
 
 

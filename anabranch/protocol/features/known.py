@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from anabranch.protocol.features.in_commit_timestamps import ENABLED, IN_COMMIT
+from anabranch.protocol.in_commit_timestamps import ENABLED, IN_COMMIT
 from anabranch.protocol.rules import table_rules
 
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from anabranch.errors import FeatureNotDropped
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.in_commit_timestamps import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
+from anabranch.protocol.features import row_tracking, widening
 from anabranch.protocol.features.known import (
     BY_NAME,
     CHECK_CONSTRAINTS,
@@ -26,12 +25,12 @@ from anabranch.protocol.features.known import (
     V2_CHECKPOINT,
 )
 from anabranch.protocol.features.table_features import reader_features, with_features, writer_features
+from anabranch.protocol.features.widening import LISTED_BY
+from anabranch.protocol.in_commit_timestamps import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, is_constraint
-from anabranch.protocol.schema import widening
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, without_keys
 from anabranch.protocol.schema.types import parse_schema, schema_json
-from anabranch.protocol.schema.widening import LISTED_BY
 
 DOMAINS = "domainMetadata"
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
+from anabranch.protocol import iceberg
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.features import iceberg
 from anabranch.protocol.features.known import (
     BY_NAME,
     CHECK_CONSTRAINTS,
@@ -27,6 +27,7 @@ from anabranch.protocol.features.known import (
     Support,
 )
 from anabranch.protocol.features.refused import why_refused
+from anabranch.protocol.features.widening import unreadable_change
 from anabranch.protocol.rules import table_rules
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import (
@@ -39,7 +40,6 @@ from anabranch.protocol.schema.types import (
     levels_in_files,
     parse_schema,
 )
-from anabranch.protocol.schema.widening import unreadable_change
 
 READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
 """Reader features understood here, some only as long as they are not active."""

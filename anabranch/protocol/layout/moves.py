@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.file_sets import Marks
 
 TAG = "anabranch.moves"

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.iceberg import materialises
+from anabranch.protocol.iceberg import materialises
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
 
 CONSTRAINT_PREFIX = "delta.constraints."

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anabranch.errors import InvalidProperty
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of
-from anabranch.protocol.stats.predicates import Name
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _BOUNDED = (*INTEGERS, "float", "double", "string", "date", "timestamp", "timestamp_ntz")

@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import INTEGERS, DataType, Struct, decimal_of
-from anabranch.protocol.stats.predicates import Name
 from anabranch.protocol.stats.statistics import stats_json
 
 INDEXED_LEAVES = 32

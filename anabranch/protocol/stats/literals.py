@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.protocol.predicates import Value, date_of
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, arrow_type, decimal_of, digits_of
-from anabranch.protocol.stats.predicates import Value, date_of
 
 _COLLATIONS = "__COLLATIONS"
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"

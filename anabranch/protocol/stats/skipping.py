@@ -21,11 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.layout.partitions import map_column, typed_values, zoned
-from anabranch.protocol.schema.leaves import leaf_at
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.literals import domain, limit, members
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.partitions import map_column, typed_values, zoned
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,
@@ -42,6 +39,9 @@ from anabranch.protocol.stats.predicates import (
     negated,
     truth_form,
 )
+from anabranch.protocol.schema.leaves import leaf_at
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.literals import domain, limit, members
 from anabranch.protocol.stats.statistics import ColumnStats, stats_columns
 
 _ANY_ZONE = timedelta(hours=18)

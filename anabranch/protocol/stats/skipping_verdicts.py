@@ -13,10 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.schema.leaves import leaf_at
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.literals import domain, limit, members
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.predicates import (
     And,
     Compare,
     In,
@@ -29,6 +26,9 @@ from anabranch.protocol.stats.predicates import (
     names_of,
     truth_form,
 )
+from anabranch.protocol.schema.leaves import leaf_at
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.stats.literals import domain, limit, members
 from anabranch.protocol.stats.skipping import ColumnFacts, FileFacts
 
 NOT_UNDERSTOOD = "not understood"

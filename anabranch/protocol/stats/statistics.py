@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.leaves import Leaf, leaf_at
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.stats.literals import domain
-from anabranch.protocol.stats.predicates import Name
 
 _TOP = "\U0010ffff"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl import alter, keys, rename_and_drop_columns
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
@@ -23,11 +23,11 @@ from anabranch.commands.opening import open_log
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.protocol.options import WRITE
+from anabranch.protocol.predicates import Condition, Unknown
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.predicates import Condition, Unknown
 from anabranch.spark.types import declared
 from anabranch.statements.conditions import as_named, check_named, check_rules, is_exact
 from anabranch.statements.executor import temporary_views

@@ -22,8 +22,8 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import setting
 from anabranch.statements.conditions import check_named, understood

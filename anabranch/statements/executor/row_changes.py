@@ -15,10 +15,10 @@ from anabranch.expressions import condition
 from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.predicates import Condition
+from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.spark.failures import reported
 from anabranch.spark.positional import by_name, by_position
 from anabranch.spark.rule_columns import default_text

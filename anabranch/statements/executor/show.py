@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.identity import EXPLICIT, START, STEP
+from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules.table_rules import LENGTH, default_of, generation_of
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anabranch.expressions.dialect import TokenType
-from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.statements.grammar.reader import Reader

@@ -16,7 +16,7 @@ from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.insert import NewTable
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.iceberg import check, lacks_numbers
+from anabranch.protocol.iceberg import check, lacks_numbers
 from anabranch.protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
 from tests.support.worlds import World, table_path

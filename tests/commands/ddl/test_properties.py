@@ -12,7 +12,7 @@ import pytest
 import anabranch
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.idempotence import application
+from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.actions import Protocol
 from anabranch.transaction.retry import Runtime

@@ -13,7 +13,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.dml.insert import NewTable
-from anabranch.protocol.features.identity import identity_metadata
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path

@@ -10,7 +10,7 @@ from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.insert import NewTable
-from anabranch.protocol.features.identity import identities, identity_metadata
+from anabranch.protocol.rules.identity import identities, identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path

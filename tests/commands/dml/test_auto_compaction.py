@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch.commands.dml.write import Write
-from anabranch.commands.maintenance.moving import Move
+from anabranch.commands.moving import Move
 from anabranch.protocol.layout import packing
 from tests.support.worlds import World, table_path
 

@@ -20,7 +20,7 @@ from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.identity import GIVEN, identities, identity_metadata, values_kept
+from anabranch.protocol.rules.identity import GIVEN, identities, identity_metadata, values_kept
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.retry import Runtime

@@ -18,8 +18,8 @@ from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.identity_values import _reservation, reserve
 from anabranch.commands.dml.insert import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.protocol.features.identity import identities, identity_metadata
 from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.rules.identity import identities, identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.commit import commit

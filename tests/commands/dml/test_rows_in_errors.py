@@ -20,7 +20,7 @@ from anabranch.commands.maintenance.convert import Convert
 from anabranch.errors.rows import note, without_partitions
 from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.log.log import forget
-from anabranch.protocol.layout.partitions import partition_arrays
+from anabranch.protocol.partitions import partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit, put_rows

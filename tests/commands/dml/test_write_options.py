@@ -14,8 +14,8 @@ import pytest
 import anabranch
 from anabranch import errors
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.idempotence import application
 from anabranch.commands.dml.write import Write
+from anabranch.commands.idempotence import application
 from anabranch.log.log import forget
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import info, listing, put_commit, put_rows

@@ -15,8 +15,8 @@ from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.idempotence import application
 from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.opening import open_log
@@ -24,8 +24,8 @@ from anabranch.log.file_locations import located_file
 from anabranch.log.log import forget
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction
-from anabranch.protocol.features.identity import identity_metadata
 from anabranch.protocol.layout.paths import is_absolute
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import open_store
 from anabranch.storage.open import mounted

@@ -13,7 +13,7 @@ import anabranch
 from anabranch import errors
 from anabranch.cli import app
 from anabranch.commands.maintenance.fsck import MISSING, Fsck
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.worlds import World, assert_others_agree, table_path
 
 ROWS = [{"id": i, "p": i % 3} for i in range(6)]

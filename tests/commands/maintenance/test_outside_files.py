@@ -24,7 +24,7 @@ from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.log import vectors
 from anabranch.log.file_locations import located_file
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.counting import Counting, counting
 from tests.support.raw_logs import WITH_VECTORS, add, info, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World

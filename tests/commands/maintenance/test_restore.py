@@ -13,18 +13,18 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.insert import NewTable
 from anabranch.commands.maintenance.restore import METRICS, Restore, Restored
-from anabranch.protocol.features.identity import identity_metadata, marks_of
 from anabranch.protocol.features.row_tracking import DOMAIN, highest, mark_of
 from anabranch.protocol.features.table_features import writer_features
+from anabranch.protocol.rules.identity import identity_metadata, marks_of
 from anabranch.protocol.schema.column_mapping import MAX_ID
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.worlds import World, assert_others_agree, table_path
@@ -341,7 +341,7 @@ def test_a_missing_file_of_a_vector_is_an_error_too(with_losses: World) -> None:
 
 
 def _vector_name(world: World, version: int) -> str:
-    from anabranch.protocol.deletion_vectors import Descriptor
+    from anabranch.protocol.layout.deletion_vectors import Descriptor
 
     [row] = world.log.snapshot(version).files["deletionVector"].to_pylist()
     return Descriptor.from_row(row).name

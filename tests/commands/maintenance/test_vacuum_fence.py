@@ -26,12 +26,12 @@ from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
-from anabranch.commands.maintenance.rewriting import Rewriting
 from anabranch.commands.maintenance.vacuum import Plan, Vacuum
 from anabranch.commands.maintenance.vacuum_candidates import Found
 from anabranch.commands.maintenance.vacuum_retained import Keeping
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
+from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import (
     AnabranchError,
     DeltaConcurrentModificationException,
@@ -42,17 +42,17 @@ from anabranch.expressions import Context, condition
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.deletion_vectors import Descriptor
+from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.stats.predicates import Condition
+from anabranch.protocol.predicates import Condition
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
 from anabranch.testing.scheduler import Scheduler
 from anabranch.testing.stores import Kept
 from anabranch.transaction.fence import Fence
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.transaction import Transaction
 from tests.support.worlds import World, insert_all, update_all
 
 RETRY = RetryPolicy(attempts=60, seconds=3_600.0)

@@ -10,7 +10,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.dml.append import Append
 from anabranch.commands.queries.read import FILE_COLUMNS, Read, files
-from anabranch.protocol.stats.predicates import Always, And, Compare, IsNull, Unknown
+from anabranch.protocol.predicates import Always, And, Compare, IsNull, Unknown
 from tests.support.worlds import World
 
 

@@ -21,8 +21,8 @@ from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import open_log
 from anabranch.protocol.merges import Clause, SourceColumn
+from anabranch.protocol.predicates import And, Compare, Unknown
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import And, Compare, Unknown
 
 ON = "t.id = s.id"
 

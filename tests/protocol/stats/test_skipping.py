@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.protocol.layout.partitions import write_value
-from anabranch.protocol.schema.types import Array, Field, Struct
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.partitions import write_value
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,
@@ -31,6 +30,7 @@ from anabranch.protocol.stats.predicates import (
     holds,
     normal_form,
 )
+from anabranch.protocol.schema.types import Array, Field, Struct
 from anabranch.protocol.stats.skipping import FileFacts, could_match, must_match
 from anabranch.protocol.stats.statistics import stats_json
 

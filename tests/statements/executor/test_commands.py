@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.keys import AddKey, DropKey

@@ -11,8 +11,8 @@ from anabranch import errors
 from anabranch.expressions.blocks import block_predicate, unqualified
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import tokenized
+from anabranch.protocol.predicates import And, Compare, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.predicates import And, Compare, Predicate, Unknown
 from anabranch.statements import grammar as parsing
 from anabranch.statements.executor.path_resolver import Paths
 from anabranch.statements.grammar.tables_read import tables_read

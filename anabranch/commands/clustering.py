@@ -26,9 +26,9 @@ from anabranch.protocol.layout.clustering import (
 )
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
-from anabranch.transaction.footprint import Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import Transaction
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:

@@ -13,12 +13,12 @@ from functools import partial
 from typing import NoReturn
 
 from anabranch.errors import InvalidOption
-from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.features.widening import with_type
+from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
 from anabranch.protocol.schema.editing import inside_of, put_inside
 from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.protocol.schema.widening import with_type
 
 Path = tuple[str, ...]
 Objection = Callable[[str, DataType, DataType], "str | None"]

@@ -12,22 +12,22 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from anabranch.commands.ddl.cluster_by import clustered
-from anabranch.commands.dml.change import RowRebaseHandler, rows_of, staged_and_committed, with_counts
+from anabranch.commands.clustering import clustered
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
+from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.predicates import Always, Condition
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.predicates import Always, Condition
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
 PURGE = {"predicate": "[]", "applyPurge": "true"}

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.commands.file_sizes import hold_sizes
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.file_sizes import hold_sizes
 from anabranch.commands.queries.read import Read
 from anabranch.errors import MissingDataFile
 from anabranch.log.log import forget

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.identity import STEP
+from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.editing import inside_of, put_inside
 from anabranch.protocol.schema.evolution import sql_name

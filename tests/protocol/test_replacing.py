@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from anabranch.errors import InvalidOption
+from anabranch.protocol.replacing import lost, replaced
 from anabranch.protocol.rules.table_rules import DEFAULT, LENGTH
-from anabranch.protocol.schema.replacing import lost, replaced
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 TABLE = Struct(

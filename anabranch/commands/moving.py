@@ -13,25 +13,25 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from anabranch.commands.dml.change import RowRebaseHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.rewriting import NO_ROW
 from anabranch.commands.opening import file_set
+from anabranch.commands.rewriting import NO_ROW
+from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, files_table
-from anabranch.protocol.features.iceberg import folder_keys
+from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.protocol.layout.moves import Group, Origin, Output
-from anabranch.protocol.layout.partitions import hive_segment
 from anabranch.protocol.layout.paths import decode, encode
+from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 Told = Callable[[int, int], None]
 """Hears how many batches of how many are written."""

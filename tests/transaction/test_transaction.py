@@ -13,13 +13,13 @@ from anabranch import errors
 from anabranch.log.commits import Commit, Raw, parse_commit
 from anabranch.protocol.actions import AppTransaction, DomainMetadata
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.stats.predicates import Always, Condition
+from anabranch.protocol.predicates import Always, Condition
 from anabranch.testing import at_phase
 from anabranch.testing.faults import instant
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.commit import commit as commit_transaction
-from anabranch.transaction.footprint import ReadSet, Transaction, is_blind_append, only_deletes
 from anabranch.transaction.retry import RetryPolicy
+from anabranch.transaction.transaction import ReadSet, Transaction, is_blind_append, only_deletes
 from tests.support.raw_logs import Action, add, info, metadata, put_commit, put_rows, remove, text_of
 from tests.support.worlds import World
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import InvalidPartitionValue
-from anabranch.protocol.layout.partitions import (
+from anabranch.protocol.partitions import (
     has_zone,
     hive_segment,
     map_column,

@@ -14,7 +14,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction
 from anabranch.protocol.session_says import current, txn_used
 from anabranch.protocol.settings import TXN_APP_ID, TXN_VERSION
-from anabranch.transaction.footprint import Transaction
+from anabranch.transaction.transaction import Transaction
 
 
 def application(

@@ -20,8 +20,8 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, 
 from anabranch.protocol.features import row_tracking
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.layout.moves import Group
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import SERIALIZABLE
-from anabranch.protocol.stats.predicates import Condition
 from anabranch.transaction.running_vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import anabranch
+from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import SetProperties
-from anabranch.commands.ddl.cluster_by import ClusterBy
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.append import Append

@@ -8,8 +8,7 @@ import pytest
 
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
-from anabranch.protocol.schema.widening import (
+from anabranch.protocol.features.widening import (
     can_widen,
     depending_on,
     following,
@@ -18,6 +17,7 @@ from anabranch.protocol.schema.widening import (
     widens_by_itself,
     with_type,
 )
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
 
 ALLOWED = [
     *[

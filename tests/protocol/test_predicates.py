@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.stats.predicates import (
+from anabranch.protocol.predicates import (
     Always,
     And,
     Compare,

@@ -13,8 +13,8 @@ from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption, UnknownSourceVersion
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.stats.predicates import Always, Condition
-from anabranch.transaction.footprint import ReadSet
+from anabranch.protocol.predicates import Always, Condition
+from anabranch.transaction.transaction import ReadSet
 
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import InvalidSchema
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.identity import (
+from anabranch.protocol.rules.identity import (
     MARK,
     START,
     STEP,

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
-from anabranch.commands.ddl.cluster_by import check_changeable
-from anabranch.commands.dml.idempotence import application_of, is_written, with_txn
-from anabranch.commands.dml.sources import base_of
+from anabranch.commands.clustering import check_changeable
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
+from anabranch.commands.sources import base_of
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.log.file_locations import located_file
@@ -31,15 +31,15 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
-from anabranch.protocol.stats.predicates import Always, Condition, columns_of
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.commit import Committed, check_place, commit
-from anabranch.transaction.footprint import ReadSet, Source, Transaction
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 Counter = dict[str, int]
 
