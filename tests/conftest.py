@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.planted import Watch
+from tests.support.thinning import thinned
 
 os.environ.pop(
     "COLUMNS", None
@@ -22,6 +23,26 @@ error still; what is made durable, and when, is asked in tests/storage/test_loca
 
 watch = Watch()
 watch.begin()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--most``, by which `make test` and `make quick` are short."""
+    said = "of each parametrized test take at most N cases, evenly spread; all of them where this is not given"
+    parser.addoption("--most", type=int, metavar="N", help=said)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases beyond ``--most``; which ones are run is the same for each run."""
+    most = config.getoption("--most")
+    if most is None:
+        return
+    families: dict[Hashable, list[pytest.Item]] = {}
+    for item in items:
+        families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = thinned(families, most)
+    chosen = {id(item) for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = [item for item in items if id(item) in chosen]
 
 
 @pytest.hookimpl(wrapper=True)

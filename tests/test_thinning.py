@@ -1,0 +1,26 @@
+"""Which cases of a parametrized test a short run takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.thinning import thinned
+
+
+@pytest.mark.parametrize(
+    ("cases", "most", "kept"),
+    [
+        (range(3), 3, [0, 1, 2]),
+        (range(9), 3, [0, 4, 8]),
+        (range(100), 4, [0, 33, 66, 99]),
+        (range(5), 1, [0]),
+    ],
+)
+def test_a_short_run_takes_the_first_the_last_and_others_evenly_between(
+    cases: range, most: int, kept: list[int]
+) -> None:
+    assert thinned({"family": cases}, most) == kept
+
+
+def test_every_test_keeps_a_case() -> None:
+    assert thinned({"one": ["a"], "many": ["b", "c", "d"]}, 1) == ["a", "b"]
