@@ -28,6 +28,7 @@ from anabranch.spark.session import has_own_delta
 from anabranch.spark.sql_text import Placed, in_views
 from anabranch.statements.executor import Names, sql
 from anabranch.statements.grammar import may_matter
+from anabranch.statements.grammar.computed_names import may_be_computed
 
 _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
 """What else than a statement changes which table a name means."""
@@ -111,7 +112,8 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
     """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
     known = formats[spark]
-    if "${" not in text and not (may_matter(text) or Names(spark, known).may_matter(text)):
+    matters = may_matter(text) or may_be_computed(text) or Names(spark, known).may_matter(text)
+    if "${" not in text and not matters:
         return plain(spark, text, args, **given)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)

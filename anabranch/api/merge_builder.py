@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidArgument
+from anabranch.errors.rows import statement
 from anabranch.protocol.merges import Action, When
 from anabranch.spark.settings import honours
 from anabranch.statements.merge_request import AskedClause, Condition, MergeRequest, Values
@@ -122,7 +123,8 @@ class DeltaMergeBuilder(MergeRequest):
         """
         snapshot = open_log(self.table).snapshot()
         command = self.filled().command(snapshot)
-        outcome = command.run(self.engine, at=snapshot)
+        with statement():
+            outcome = command.run(self.engine, at=snapshot)
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
+from anabranch.errors.rows import cause, detail
 from anabranch.log.checkpoint_parts import Found
 from anabranch.log.commits import Raw, parse_commit, parse_head
 from anabranch.log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.lazy import lazy
 from anabranch.log.parquet import LogParquet
+from anabranch.log.size_limits import whole
 from anabranch.log.typed_stats import partition_maps, stats_texts
 from anabranch.protocol.actions import FILES, REMOVES, AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Entry, Store
@@ -134,9 +136,11 @@ class Checkpoint:
             return None
         entry = self._found.files[0]
         try:
-            data = self._store.get(entry.name)
+            data = whole(self._store, entry)
         except NotFound:
             raise self._corrupt("the file is missing.") from None
+        except CorruptLog as error:
+            raise self._corrupt(error.facts["reason"]) from error
         return _Lines(self._store.url, Raw(self._found.version, data, name=entry.name))
 
     @lazy
@@ -166,7 +170,7 @@ class Checkpoint:
         except CorruptLog as error:
             raise CorruptLog(**{**error.facts, "checkpoint": self._found.name}) from error
         except _NOT_WHOLE as error:
-            raise self._corrupt(f"an action is not whole ({error!r}).") from error
+            raise self._corrupt(f"an action is not whole ({detail(error)}).") from cause(error)
 
     def _corrupt(self, reason: str) -> CorruptLog:
         return CorruptLog(table=self._store.url, file=self._found.name, reason=reason, checkpoint=self._found.name)
@@ -190,7 +194,7 @@ class _Part:
             actions = _projected(column, schema)
             actions = self._completed(actions, kind, present)
         except _NOT_WHOLE as error:
-            raise self.file.refuse(f"an action {kind} is not as it must be ({error}).") from error
+            raise self.file.refuse(f"an action {kind} is not as it must be ({detail(error, str)}).") from cause(error)
         stated = self.file.values(f"{kind}.path")
         if stated not in (None, len(actions)):
             raise self.file.refuse(f"it holds {len(actions)} actions {kind}, and its footer says {stated}.")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import AlreadyExists, NotFound
+from anabranch.errors.rows import cause, detail
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import checksum_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
@@ -82,7 +83,7 @@ class Checksum:
         try:
             return cls._from_json(version, json.loads(text))
         except _NOT_WHOLE as error:
-            raise ValueError(f"it is no checksum file ({error!r})") from error
+            raise ValueError(f"it is no checksum file ({detail(error)})") from cause(error)
 
     @classmethod
     def _from_json(cls, version: int, said: Mapping[str, Any]) -> Checksum:
@@ -164,7 +165,7 @@ class Checksum:
 
     def describes(self, metadata: Metadata, protocol: Protocol) -> bool:
         """Whether it has this protocol, and of this metadata what says how rows are read and written."""
-        return self.protocol == protocol and _essence(self.metadata) == _essence(metadata)
+        return self.protocol == protocol and essence(self.metadata) == essence(metadata)
 
     def _differs(self, truth: Mapping[str, Any]) -> list[str]:
         found = []
@@ -200,7 +201,7 @@ def read_checksum(store: Store, version: int) -> Checksum | None:
     """The checksum of a version, or None where there is none, or one that is broken."""
     try:
         return Checksum.from_json(version, store.get(checksum_name(version)))
-    except (NotFound, ValueError):
+    except (NotFound, ValueError, MemoryError):
         return None
 
 
@@ -265,7 +266,8 @@ def _sums(files: pa.Table) -> dict[str, int]:
     }
 
 
-def _essence(metadata: Metadata) -> tuple[Any, ...]:
+def essence(metadata: Metadata) -> tuple[Any, ...]:
+    """What says how rows are read and written."""
     return metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 

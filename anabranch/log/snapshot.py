@@ -23,6 +23,7 @@ from anabranch.log.file_names import commit_name, commit_version, compacted_rang
 from anabranch.log.lazy import lazy
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
+from anabranch.log.size_limits import whole
 from anabranch.log.witness import Witness
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.features.known import DELETION_VECTORS
@@ -240,7 +241,7 @@ class Snapshot:
             live, _, touched = replay(*self._file_actions(segment))
             self._check_is_still_there()
         files = pa.concat_tables([without(base, touched), live])
-        witness.hold(segment.checkpoint, base, files)
+        witness.hold(segment.checkpoint, base, files, segment.compaction)
         return files
 
     def _tombstones_of(self, segment: Segment) -> pa.Table:
@@ -294,18 +295,15 @@ def read_commit(store: Store, entry: Entry) -> Raw:
     """A commit file, or a log compaction file, with what the listing said of it.
 
     Raises:
-        CorruptLog: the file vanished after it was listed.
+        CorruptLog: the file vanished after it was listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:
         version = (compacted_range(entry.name) or (0, 0))[1]
     try:
-        data = store.get(entry.name)
+        data = whole(store, entry)
     except NotFound:
         raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
-    except MemoryError as error:
-        reason = f"it has {entry.size} bytes, for which there is not enough memory."
-        raise CorruptLog(table=store.url, file=entry.name, reason=reason) from error
     return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
 
 

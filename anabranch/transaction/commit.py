@@ -27,6 +27,7 @@ from anabranch.errors import (
     StoreError,
 )
 from anabranch.errors.inputs import check_text
+from anabranch.errors.rows import cause, detail
 from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, LogPosition
@@ -356,7 +357,7 @@ def _decided(ours: Transaction, log: Log, version: int, data: bytes, retry: Retr
         except CorruptLog:
             raise
         except Exception as error:  # a fault that no store should show: the bytes may have been written before it
-            raise _unknown(ours, version, repr(error)) from error
+            raise _unknown(ours, version, detail(error)) from cause(error)
         if runtime.seconds() >= deadline:
             raise _unknown(ours, version, reason.message) from reason
         runtime.sleep(retry.pause(attempt, runtime))

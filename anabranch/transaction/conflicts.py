@@ -46,7 +46,14 @@ from anabranch.transaction.conflict_errors import (
     why_files,
     why_rows,
 )
-from anabranch.transaction.identity_marks import is_reservation, only_marks, passes, uncounted
+from anabranch.transaction.identity_marks import (
+    fallen_back,
+    is_reservation,
+    lowers_row_ids,
+    only_marks,
+    passes,
+    uncounted,
+)
 from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.relocation import Relocation, relocation_of
 from anabranch.transaction.transaction import (
@@ -166,6 +173,9 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         for rule in _HEAD_RULES:
             if conflict := rule(ours, winner):
                 return Verdict(conflict, (), NO_EFFECT)
+    if (back := fallen_back(ours, window)) is not None:
+        said = "the mark of an identity column was set back, so that values of ours may be given again"
+        return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
     if ours.is_blind or ours.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind, then = _leg(window[: _cut(ours, window)]) if ours.groups is None else (window, None)
@@ -220,8 +230,13 @@ def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
     """
     if ours.serializable:
         return len(window)
-    behind = [i for i, winner in enumerate(window, 1) if winner.version <= ours.seen or _sees(ours, winner)]
-    return max(behind, default=0)
+    domains = list(ours.base.state.domains.values()) if ours.base is not None else []
+    cut = 0
+    for place, winner in enumerate(window, 1):
+        if winner.version <= ours.seen or _sees(ours, winner) or lowers_row_ids(winner, domains):
+            cut = place
+        domains += winner.head.domains
+    return cut
 
 
 def _sees(ours: Transaction, winner: Commit) -> bool:

@@ -40,11 +40,14 @@ def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, lo
 
 
 def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
-    """Where ours changes the metadata, it keeps what others have reserved of identity columns meanwhile."""
+    """Mine, knowing the newest metadata; where it changes that, it keeps what others have reserved of identity columns
+    meanwhile.
+    """
     known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
-    if ours.metadata is None or not known:
+    if not known:
         return ours
-    return replace(ours, metadata=values_kept(known[-1], ours.metadata))
+    ours = replace(ours, passed=known[-1])
+    return ours if ours.metadata is None else replace(ours, metadata=values_kept(known[-1], ours.metadata))
 
 
 def joined(ours: Transaction, extra: Transaction) -> Transaction:

@@ -47,7 +47,7 @@ from anabranch.protocol.layout import clustering
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.protocol.rules.identity import identities, is_watermark, marks_of, values_kept
-from anabranch.protocol.schema.column_mapping import MAX_ID
+from anabranch.protocol.schema.column_mapping import MAX_ID, number_in
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
@@ -341,7 +341,7 @@ def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metada
     kept = {key: base.configuration[key] for key in names if key in base.configuration}
     configuration = {**kept, **target.configuration}
     for key in (MAX_ID, PROTECTED_BEFORE):
-        known = [int(each.configuration[key]) for each in (base, target) if key in each.configuration]
+        known = [number_in(each.configuration, key) for each in (base, target) if key in each.configuration]
         if known:
             configuration[key] = str(max(known))
     found = replace(target, configuration=configuration)

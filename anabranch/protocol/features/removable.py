@@ -29,7 +29,7 @@ from anabranch.protocol.features.widening import LISTED_BY
 from anabranch.protocol.in_commit_timestamps import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, is_constraint
-from anabranch.protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, without_keys
+from anabranch.protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, number_in, without_keys
 from anabranch.protocol.schema.types import parse_schema, schema_json
 
 DOMAINS = "domainMetadata"
@@ -215,4 +215,4 @@ def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) ->
 
 def guarded_before(metadata: Metadata) -> int:
     """The version before which history may be cut off in one go only; 0 where nothing is guarded."""
-    return int(metadata.configuration.get(PROTECTED_BEFORE, "0"))
+    return number_in(metadata.configuration, PROTECTED_BEFORE)

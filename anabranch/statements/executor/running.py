@@ -23,6 +23,7 @@ from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import kept
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption
+from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
 from anabranch.log.snapshot import Snapshot
 from anabranch.spark.engine import SparkEngine
@@ -71,7 +72,9 @@ class Running:
         path, version = self.pinned(table)
         key = (os.fspath(path), version)
         if key not in self._snapshots:
-            self._snapshots[key] = open_log(path).snapshot(version)
+            self._snapshots[key] = found = open_log(path).snapshot(version)
+            if not (found.properties.rows_in_errors and may_show_rows(found.table)):
+                keep_out()
         return self._snapshots[key]
 
     def pinned(self, table: Table) -> Pinned:

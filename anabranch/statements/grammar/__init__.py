@@ -14,7 +14,15 @@ from typing import Any
 from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
 from anabranch.expressions.dialect import TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar import alter_table, create_table, maintenance, row_changes, values, views
+from anabranch.statements.grammar import (
+    alter_table,
+    computed_names,
+    create_table,
+    maintenance,
+    row_changes,
+    values,
+    views,
+)
 from anabranch.statements.grammar.parameters import literal
 from anabranch.statements.grammar.parts import Query
 from anabranch.statements.grammar.reader import Locate, Place, Reader
@@ -192,9 +200,14 @@ def _check_single(r: Reader) -> None:
     end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
     if end is None:
         return
-    if not r.names_delta() and r.ahead() not in _DELTA_ONLY:
+    is_script = computed_names.is_script(r.tokens)
+    within = computed_names.schemas_used(r.text, r.tokens) if is_script else [()]
+    hidden = is_script and computed_names.changes_any_name(
+        r.tokens
+    )  # which may drop the view first, and then the table
+    if not r.names_delta(within, hidden=hidden) and r.ahead() not in _DELTA_ONLY:
         return
-    if r.at("BEGIN"):
+    if is_script:
         raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))
     raise SqlSyntaxError(
         near="';'", reason="there are several statements; run them one after the other.", excerpt=_excerpt(r, end)

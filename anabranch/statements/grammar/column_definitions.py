@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema.types import VOID, Array, DataType, Field, Map, Struct
 from anabranch.statements.grammar.reader import Reader
 
 _TYPES = {
@@ -36,6 +36,7 @@ _TYPES = {
     "STRING": "string",
     "BINARY": "binary",
     "VARIANT": "variant",
+    "VOID": VOID,
 }
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SPELLED = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
