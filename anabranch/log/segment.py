@@ -7,12 +7,12 @@ log compaction file only a shorter way through commits that are all there.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import CorruptLog, NotATable, VersionNotFound
 from anabranch.log.hint import Hint, read_hint
-from anabranch.log.names import commit_name, commit_version, compacted_range, first_name
+from anabranch.log.names import checksum_version, commit_name, commit_version, compacted_range, first_name
 from anabranch.log.parts import Found, checkpoints_in, missing_part
 from anabranch.storage.contract import Entry, Store
 
@@ -23,7 +23,7 @@ class Segment:
 
     ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up; ``compacted`` are
     log compaction files that may be read in place of some of the commits; ``but`` are checkpoints that are not to be
-    used.
+    used; ``stated`` is a later version of which the listing has a checksum file, though nothing else.
     """
 
     version: int
@@ -32,6 +32,7 @@ class Segment:
     newest: Entry
     compacted: tuple[Entry, ...] = ()
     but: frozenset[str] = frozenset()
+    stated: int | None = None
 
     @property
     def identity(self) -> tuple[int, str | None]:
@@ -87,7 +88,14 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
     if start and not any(found.version == start for found in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
     segment = _choose(store, listing, version, but)
-    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but))
+    stated = stated_after(listing, segment.version) if version is None else None
+    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but), stated=stated)
+
+
+def stated_after(listing: Sequence[Entry], newest: int) -> int | None:
+    """The newest version of which a listing has a checksum file, if that is later than the newest version found."""
+    last = max((v for entry in listing if (v := checksum_version(entry.name)) is not None), default=-1)
+    return last if last > newest else None
 
 
 def _hinted(found: Found | None, hint: Hint | None) -> Found | None:
