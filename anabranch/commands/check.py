@@ -1,8 +1,8 @@
 """CHECK: is what the log says of this version true?
 
 Knows the whole format, and changes nothing. Serves ``DeltaTable.check()``, the CLI and the end of every table test.
-``deep`` reads every row and compares the statistics with them; otherwise only names, sizes, footers and vectors are
-looked at.
+``deep`` reads every row and compares the statistics with them, and the whole log, of which checkpoints and compactions
+are held against the commits; otherwise only names, sizes, footers and vectors are looked at.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
 from anabranch.errors.secrets import without_secrets
+from anabranch.log.agreement import disagreements
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
 from anabranch.log.footers import read_footer
@@ -120,6 +121,8 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         findings.extend(found)
     if deep and not findings:
         findings += _kept_row_ids(snapshot, files)
+    for each in disagreements(snapshot) if deep else ():
+        findings.append(Finding("checkpoints say what the commits say", each.file, each.problem))
     records = [num_records(file.get("stats")) for file in files]
     deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
     live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)

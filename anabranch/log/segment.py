@@ -2,7 +2,8 @@
 
 Knows names in the log folder (PROTOCOL.md, "Action Reconciliation" and "Last Checkpoint File"), not what they hold.
 Guarantee: the commits of a segment follow its checkpoint without a gap; ``_last_checkpoint`` is only ever a hint, and a
-log compaction file only a shorter way through commits that are all there.
+log compaction file only a shorter way through commits that are all there, taken where a checksum file of the version
+says whether it was right.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ class Segment:
             if version > after or version == self.version:
                 found.append(commit)
         return tuple(found)
+
+    @property
+    def compaction(self) -> str | None:
+        """The first log compaction file that is read, if any is."""
+        return next((entry.name for entry in self.replayed if compacted_range(entry.name)), None)
 
     def without_compacted(self) -> Segment:
         """The same by its commits alone."""
@@ -159,7 +165,8 @@ def _choose(store: Store, listing: list[Entry], version: int | None, but: Collec
     tail = filled(store, tail, first, wanted)
     own = next((c for c in commits if _version_of(c) == wanted), checkpoint.files[0] if checkpoint else None)
     assert own is not None
-    compacted = tuple(entry for entry in listing if compacted_range(entry.name))
+    is_summed = any(checksum_version(entry.name) == wanted for entry in listing)
+    compacted = tuple(entry for entry in listing if is_summed and compacted_range(entry.name))
     return Segment(wanted, checkpoint, tuple(tail), own, compacted)
 
 
