@@ -5,6 +5,7 @@ held of every mutation, of log files and data files of every sort:
 
 - reading gives the truth, or a typed error that names a file; where nobody could tell the damaged file from an honest
   one, it may give something else, but never what the checksum file of the version denies;
+- what a damaged checkpoint or compaction makes of the table, the deep check finds, where the commits are there;
 - history, the deep check and an append end, and every error is a documented one;
 - a VACUUM that retains nothing removes no file that is live in truth;
 - the process goes on: no abort, no hang, no more memory than a bound. That is why children do it, which may die.
@@ -227,6 +228,7 @@ def examined(case: Case, at: Callable[[str], None] = lambda phase: None) -> str:
         _typed("history", lambda: list(history(open_log(location))))
         at("check")
         findings = _typed("check", lambda: check(open_log(location).snapshot(), deep=True).findings)
+        _hold_found(case, outcome, findings)
         at("rows")
         if outcome == TRUTH:
             outcome = _of_rows(case, location, findings)
@@ -235,6 +237,13 @@ def examined(case: Case, at: Callable[[str], None] = lambda phase: None) -> str:
     at("vacuum")
     _vacuum(case)
     return outcome
+
+
+def _hold_found(case: Case, outcome: str, findings: Any) -> None:
+    """What a checkpoint or a compaction makes of the table is found by the deep check, if the commits are there."""
+    is_a_way = case.sort not in ("commit", "checksum file", "deletion vectors", "data file")
+    if outcome == HONEST and is_a_way and not case.kind.endswith("alone") and not findings:
+        raise Fault("reading gives other files than the commits, and CHECK finds nothing")
 
 
 def _typed(what: str, run: Callable[[], Any]) -> Any:

@@ -20,7 +20,7 @@ from anabranch.log.names import checksum_name, commit_name
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import writer_features
 
-_COMMITS_ELSEWHERE = "coordinatedCommits-preview"
+_COMMITS_ELSEWHERE = frozenset({"coordinatedCommits-preview", "managed-commit"})
 """Commits of such tables are copied into the log some time after their checksum files were put there."""
 
 
@@ -34,7 +34,7 @@ class End(Enum):
 
 def end_of(snapshot: Snapshot, stated: int | None) -> End:
     """Whether the log ends with this snapshot, though a listing has the checksum file of version ``stated``."""
-    if stated is None or _COMMITS_ELSEWHERE in writer_features(snapshot.protocol):
+    if stated is None or _COMMITS_ELSEWHERE & writer_features(snapshot.protocol):
         return End.RIGHT
     found = read_checksum(snapshot.store, stated)
     if found is None or found.metadata.id != snapshot.metadata.id:

@@ -12,6 +12,7 @@ from anabranch.commands.vacuum import Vacuum
 from anabranch.errors import CorruptLog
 from anabranch.log.log import Log, forget, remember
 from anabranch.log.names import checksum_name, commit_name, first_name
+from anabranch.protocol.features import writer_features
 from anabranch.storage.contract import Entry
 from anabranch.testing import DictStore, Watched, mounted
 
@@ -70,6 +71,16 @@ def test_the_checksum_file_of_another_table_at_this_path_says_nothing_of_its_end
     store.put(name, b"garbled")
     forget()
     assert Log(store).snapshot().version == LOST - 1
+
+
+@pytest.mark.parametrize("feature", ["coordinatedCommits-preview", "managed-commit"])
+def test_a_commit_that_a_coordinator_keeps_elsewhere_is_not_lost(store: DictStore, feature: str) -> None:
+    first = store.get(commit_name(0)).replace(b'"writerFeatures":[', f'"writerFeatures":["{feature}",'.encode())
+    store.put(commit_name(0), first)
+    store.delete(commit_name(LOST))
+    forget()
+    found = Log(store).snapshot()
+    assert (feature in writer_features(found.protocol), found.version) == (True, LOST - 1)
 
 
 class Listings(Watched):
