@@ -27,7 +27,7 @@ from anabranch.errors.secrets import without_secrets
 from anabranch.log.agreement import disagreements
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
-from anabranch.log.footers import read_footer
+from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
@@ -262,7 +262,7 @@ def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]
             "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
         )
     else:
-        yield from _readable(snapshot, file, lambda: read_footer(store, entry), deep=deep)
+        yield from _readable(snapshot, file, lambda: read_whole_footer(store, entry), deep=deep)
 
 
 def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ def found(path: Path, data_type: str, rows: pa.Table, stats: dict[str, Any], dat
     """What the deep check finds of a table of one file."""
     sink = io.BytesIO()
     pq.write_table(rows, sink)
+    path.mkdir(exist_ok=True)
     data = data or sink.getvalue()
     (path / "f.parquet").write_bytes(data)
     protocol = PROTOCOL
@@ -71,6 +72,20 @@ def test_a_bound_of_a_footer_that_is_no_text_is_not_known_and_the_rows_are_asked
     assert found(tmp_path, "string", rows, stated("yak", "zebra", 1), garbled) == ()
     (finding,) = found(tmp_path, "string", rows, stated("yak", "yeti", 1), garbled)
     assert "the greatest d is 'zebra'" in finding.problem
+
+
+def test_a_footer_whose_chunks_are_of_another_type_than_its_columns_ends_no_process(tmp_path: Path) -> None:
+    """Arrow ends it, where it is asked of such a chunk."""
+    rows = pa.table({"d": ["zebra", "yak", None], "n": [1, 2, 3]})
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    data = sink.getvalue()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    number, text = b"\x15\x04", b"\x15\x0c"  # the field `type` of a chunk or column: INT64, BYTE_ARRAY
+    places = [at for at in range(start, len(data)) if data[at : at + 2] == number]
+    garbled = [data[:at] + text + data[at + 2 :] for at in places]
+    found_there = [found(tmp_path / str(i), "string", rows, {}, each) for i, each in enumerate(garbled)]
+    assert any("of another type" in finding.problem for findings in found_there for finding in findings)
 
 
 def test_bounds_of_footer_and_rows_are_the_same() -> None:
