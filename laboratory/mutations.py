@@ -269,7 +269,7 @@ def _outcome(case: Case, location: str) -> str:
 
 
 def _of_error(case: Case, error: AnabranchError) -> str:
-    file = error.facts.get("file")
+    file = error.facts.get("file", error.facts.get("name"))
     if file is None:
         return UNNAMED
     own = file in (case.mutation.name, case.mutation.other) or isinstance(error, CorruptVector)
