@@ -1,8 +1,8 @@
 """CHECK: is what the log says of this version true?
 
 Knows the whole format, and changes nothing. Serves ``DeltaTable.check()``, the CLI and the end of every table test.
-``deep`` reads every row and compares the statistics with them; otherwise only names, sizes, footers and vectors are
-looked at.
+``deep`` reads every row and compares the statistics with them, and the whole log, of which checkpoints and compactions
+are held against the commits; otherwise only names, sizes, footers and vectors are looked at.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch.commands.bounds import Bounds, bounds_of_footer, bounds_of_rows, is_above, ordered, python_of
 from anabranch.commands.check_identity import values_behind_marks
 from anabranch.commands.layouts import layout_of
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, InvalidProperty, StoreError
 from anabranch.errors.secrets import without_secrets
+from anabranch.log.agreement import disagreements
 from anabranch.log.checksum import Checksum
 from anabranch.log.files import located_file
-from anabranch.log.footers import read_footer
+from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
 from anabranch.log.names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.segment import contiguous
@@ -43,7 +45,7 @@ from anabranch.protocol.stats import num_records, stats_columns
 from anabranch.storage.native import native_file
 
 _READERS, _FEW = 8, 4
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
 
 
@@ -119,6 +121,8 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         findings.extend(found)
     if deep and not findings:
         findings += _kept_row_ids(snapshot, files)
+    for each in disagreements(snapshot) if deep else ():
+        findings.append(Finding("checkpoints say what the commits say", each.file, each.problem))
     records = [num_records(file.get("stats")) for file in files]
     deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
     live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)
@@ -258,13 +262,14 @@ def _file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]
             "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
         )
     else:
-        yield from _readable(snapshot, file, lambda: read_footer(store, entry), deep=deep)
+        yield from _readable(snapshot, file, lambda: read_whole_footer(store, entry), deep=deep)
 
 
 def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:
     try:
         footer = footer_of()
-    except (pa.ArrowException, OSError, ValueError) as error:
+        bounds = bounds_of_footer(footer)
+    except _UNREADABLE as error:
         yield Finding("each live file is Parquet", file["path"], f"its footer cannot be read ({error})")
         return
     yield from _counts(file, footer.num_rows)
@@ -276,9 +281,9 @@ def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *
         yield Finding("each file of mode id has ids", file["path"], error.facts["reason"])
         return
     if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
-        yield from _stats(snapshot, file, _bounds_of_footer(footer), names)
+        yield from _stats(snapshot, file, bounds, names)
     if deep and not wrong:
-        yield from _rows(snapshot, file, names)
+        yield from _rows(snapshot, file, names, footer.num_rows)
 
 
 def _names(snapshot: Snapshot, file: FileRow, footer: Any) -> Mapping[str, str]:
@@ -315,22 +320,25 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
         )
 
 
-def _rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str]) -> Iterator[Finding]:
+def _rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str], count: int) -> Iterator[Finding]:
     try:
-        rows = _live_rows(snapshot, file)
-    except (pa.ArrowException, OSError) as error:
+        bounds = bounds_of_rows(_live_rows(snapshot, file, count))
+    except _UNREADABLE as error:
         yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
         return
-    yield from _stats(snapshot, file, _bounds_of_rows(rows), names)
+    yield from _stats(snapshot, file, bounds, names)
 
 
-def _live_rows(snapshot: Snapshot, file: FileRow) -> pa.Table:
+def _live_rows(snapshot: Snapshot, file: FileRow, count: int) -> pa.Table:
     """The live rows of the columns that have an order here, in types that Arrow can filter and order.
 
     Another engine's file brings its own Arrow types along (delta-rs: views, pandas: dictionaries).
     """
     rows = pq.read_table(_bytes_of(snapshot, file))
-    rows = pa.table({name: column for name in rows.column_names if (column := _ordered(rows.column(name))) is not None})
+    if len(rows) != count:
+        raise ValueError(f"it holds {len(rows)} rows where its footer states {count}")
+    rows.validate(full=True)  # a text that is none has no order
+    rows = pa.table({name: column for name in rows.column_names if (column := ordered(rows.column(name))) is not None})
     live = np.ones(len(rows), bool)
     live[np.fromiter(vector_of(snapshot.store, {**file, "stats": None}), np.int64)] = False
     return rows.filter(pa.array(live))
@@ -339,56 +347,6 @@ def _live_rows(snapshot: Snapshot, file: FileRow) -> pa.Table:
 def _bytes_of(snapshot: Snapshot, file: FileRow) -> pa.NativeFile:
     store, name = located_file(snapshot.store, file["path"])
     return native_file(store.get(name))
-
-
-def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string_view(type_):
-        type_ = pa.string()
-    if pa.types.is_nested(type_) or any(is_bytes(type_) for is_bytes in _BYTES):
-        return None
-    return column if type_ == column.type else column.cast(type_)
-
-
-Bounds = Mapping[str, tuple[Any, Any, int | None]]
-"""column -> least value, greatest value (None: not known), number of NULLs"""
-
-
-def _bounds_of_footer(footer: Any) -> Bounds:
-    """What a footer says of each top-level column; columns with a chunk that says nothing are left out."""
-    found: dict[str, tuple[Any, Any, int | None]] = {}
-    for i in range(footer.num_columns if footer.num_row_groups else 0):
-        name = footer.row_group(0).column(i).path_in_schema
-        chunks = [footer.row_group(g).column(i).statistics for g in range(footer.num_row_groups)]
-        if "." in name or any(chunk is None or not chunk.has_null_count for chunk in chunks):
-            continue
-        bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
-        values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
-        try:
-            low = min((chunk.min for chunk in values), default=None)
-            high = max((chunk.max for chunk in values), default=None)
-        except (OverflowError, ValueError):  # dates and times that Python does not have: the rows are asked
-            continue
-        found[name] = (low, high, sum(chunk.null_count for chunk in chunks))
-    return found
-
-
-def _bounds_of_rows(rows: pa.Table) -> Bounds:
-    """What the rows themselves say."""
-    found: dict[str, tuple[Any, Any, int | None]] = {}
-    for name in rows.column_names:
-        column = rows.column(name)
-        bounds = pc.min_max(column)
-        found[name] = (_python(bounds["min"]), _python(bounds["max"]), column.null_count)
-    return found
-
-
-def _python(value: pa.Scalar) -> Any:
-    """A bound as a value of Python's; None, as where it is not known, for a date or moment after the year 9999."""
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError):
-        return None
 
 
 def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str, str]) -> Iterator[Finding]:
@@ -412,31 +370,15 @@ def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str,
 def _column(
     file: FileRow, name: str, stated: Any, true: tuple[Any, Any, int | None], schema: Struct
 ) -> Iterator[Finding]:
-    low, high, nulls = _python(stated.minimum[0]), _python(stated.maximum[0]), stated.null_count[0].as_py()
+    low, high, nulls = python_of(stated.minimum[0]), python_of(stated.maximum[0]), stated.null_count[0].as_py()
     rule = "statistics agree with the file"
-    if _is_above(low, true[0]):
+    if is_above(low, true[0]):
         yield Finding(rule, file["path"], f"the least {name} is {true[0]!r}, below the stated {low!r}")
-    if _is_above(true[1], high):
+    if is_above(true[1], high):
         yield Finding(rule, file["path"], f"the greatest {name} is {true[1]!r}, above the stated {high!r}")
     tight = file["deletionVector"] is None
     if tight and nulls is not None and true[2] is not None and nulls != true[2]:
         yield Finding(rule, file["path"], f"{name} holds {true[2]} NULLs, not the stated {nulls}")
-
-
-def _is_above(left: Any, right: Any) -> bool:
-    """Whether both are known, can be compared, and ``left`` is greater."""
-    if left is None or right is None or left != left or right != right:  # NaN has no place in an order
-        return False
-    try:
-        return bool(_comparable(left) > _comparable(right))
-    except TypeError:
-        return False
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
 
 
 # -- row ids -----------------------------------------------------------------------------------------------------------

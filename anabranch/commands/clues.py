@@ -63,12 +63,14 @@ def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: froze
         return []
     tail, partition = read_tail(store, entry), _partition(snapshot, file)
     footer = pq.read_metadata(native_file(tail))
+    groups = RowGroups(footer_in(tail, name), footer.num_row_groups)
+    groups.check()  # Arrow ends the process where it is asked of a chunk that is of another type than its column
     group, local = _row_group(footer, rows)
     there = footer.schema.to_arrow_schema()
     naming = renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"]))
     own = {each: own for each, own in naming.names().items() if each not in partition}
     affordable = _affordable(footer, group, [own[each] for each in _in_order(snapshot, first) if each in own])
-    spans = RowGroups(footer_in(tail, name), footer.num_row_groups).spans([group], affordable)
+    spans = groups.spans([group], affordable)
     opened = pq.ParquetFile(file_with(store, name, entry.size, spans), metadata=footer)
     read = opened.read_row_group(group, columns=affordable, use_threads=False).take(local)
     found = map(renaming(read.schema, naming.schema).row, read.to_pylist())

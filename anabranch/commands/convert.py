@@ -36,7 +36,7 @@ from anabranch.errors import (
     UnreadableFooter,
 )
 from anabranch.errors.rows import note
-from anabranch.log.footers import read_footer
+from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
 from anabranch.protocol.actions import Metadata, files_table
@@ -231,7 +231,7 @@ def _footers(store: Store, entries: Sequence[Entry]) -> list[pq.FileMetaData]:
 
 def _footer(store: Store, entry: Entry) -> pq.FileMetaData:
     try:
-        return read_footer(store, entry)
+        return read_whole_footer(store, entry)
     except (pa.ArrowException, ValueError, struct.error, OSError) as error:
         raise UnreadableFooter(table=store.url, file=entry.name, reason=_sentence(error)) from error
 

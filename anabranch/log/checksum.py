@@ -158,7 +158,7 @@ class Checksum:
 
     def describes(self, metadata: Metadata, protocol: Protocol) -> bool:
         """Whether it has this protocol, and of this metadata what says how rows are read and written."""
-        return self.protocol == protocol and _essence(self.metadata) == _essence(metadata)
+        return self.protocol == protocol and essence(self.metadata) == essence(metadata)
 
     def _differs(self, truth: Mapping[str, Any]) -> list[str]:
         found = []
@@ -259,7 +259,8 @@ def _sums(files: pa.Table) -> dict[str, int]:
     }
 
 
-def _essence(metadata: Metadata) -> tuple[Any, ...]:
+def essence(metadata: Metadata) -> tuple[Any, ...]:
+    """What says how rows are read and written."""
     return metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import NotFound
+from anabranch.log.row_groups import RowGroups
 from anabranch.storage.contract import Entry, Store
 
 _TAIL_BYTES = 64 * 1024
@@ -23,6 +24,19 @@ _MAGICS = (MAGIC, b"PARE")  # the latter ends a file whose footer is encrypted
 def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
     """A Parquet file's footer, by one short read in most cases."""
     return pq.read_metadata(io.BytesIO(read_tail(store, entry)))
+
+
+def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
+    """The same, held to agree with itself before Arrow is asked of its chunks: where one is of another type than its
+    column, Arrow ends the process.
+
+    Raises:
+        ValueError: it contradicts itself.
+    """
+    tail = read_tail(store, entry)
+    footer = pq.read_metadata(io.BytesIO(tail))
+    RowGroups(footer_in(tail, entry.name), footer.num_row_groups).check()
+    return footer
 
 
 def read_tail(store: Store, entry: Entry) -> bytes:

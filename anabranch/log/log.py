@@ -26,9 +26,10 @@ from anabranch.log.checkpointing import State, put_classic, put_v2
 from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checksum
 from anabranch.log.cleanup import forget_clean_ups, stands
 from anabranch.log.commits import Commit, Raw, parse_commit
+from anabranch.log.ends import End, end_of, lost
 from anabranch.log.names import commit_name, commit_version, first_name
 from anabranch.log.parts import checkpoints_in
-from anabranch.log.segment import earliest_version, filled, find_segment
+from anabranch.log.segment import earliest_version, filled, find_segment, stated_after
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
 from anabranch.log.vectors import forget_vectors
 from anabranch.log.ways import cleaned_up
@@ -39,6 +40,7 @@ from anabranch.storage.contract import Entry, Store
 _newest: dict[str, Snapshot] = {}
 _sums: dict[str, Checksum] = {}
 _guard = threading.Lock()
+_LOOKS = 2
 _SUMMED_BYTES = 4 << 20
 """A commit file up to this size is summed up for its checksum file."""
 
@@ -218,9 +220,25 @@ class Log:
         with _guard:
             known = _newest.get(self.table)
         snapshot = self._advance(known.through(self.store)) if known else None
-        snapshot = snapshot or load_snapshot(self.store, find_segment(self.store))
+        snapshot = snapshot or self._read_anew()
         with _guard:
             _newest[self.table] = snapshot
+        return snapshot
+
+    def _read_anew(self) -> Snapshot:
+        """The newest snapshot; where its end looks wrong, by a second look, since a listing is no snapshot of a folder.
+
+        Raises:
+            CorruptLog: the newest commit was lost, by both looks.
+        """
+        for _ in range(_LOOKS):
+            segment = find_segment(self.store)
+            snapshot = load_snapshot(self.store, segment)
+            end = end_of(snapshot, segment.stated)
+            if end is End.RIGHT:
+                break
+        if end is End.LOST:
+            raise lost(self.table, segment.stated or 0)
         return snapshot
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
@@ -241,7 +259,8 @@ class Log:
         new = filled(self.store, entries[1:], known.version + 1)
         newest = known.version + len(new)
         checkpoints = [found for found in checkpoints_in(listing) if found.version <= newest]
-        return known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
+        snapshot = known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
+        return snapshot if end_of(snapshot, stated_after(listing, newest)) is End.RIGHT else None
 
 
 def forget(table: str | None = None) -> None:

@@ -20,8 +20,8 @@ _SCHEMA, _ROWS, _GROUPS = 2, 3, 4
 """FileMetaData.schema, num_rows and row_groups."""
 _CHUNKS, _GROUP_ROWS, _CHUNK = 1, 3, 3
 """RowGroup.columns and num_rows, ColumnChunk.meta_data."""
-_REPETITION, _NAME, _MEMBERS, _REPEATED = 3, 4, 5, 2
-"""SchemaElement.repetition_type, name and num_children, FieldRepetitionType.REPEATED."""
+_TYPE, _REPETITION, _NAME, _MEMBERS, _REPEATED = 1, 3, 4, 5, 2
+"""SchemaElement.type (as ColumnMetaData.type), repetition_type, name, num_children; FieldRepetitionType.REPEATED."""
 _PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
 """ColumnMetaData.path_in_schema, num_values and statistics, Statistics.null_count."""
 _BYTES, _DATA, _DICTIONARY = 7, 9, 11
@@ -32,6 +32,7 @@ _DEEPEST = 32
 _MOST_BITS = 70
 
 Fields = Mapping[int, Any]
+_Leaf = tuple[list[bytes], int | None, bool]
 
 
 class RowGroups:
@@ -62,7 +63,8 @@ class RowGroups:
 
     def check(self) -> None:
         """Hold that the footer agrees with itself: its rows are those of the groups, each group has a chunk for each
-        column of the schema, and each chunk as many values as its group has rows, or more where values repeat.
+        column of the schema, of its type, and each chunk as many values as its group has rows, or more where they
+        repeat.
         """
         with _garbled():
             _agree("groups", len(self._groups), self._count)
@@ -106,9 +108,9 @@ def _agree(what: str, found: int, stated: int) -> None:
         raise ValueError(f"its footer contradicts itself: {found} {what} where it states {stated}")
 
 
-def _leaves(schema: list[Fields]) -> list[tuple[list[bytes], bool]]:
-    """The path of each column, and whether its values may repeat; the schema is a tree, written from the top."""
-    found, left = list[tuple[list[bytes], bool]](), iter(schema[1:])
+def _leaves(schema: list[Fields]) -> list[_Leaf]:
+    """Path and type of each column, and whether its values may repeat; the schema is a tree, written from the top."""
+    found, left = list[_Leaf](), iter(schema[1:])
 
     def walk(members: int, above: list[bytes], repeats: bool) -> None:
         if len(above) > _DEEPEST:
@@ -122,21 +124,23 @@ def _leaves(schema: list[Fields]) -> list[tuple[list[bytes], bool]]:
             if element.get(_MEMBERS):
                 walk(element[_MEMBERS], path, again)
             else:
-                found.append((path, again))
+                found.append((path, element.get(_TYPE), again))
 
     walk(schema[0].get(_MEMBERS, 0), [], False)
     return found
 
 
-def _check_group(group: Fields, leaves: list[tuple[list[bytes], bool]]) -> None:
+def _check_group(group: Fields, leaves: list[_Leaf]) -> None:
     chunks, rows = _chunks(group), group[_GROUP_ROWS]
     _agree("columns", len(chunks), len(leaves))
     if rows < 0:
         raise ValueError(f"its footer states {rows} rows")
-    for chunk, (path, repeats) in zip(chunks, leaves, strict=True):
+    for chunk, (path, type_, repeats) in zip(chunks, leaves, strict=True):
         name, values = b".".join(path).decode(), chunk[_VALUES]
         if chunk[_PATH] != path:
             raise ValueError(f"its footer contradicts itself: it says {name} of the column {chunk[_PATH]}")
+        if chunk.get(_TYPE) != type_:
+            raise ValueError(f"its footer contradicts itself: a chunk of {name} is of another type")
         if values < rows or (values > rows and not repeats):
             raise ValueError(f"its footer contradicts itself: {values} values of {name} in a group of {rows} rows")
 

@@ -2,17 +2,18 @@
 
 Knows names in the log folder (PROTOCOL.md, "Action Reconciliation" and "Last Checkpoint File"), not what they hold.
 Guarantee: the commits of a segment follow its checkpoint without a gap; ``_last_checkpoint`` is only ever a hint, and a
-log compaction file only a shorter way through commits that are all there.
+log compaction file only a shorter way through commits that are all there, taken where a checksum file of the version
+says whether it was right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import CorruptLog, NotATable, VersionNotFound
 from anabranch.log.hint import Hint, read_hint
-from anabranch.log.names import commit_name, commit_version, compacted_range, first_name
+from anabranch.log.names import checksum_version, commit_name, commit_version, compacted_range, first_name
 from anabranch.log.parts import Found, checkpoints_in, missing_part
 from anabranch.storage.contract import Entry, Store
 
@@ -23,7 +24,7 @@ class Segment:
 
     ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up; ``compacted`` are
     log compaction files that may be read in place of some of the commits; ``but`` are checkpoints that are not to be
-    used.
+    used; ``stated`` is a later version of which the listing has a checksum file, though nothing else.
     """
 
     version: int
@@ -32,6 +33,7 @@ class Segment:
     newest: Entry
     compacted: tuple[Entry, ...] = ()
     but: frozenset[str] = frozenset()
+    stated: int | None = None
 
     @property
     def identity(self) -> tuple[int, str | None]:
@@ -65,6 +67,11 @@ class Segment:
                 found.append(commit)
         return tuple(found)
 
+    @property
+    def compaction(self) -> str | None:
+        """The first log compaction file that is read, if any is."""
+        return next((entry.name for entry in self.replayed if compacted_range(entry.name)), None)
+
     def without_compacted(self) -> Segment:
         """The same by its commits alone."""
         return replace(self, compacted=())
@@ -87,7 +94,14 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
     if start and not any(found.version == start for found in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
     segment = _choose(store, listing, version, but)
-    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but))
+    stated = stated_after(listing, segment.version) if version is None else None
+    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but), stated=stated)
+
+
+def stated_after(listing: Sequence[Entry], newest: int) -> int | None:
+    """The newest version of which a listing has a checksum file, if that is later than the newest version found."""
+    last = max((v for entry in listing if (v := checksum_version(entry.name)) is not None), default=-1)
+    return last if last > newest else None
 
 
 def _hinted(found: Found | None, hint: Hint | None) -> Found | None:
@@ -151,7 +165,8 @@ def _choose(store: Store, listing: list[Entry], version: int | None, but: Collec
     tail = filled(store, tail, first, wanted)
     own = next((c for c in commits if _version_of(c) == wanted), checkpoint.files[0] if checkpoint else None)
     assert own is not None
-    compacted = tuple(entry for entry in listing if compacted_range(entry.name))
+    is_summed = any(checksum_version(entry.name) == wanted for entry in listing)
+    compacted = tuple(entry for entry in listing if is_summed and compacted_range(entry.name))
     return Segment(wanted, checkpoint, tuple(tail), own, compacted)
 
 

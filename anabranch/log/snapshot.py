@@ -226,7 +226,7 @@ class Snapshot:
             live, _, touched = replay(*self._file_actions(segment))
             self._check_is_still_there()
         files = pa.concat_tables([without(base, touched), live])
-        witness.hold(segment.checkpoint, base, files)
+        witness.hold(segment.checkpoint, base, files, segment.compaction)
         return files
 
     def _tombstones_of(self, segment: Segment) -> pa.Table:

@@ -33,11 +33,12 @@ def by_some_way(store: Store, segment: Segment, read: Callable[[Segment], T]) ->
         try:
             return read(way)
         except CorruptLog as error:
-            first = first or error
+            is_compacted = way.replayed != way.commits  # then there is another way to the same files in any case
+            first = first if is_compacted else first or error
             broken |= {name} if (name := error.facts.get("checkpoint")) else frozenset()
             other = _other_way(store, way, error, broken)
             if other is None:
-                raise _said(store, segment, first) from error
+                raise _said(store, segment, first or error) from error
             _logger.warning("version %s of %s is read by another way: %s", way.version, store.url, error.message)
             way = other
 

@@ -43,14 +43,21 @@ class Witness:
             self._stated = pool.submit(self._read, checkpoint)
             yield
 
-    def hold(self, checkpoint: Found | None, base: pa.Table, files: pa.Table) -> None:
+    def hold(self, checkpoint: Found | None, base: pa.Table, files: pa.Table, compaction: str | None = None) -> None:
         """Hold that the files of this version, of which the checkpoint had those of ``base``, are what is stated.
 
+        Args:
+            compaction: a log compaction file that was read in place of commits.
+
         Raises:
-            CorruptLog: they are not; it names the checkpoint, where there is one, so that another way is tried.
+            CorruptLog: they are not; it names the compaction, or else the checkpoint, where there is one, so that
+                another way is tried. So it does where nothing speaks for a compaction: the commits are there.
         """
         assert self._stated is not None
         stated = self._stated.result()
+        if compaction is not None and (stated is None or not self._agrees(stated, files)):
+            reason = f"{checksum_name(self._version)} does not say that it is right."
+            raise CorruptLog(table=self._store.url, file=compaction, reason=reason)
         if stated is None:
             if checkpoint is not None:
                 Checkpoint(self._store, checkpoint).check_hint(base)
@@ -60,6 +67,9 @@ class Witness:
             different = [*different, "it states another protocol or metadata"]
         if different and not self._is_second(checkpoint, files):
             raise self._contradicted(stated, checkpoint, base, "; ".join(different))
+
+    def _agrees(self, stated: Checksum, files: pa.Table) -> bool:
+        return stated.version == self._version and not stated.differs_from(files)
 
     def _is_second(self, checkpoint: Found | None, files: pa.Table) -> bool:
         """Whether another way gave the same files before, and shared no commit with this one."""

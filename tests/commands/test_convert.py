@@ -295,6 +295,17 @@ def test_a_file_that_is_no_parquet_is_refused_by_its_name(tmp_path: Path, data: 
     assert refused_without_a_trace(tmp_path, errors.UnreadableFooter).file == "notes.csv"
 
 
+def test_a_footer_whose_chunks_are_of_another_type_than_their_columns_is_refused(tmp_path: Path) -> None:
+    """Arrow ends the process where it is asked of such a chunk."""
+    file = put(tmp_path, "a.parquet", [{"id": 1, "s": "one"}])
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    chunk = data.rindex(b"\x15\x04\x19", footer)  # ColumnMetaData begins: its type is INT64, and a list of encodings
+    file.write_bytes(data[:chunk] + b"\x15\x0c\x19" + data[chunk + 3 :])
+    error = refused_without_a_trace(tmp_path, errors.UnreadableFooter)
+    assert (error.file, "a chunk of id is of another type" in error.message) == ("a.parquet", True)
+
+
 def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     file = put(tmp_path, "a.parquet", [{"id": 1}])
     file.write_bytes(file.read_bytes()[:-5])

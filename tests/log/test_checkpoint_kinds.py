@@ -16,8 +16,9 @@ import pytest
 from anabranch import errors
 from anabranch.log import checkpointing
 from anabranch.log.checkpoint import Checkpoint
+from anabranch.log.checksum import Checksum
 from anabranch.log.log import Log, forget
-from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name, part_name
+from anabranch.log.names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name, first_name, part_name
 from anabranch.log.parsed import partition_maps, stats_texts
 from anabranch.log.parts import checkpoints_in
 from anabranch.log.snapshot import Snapshot
@@ -434,7 +435,9 @@ def with_compaction(path: Path) -> tuple[Picture, Path]:
     file = put_commit(path, 3, *actions).rename(path / f"_delta_log/{1:020d}.{3:020d}.compacted.json")
     (path / commit_name(3)).write_bytes(newest_commit)
     aside = file.rename(path / "aside")
-    wanted = picture(newest(path))
+    opened = newest(path)
+    wanted = picture(opened)
+    (path / checksum_name(3)).write_bytes(Checksum.of(opened).to_json())
     return wanted, aside.rename(file)
 
 

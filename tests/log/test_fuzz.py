@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import logging
 import os
@@ -17,7 +16,6 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-import pyarrow.parquet as pq
 import pytest
 
 from anabranch.commands.vacuum import Vacuum
@@ -26,15 +24,15 @@ from anabranch.log import checkpointing
 from anabranch.log.checksum import Checksum
 from anabranch.log.history import history
 from anabranch.log.log import Log, forget
-from anabranch.log.names import checkpoint_name, checksum_name, commit_name, commit_version, part_name
+from anabranch.log.names import checksum_name, commit_name
 from anabranch.testing import DictStore, mounted
-from tests.support.mutations import Files, mutate, undecidable
+from laboratory.damage import Files, mutate, undecidable
+from laboratory.shapes import contents, in_json, in_parts, without_commits_before
 from tests.support.raw_logs import Action, add, info, metadata, remove, text_of
 
 MUTATIONS = int(os.environ.get("ANABRANCH_FUZZ", "30"))
 SEED = int(os.environ.get("ANABRANCH_FUZZ_SEED", "0"))
 NEWEST = 6
-V2_UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 PROTOCOL: Action = {
     "protocol": {
         "minReaderVersion": 3,
@@ -93,10 +91,6 @@ def written(policy: str = "classic") -> DictStore:
     return store
 
 
-def contents(store: DictStore) -> dict[str, bytes]:
-    return {name: kept.data for name, kept in store.kept.items()}
-
-
 def checkpointed(policy: str, version: int = 4) -> dict[str, bytes]:
     """With a checkpoint, and the newest version's checksum file."""
     store = written(policy)
@@ -108,40 +102,13 @@ def checkpointed(policy: str, version: int = 4) -> dict[str, bytes]:
     return contents(store)
 
 
-def without_commits_before(files: Files, version: int) -> dict[str, bytes]:
-    return {name: data for name, data in files.items() if (v := commit_version(name)) is None or v >= version}
-
-
-def in_parts(files: Files) -> dict[str, bytes]:
-    """The classic checkpoint cut into three parts."""
-    table = pq.read_table(io.BytesIO(files[checkpoint_name(4)]))
-    found = {name: data for name, data in files.items() if name != checkpoint_name(4)}
-    for part in range(3):
-        sink = io.BytesIO()
-        rows = table.take([row for row in range(len(table)) if row % 3 == part])
-        pq.write_table(rows, sink, write_page_checksum=True)
-        found[part_name(4, part + 1, 3)] = sink.getvalue()
-    return found
-
-
-def in_json(files: Files) -> dict[str, bytes]:
-    """The V2 checkpoint in JSON, with the sidecars that it has."""
-    (name,) = [name for name in files if ".checkpoint." in name]
-    rows = pq.read_table(io.BytesIO(files[name])).to_pylist()
-    actions: list[Action] = [{k: v for k, v in row.items() if v is not None} for row in rows]
-    for action in actions:
-        if "metaData" in action:
-            action["metaData"]["configuration"] = dict(action["metaData"]["configuration"])
-            action["metaData"]["format"]["options"] = {}
-    found = {n: data for n, data in files.items() if n != name}
-    return {**found, f"_delta_log/{4:020d}.checkpoint.{V2_UUID}.json": text_of(*actions).encode()}
-
-
 def compacted(files: Files) -> dict[str, bytes]:
     lines: list[Action | str] = []
     for version in (1, 2, 3):
         lines += [line for line in commits("classic")[version] if "commitInfo" not in line]
-    return {**files, f"_delta_log/{1:020d}.{3:020d}.compacted.json": text_of(*lines).encode()}
+    sums = Checksum.of(Log(written()).snapshot()).to_json()
+    name = f"_delta_log/{1:020d}.{3:020d}.compacted.json"
+    return {**files, name: text_of(*lines).encode(), checksum_name(NEWEST): sums}
 
 
 @cache

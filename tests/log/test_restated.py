@@ -35,16 +35,18 @@ def wrong_sums(world: World) -> list[str]:
 
 
 def test_a_restore_across_the_end_of_row_tracking_sums_up_right(tmp_path: Path) -> None:
-    world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}], **TRACKED)
+    """The checkpoint at version 8 begins the sums anew, so that the RESTORE, at version 9, has some to go on from."""
+    world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}], **TRACKED, delta_checkpointInterval="4")
     for i in range(2, 5):
         world.append({"id": i, "x": i})
     version = world.version
     world.append({"id": 9, "x": 9})
     DropFeature(world.path, "rowTracking").run(world.engine)
     world.append({"id": 10, "x": 10})
+    assert world.version == 8
     world.restore(version)
     world.append({"id": 11, "x": 11})
-    assert read_checksum(world.log.store, world.version) is not None
+    assert [v for v in (8, 9, 10) if read_checksum(world.log.store, v) is not None] == [8, 9, 10]
     assert wrong_sums(world) == []
 
 
@@ -55,8 +57,8 @@ STEPS: list[Callable[[World, random.Random], object]] = [
     lambda world, dice: world.update("x = 1", x=5),
     lambda world, dice: world.optimize(),
     lambda world, dice: world.reorg(),
-    lambda world, dice: world.restore(dice.randrange(world.version)),
-    lambda world, dice: world.restore(dice.randrange(world.version)),
+    lambda world, dice: world.restore(dice.randrange(max(world.version, 1))),
+    lambda world, dice: world.restore(dice.randrange(max(world.version, 1))),
     lambda world, dice: DropFeature(world.path, "rowTracking").run(world.engine),
     lambda world, dice: SetProperties(world.path, {"delta.enableRowTracking": "true"}).run(),
     lambda world, dice: restated(world, dice),
@@ -66,7 +68,9 @@ STEPS: list[Callable[[World, random.Random], object]] = [
 
 def restated(world: World, dice: random.Random) -> None:
     """Another engine's commit that names a live file again, as when it computes statistics."""
-    row = world.log.snapshot().files.slice(0, 1).to_pylist()[0]
+    row = next(iter(world.log.snapshot().files.slice(0, 1).to_pylist()), None)
+    if row is None:
+        return  # every file is gone just now
     kept = {name: row[name] for name in ("size", "deletionVector", "baseRowId", "defaultRowCommitVersion", "stats")}
     body = add(row["path"], **{name: value for name, value in kept.items() if value is not None})["add"]
     put_commit(Path(world.path), world.version + 1, info(), {"add": {**body, "dataChange": dice.random() < 0.2}})
@@ -79,7 +83,7 @@ def test_every_checksum_of_a_random_history_is_right(seed: int, tmp_path: Path) 
     for _ in range(25):
         try:
             dice.choice(STEPS)(world, dice)
-        except (AnabranchError, IndexError, ValueError):
+        except AnabranchError:
             continue  # it may not be asked for here
     assert Log(open_store(world.path)).snapshot().version > 8
     assert wrong_sums(world) == []

@@ -16,6 +16,7 @@ from anabranch.log.names import (
     LAST_CHECKPOINT,
     checkpoint_name,
     checkpoint_version,
+    checksum_name,
     commit_name,
     commit_version,
     compacted_range,
@@ -305,6 +306,11 @@ def compact(store: Store, *ranges: tuple[int, int]) -> None:
         store.put(f"_delta_log/{first:020d}.{last:020d}.compacted.json", b"{}")
 
 
+def sum_up(store: Store, *versions: int) -> None:
+    for version in versions:
+        store.put(checksum_name(version), b"{}")
+
+
 def way(segment: Segment) -> list[Any]:
     return [compacted_range(entry.name) or commit_version(entry.name) for entry in segment.replayed]
 
@@ -312,27 +318,39 @@ def way(segment: Segment) -> list[Any]:
 def test_a_compaction_stands_for_its_commits_but_the_newest_is_read_too(store: Store) -> None:
     fill(store, range(9))
     compact(store, (2, 4), (6, 8))
+    sum_up(store, 3, 7, 8)
     assert way(find_segment(store)) == [0, 1, (2, 4), 5, (6, 8), 8]
     assert way(find_segment(store, 7)) == [0, 1, (2, 4), 5, 6, 7]
     assert way(find_segment(store, 3)) == [0, 1, 2, 3]
     assert way(find_segment(store).without_compacted()) == list(range(9))
 
 
+def test_a_compaction_for_which_no_checksum_file_speaks_is_not_taken(store: Store) -> None:
+    fill(store, range(9))
+    compact(store, (2, 4))
+    sum_up(store, 7)
+    assert way(find_segment(store)) == list(range(9))
+    assert way(find_segment(store, 7)) == [0, 1, (2, 4), 5, 6, 7]
+
+
 def test_the_longest_of_the_compactions_that_begin_where_one_is_needed_counts(store: Store) -> None:
     fill(store, range(9))
     compact(store, (1, 2), (1, 4), (1, 20), (2, 7), (3, 3), (5, 6))
+    sum_up(store, 8)
     assert way(find_segment(store)) == [0, (1, 4), (5, 6), 7, 8]
 
 
 def test_a_compaction_before_the_checkpoint_is_not_read(store: Store) -> None:
     fill(store, range(9), [3])
     compact(store, (0, 6), (3, 6), (4, 6))
+    sum_up(store, 8)
     assert way(find_segment(store)) == [(4, 6), 7, 8]
 
 
 def test_a_compaction_bridges_no_gap(store: Store) -> None:
     fill(store, [0, 1, 2, 4, 5])
     compact(store, (2, 4))
+    sum_up(store, 5)
     with pytest.raises(errors.CorruptLog) as refused:
         find_segment(store)
     assert refused.value.file == commit_name(3)
