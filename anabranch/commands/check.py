@@ -177,7 +177,7 @@ def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
         stated = Checksum.from_json(version, snapshot.store.get(name))
         summed = snapshot if version == snapshot.version else Log(snapshot.store).snapshot(version)
         differences = stated.differs(Checksum.of(summed))
-    except (AnabranchError, ValueError) as error:
+    except (AnabranchError, ValueError, MemoryError) as error:
         differences = [f"it could not be compared: {error}"]
     for difference in differences:
         yield Finding(rule, name, difference)

@@ -38,7 +38,7 @@ from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protoc
 from anabranch.protocol.features import check_writable, reader_features, upgraded, with_features, writer_features
 from anabranch.protocol.filesets import FileSet, Marks
 from anabranch.protocol.identity import identities, is_watermark, marks_of, values_kept
-from anabranch.protocol.mapping import MAX_ID
+from anabranch.protocol.mapping import MAX_ID, number_in
 from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.footprint import Source, Transaction
@@ -333,7 +333,7 @@ def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metada
     kept = {key: base.configuration[key] for key in names if key in base.configuration}
     configuration = {**kept, **target.configuration}
     for key in (MAX_ID, PROTECTED_BEFORE):
-        known = [int(each.configuration[key]) for each in (base, target) if key in each.configuration]
+        known = [number_in(each.configuration, key) for each in (base, target) if key in each.configuration]
         if known:
             configuration[key] = str(max(known))
     found = replace(target, configuration=configuration)

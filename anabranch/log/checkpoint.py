@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
 from anabranch.log.commits import Raw, parse_commit, parse_head
+from anabranch.log.largest import whole
 from anabranch.log.lazy import lazy
 from anabranch.log.names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.parquet import LogParquet
@@ -134,9 +135,11 @@ class Checkpoint:
             return None
         entry = self._found.files[0]
         try:
-            data = self._store.get(entry.name)
+            data = whole(self._store, entry)
         except NotFound:
             raise self._corrupt("the file is missing.") from None
+        except CorruptLog as error:
+            raise self._corrupt(error.facts["reason"]) from error
         return _Lines(self._store.url, Raw(self._found.version, data, name=entry.name))
 
     @lazy

@@ -194,7 +194,7 @@ def read_checksum(store: Store, version: int) -> Checksum | None:
     """The checksum of a version, or None where there is none, or one that is broken."""
     try:
         return Checksum.from_json(version, store.get(checksum_name(version)))
-    except (NotFound, ValueError):
+    except (NotFound, ValueError, MemoryError):
         return None
 
 

@@ -36,6 +36,7 @@ from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.log.witness import same_files
 from anabranch.protocol.features import check_readable, writer_features
 from anabranch.protocol.known_features import CHECKPOINT_PROTECTION
+from anabranch.protocol.mapping import number_in
 from anabranch.storage.contract import Entry, Store
 
 DAY_MS = 86_400_000
@@ -175,7 +176,7 @@ def _newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -
     count = sum(1 for _ in takewhile(lambda ms: ms <= cutoff, written))
     candidates = commits[:count]
     if snapshot.metadata.configuration.get("delta.enableInCommitTimestamps", "").strip().lower() == "true":
-        since = int(snapshot.metadata.configuration.get("delta.inCommitTimestampEnablementVersion", 0))
+        since = number_in(snapshot.metadata.configuration, "delta.inCommitTimestampEnablementVersion")
         older = [e for e in candidates if (commit_version(e.name) or 0) < since]
         stamped = candidates[len(older) :]
         candidates = [*older, *stamped[: bisect_right(stamped, cutoff, key=lambda e: _in_commit(snapshot.store, e))]]

@@ -19,13 +19,16 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.log.columnar import file_actions
+from anabranch.log.largest import enough_memory
 from anabranch.log.lazy import lazy
 from anabranch.log.names import commit_name
-from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
+from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, optional_number_in
 
 _FILE_LINE = (b'{"add":', b'{"remove":')
 _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 """The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
+_HALF_SIGN = re.compile(rb"\\u[dD][89a-fA-F]")
+"""One of a pair of surrogates, as JSON escapes it."""
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
@@ -185,16 +188,17 @@ def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) ->
 def _file_actions(
     table: str, raws: list[Raw], files: Sequence[FileLines], columns: Collection[str]
 ) -> tuple[pa.Table, pa.Table]:
-    try:
-        parsed = [_placed(file_actions(piece, columns), start) for start, piece in _pieces(files)]
-    except MemoryError as error:
-        reason = "its file actions need more memory than there is."
-        raise CorruptLog(table=table, file=max(raws, key=lambda raw: len(raw.data)).file, reason=reason) from error
-    except (ValueError, pa.ArrowException) as error:
-        raise _culprit(table, raws, columns, str(error)) from error
-    if len(parsed) == 1:
-        return parsed[0]
-    return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
+    largest = max(raws, key=lambda raw: len(raw.data)).file if raws else ""
+    with enough_memory(table, largest):
+        try:
+            parsed = [_placed(file_actions(piece, columns), start) for start, piece in _pieces(files)]
+        except MemoryError:  # Arrow's is an exception of Arrow's, too
+            raise
+        except (ValueError, pa.ArrowException) as error:
+            raise _culprit(table, raws, columns, str(error)) from error
+        if len(parsed) == 1:
+            return parsed[0]
+        return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
 
 
 def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
@@ -224,6 +228,11 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
 
 def _split(table: str, raw: Raw) -> tuple[Head, FileLines]:
     """The parsed head, and the file lines."""
+    with enough_memory(table, raw.file):
+        return _told_apart(table, raw)
+
+
+def _told_apart(table: str, raw: Raw) -> tuple[Head, FileLines]:
     lines, others = _parted(raw.data)
     wanted = [text for text in others if text.strip() and not text.startswith(_FEED_LINE)]
     parsed = [_parse_line(table, raw, text) for text in wanted]
@@ -267,6 +276,20 @@ def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
         raise CorruptLog(table=table, file=raw.file, reason=f"a line is cut off or not JSON ({error}).") from None
     if not isinstance(action, dict):
         raise CorruptLog(table=table, file=raw.file, reason="a line is not an action.")
+    return _of_whole_signs(table, raw, action) if _HALF_SIGN.search(text) else action
+
+
+def _of_whole_signs(table: str, raw: Raw, action: dict[str, Any]) -> dict[str, Any]:
+    """The action, if its texts can be written again: half of a surrogate pair cannot. In what a commit tells about
+    itself it becomes a question mark, since no reader depends on that.
+    """
+    try:
+        json.dumps(action, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        if action.keys() == {"commitInfo"}:
+            return json.loads(json.dumps(action, ensure_ascii=False).encode(errors="replace"))
+        reason = "a line holds half of a character, a lone surrogate."
+        raise CorruptLog(table=table, file=raw.file, reason=reason) from error
     return action
 
 
@@ -285,14 +308,14 @@ def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
             kinds=frozenset(by_kind),
             others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
         )
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InvalidSchema) as error:
         raise CorruptLog(table=table, file=raw.file, reason=f"an action is not whole ({error!r}).") from error
 
 
 def _info(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise TypeError("commitInfo is no object")
-    int(body.get("inCommitTimestamp") or 0)
+    optional_number_in(body, "inCommitTimestamp")
     return body
 
 

@@ -45,7 +45,7 @@ def read_hint(store: Store) -> Hint | None:
             return None
         actions, adds = _count(hint.get("size")), _count(hint.get("numOfAddFiles"))
         return Hint(int(hint["version"]), actions, adds, "checksum" in hint)
-    except (NotFound, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (NotFound, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError):
         return None
 
 

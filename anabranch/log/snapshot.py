@@ -16,6 +16,7 @@ from anabranch.errors import CorruptLog, NotFound
 from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
+from anabranch.log.largest import whole
 from anabranch.log.lazy import lazy
 from anabranch.log.names import commit_name, commit_version, compacted_range
 from anabranch.log.parts import Found
@@ -280,18 +281,15 @@ def read_commit(store: Store, entry: Entry) -> Raw:
     """A commit file, or a log compaction file, with what the listing said of it.
 
     Raises:
-        CorruptLog: the file vanished after it was listed.
+        CorruptLog: the file vanished after it was listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:
         version = (compacted_range(entry.name) or (0, 0))[1]
     try:
-        data = store.get(entry.name)
+        data = whole(store, entry)
     except NotFound:
         raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
-    except MemoryError as error:
-        reason = f"it has {entry.size} bytes, for which there is not enough memory."
-        raise CorruptLog(table=store.url, file=entry.name, reason=reason) from error
     return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
 
 

@@ -78,6 +78,7 @@ FileRow = Mapping[str, Any]
 
 
 _FEATURES_FOR_READERS, _FEATURES_FOR_WRITERS = 3, 7
+_DIGITS = 20
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ class Protocol:
         """The value of a ``protocol`` action.
 
         Raises:
-            ValueError: it is malformed: a list of features stands there with exactly those versions that know features,
-                3 for readers and 7 for writers (PROTOCOL.md, "Table Features").
+            ValueError: it is malformed: versions are integers from 1 on, and a list of features stands there with
+                exactly those versions that know features, 3 for readers and 7 for writers (PROTOCOL.md, "Table
+                Features").
         """
-        reader, writer = int(action["minReaderVersion"]), int(action["minWriterVersion"])
+        reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
         if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
             raise ValueError(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
         return cls(
@@ -137,14 +139,14 @@ class Metadata:
     def from_json(cls, action: Mapping[str, Any]) -> Metadata:
         """The value of a ``metaData`` action."""
         return cls(
-            id=action["id"],
+            id=_text_in(action, "id"),
             schema_string=_text_in(action, "schemaString"),
             partition_columns=tuple(_list_in(action, "partitionColumns") or ()),
             configuration=_texts(action.get("configuration") or {}),
-            name=action.get("name"),
-            description=action.get("description"),
-            created_time=action.get("createdTime"),
-            format={"provider": "parquet", "options": {}, **(action.get("format") or {})},
+            name=_optional_text_in(action, "name"),
+            description=_optional_text_in(action, "description"),
+            created_time=optional_number_in(action, "createdTime"),
+            format=_format(action.get("format") or {}),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -192,7 +194,8 @@ class AppTransaction:
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> AppTransaction:
         """The value of a ``txn`` action."""
-        return cls(_text_in(action, "appId"), int(action["version"]), action.get("lastUpdated"))
+        version = _number(action["version"], "version")
+        return cls(_text_in(action, "appId"), version, optional_number_in(action, "lastUpdated"))
 
     def is_older_than(self, now_ms: int, retention_ms: int | None) -> bool:
         """Whether it may be forgotten: a table may say how long such a word counts."""
@@ -216,7 +219,8 @@ class DomainMetadata:
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> DomainMetadata:
         """The value of a ``domainMetadata`` action."""
-        return cls(_text_in(action, "domain"), action["configuration"], bool(action.get("removed")))
+        configuration = _text_in(action, "configuration")
+        return cls(_text_in(action, "domain"), configuration, bool(action.get("removed")))
 
     def to_json(self) -> dict[str, Any]:
         """The body of a ``domainMetadata`` action."""
@@ -286,6 +290,41 @@ def _text_in(action: Mapping[str, Any], name: str) -> str:
     if isinstance(found, str):
         return found
     raise TypeError(f"{name} is no text")
+
+
+def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
+    return None if action.get(name) is None else _text_in(action, name)
+
+
+def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
+    """A whole number of 64 bits that an action may have.
+
+    Raises:
+        TypeError: what stands there is none.
+    """
+    found = action.get(name)
+    return None if found is None else _number(found, name)
+
+
+def _number(found: Any, name: str) -> int:
+    if type(found) is int and -(1 << 63) <= found < 1 << 63:
+        return found
+    raise TypeError(f"{name} is no whole number of 64 bits")
+
+
+def _format(found: Any) -> dict[str, Any]:
+    whole = {"provider": "parquet", "options": {}, **found}
+    return {**whole, "provider": _text_in(whole, "provider"), "options": _texts(whole["options"] or {})}
+
+
+def _version(action: Mapping[str, Any], name: str) -> int:
+    """A version of the protocol: an integer of 32 bits, or such a one as a text. The first one is 1."""
+    found = action[name]
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < _DIGITS:
+        found = int(found)
+    if type(found) is not int or not 1 <= found < 1 << 31:
+        raise ValueError(f"{name} is no version of the protocol")
+    return found
 
 
 def _features(action: Mapping[str, Any], name: str, version: int, listing: int) -> frozenset[str] | None:

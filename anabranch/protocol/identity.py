@@ -4,8 +4,8 @@ Knows PROTOCOL.md, section "Identity Columns". Pure. Guarantee: marks only move 
 that values which were reserved once are never given again; and whoever writes metadata by way of `values_kept`
 remembers the values of columns that go, so that a column of that name which comes back goes on behind them.
 
-A metadata action that differs from an earlier one only in these marks is a *watermark*: it changes nothing that another
-writer could have relied on.
+A metadata action that differs from an earlier one only in these marks, and moves them on, is a *watermark*: it changes
+nothing that another writer could have relied on.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _identity(field: Field) -> Identity:
         if step == 0:
             raise ValueError("its step is 0")
         return Identity(field.name, start, step, None if mark is None else int(mark), bool(facts.get(EXPLICIT)))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"the identity of the column {field.name} is damaged ({type(error).__name__}: {error})."
         raise InvalidSchema(reason=reason) from error
 
@@ -244,8 +244,23 @@ def _span(parsed: Any) -> tuple[int, int]:
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
-    """Whether marks of identity columns differ, and nothing else."""
-    return before != after and _unmarked(before) == _unmarked(after)
+    """Whether marks of identity columns moved on, each in the direction of its step, and nothing else differs.
+
+    Raises:
+        InvalidSchema: an identity column is damaged.
+    """
+    return before != after and _unmarked(before) == _unmarked(after) and not goes_back(before, after)
+
+
+def goes_back(before: Metadata, after: Metadata) -> bool:
+    """Whether an identity column that both have would give values again which it had given or reserved before.
+
+    Raises:
+        InvalidSchema: an identity column is damaged.
+    """
+    later = {each.column: each for each in identities(after.schema)}
+    both = [(each, later[each.column]) for each in identities(before.schema) if each.column in later]
+    return any((new.next - old.next) * old.step < 0 for old, new in both)
 
 
 def _unmarked(metadata: Metadata) -> Metadata:

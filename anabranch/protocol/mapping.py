@@ -24,6 +24,7 @@ from anabranch.protocol.schema import PHYSICAL_NAME, Array, DataType, Field, Map
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
+_DIGITS = 20
 FIELD_ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 ICEBERG_V2 = "delta.enableIcebergCompatV2"
@@ -97,6 +98,18 @@ def _check(schema: Struct) -> None:
 # -- numbers and names -------------------------------------------------------------------------------------------------
 
 
+def number_in(configuration: Mapping[str, str], key: str) -> int:
+    """A property that the table gives itself, a whole number; 0 where it is not set.
+
+    Raises:
+        InvalidProperty: it is none.
+    """
+    text = configuration.get(key, "0").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
+        raise InvalidProperty(property=key, value=text[:_DIGITS], reason="the table keeps a whole number there.")
+    return int(text)
+
+
 def completed(
     schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
 ) -> tuple[Struct, Mapping[str, str]]:
@@ -115,7 +128,7 @@ def completed(
     """
     if not is_mapped(configuration):
         return schema, configuration
-    numbers = count(max([int(configuration.get(MAX_ID, 0)), *_numbers_in(schema)]) + 1)
+    numbers = count(max([number_in(configuration, MAX_ID), *_numbers_in(schema)]) + 1)
     nests = configuration.get(ICEBERG_V2, "").strip().lower() == "true"
 
     def complete(field: Field) -> Field:

@@ -26,7 +26,7 @@ from anabranch.protocol.known_features import (
     ROW_TRACKING,
     V2_CHECKPOINT,
 )
-from anabranch.protocol.mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, without_keys
+from anabranch.protocol.mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, number_in, without_keys
 from anabranch.protocol.properties import PROTECTED_BEFORE, Properties
 from anabranch.protocol.rules import CONSTRAINT_PREFIX, is_constraint
 from anabranch.protocol.schema import parse_schema, schema_json
@@ -215,4 +215,4 @@ def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) ->
 
 def guarded_before(metadata: Metadata) -> int:
     """The version before which history may be cut off in one go only; 0 where nothing is guarded."""
-    return int(metadata.configuration.get(PROTECTED_BEFORE, "0"))
+    return number_in(metadata.configuration, PROTECTED_BEFORE)

@@ -43,7 +43,7 @@ from anabranch.transaction.footprint import (
     is_vacuum,
     only_deletes,
 )
-from anabranch.transaction.marks import is_reservation, only_marks, passes, uncounted
+from anabranch.transaction.marks import fallen_back, is_reservation, lowers_row_ids, only_marks, passes, uncounted
 from anabranch.transaction.net import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.relocation import Relocation, relocation_of
 from anabranch.transaction.words import SAMPLE, Clues, Conflict, file_of, some_of, why_files, why_rows
@@ -157,6 +157,9 @@ def judge(mine: Transaction, window: Sequence[Commit], hands: Hands) -> Verdict:
         for rule in _HEAD_RULES:
             if conflict := rule(mine, winner):
                 return Verdict(conflict, (), NO_EFFECT)
+    if (back := fallen_back(mine, window)) is not None:
+        said = "the mark of an identity column was set back, so that values of mine may be given again"
+        return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
     if mine.is_blind or mine.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind, then = _leg(window[: _cut(mine, window)]) if mine.groups is None else (window, None)
@@ -211,8 +214,13 @@ def _cut(mine: Transaction, window: Sequence[Commit]) -> int:
     """
     if mine.serializable:
         return len(window)
-    behind = [i for i, winner in enumerate(window, 1) if winner.version <= mine.seen or _sees(mine, winner)]
-    return max(behind, default=0)
+    domains = list(mine.base.state.domains.values()) if mine.base is not None else []
+    cut = 0
+    for place, winner in enumerate(window, 1):
+        if winner.version <= mine.seen or _sees(mine, winner) or lowers_row_ids(winner, domains):
+            cut = place
+        domains += winner.head.domains
+    return cut
 
 
 def _sees(mine: Transaction, winner: Commit) -> bool:

@@ -83,7 +83,8 @@ class Transaction:
         whether it takes files away for what they are, not for their rows, so that it cannot follow these elsewhere.
         restaged: files among ``adds`` that were put again under another name, by the path under which they were staged
         (`anabranch.transaction.fence`). tags: further ones for its ``commitInfo``. row_mark: a row id that stands in
-        the files which it brings back, so that none up to it may be given again.
+        the files which it brings back, so that none up to it may be given again. passed: the newest metadata that it
+        was carried over; None where that is its base's.
     """
 
     base: Snapshot | None
@@ -119,6 +120,7 @@ class Transaction:
     restaged: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     row_mark: int = row_tracking.NOTHING
+    passed: Metadata | None = None
 
     @property
     def is_blind(self) -> bool:

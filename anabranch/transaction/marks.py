@@ -1,4 +1,4 @@
-"""Marks of identity columns: what it means for mine that a winner moved them.
+"""Marks of identity columns and of row ids: what it means for mine that a winner moved them.
 
 Knows metadata and statistics, never a row. Pure. Guarantee: a winner passes for a reservation only where its content
 agrees; a value that a user gave never lands behind a SYNC IDENTITY that did not count it and will give it again.
@@ -6,11 +6,14 @@ agrees; a value that a user gave never lands behind a SYNC IDENTITY that did not
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow.compute as pc
 
 from anabranch.log.commits import Commit
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.identity import Identity, identities, is_watermark
+from anabranch.protocol import row_tracking
+from anabranch.protocol.actions import DomainMetadata, Metadata
+from anabranch.protocol.identity import Identity, goes_back, identities, is_watermark
 from anabranch.protocol.stats import stats_columns
 from anabranch.transaction.footprint import Transaction, reservation_of
 
@@ -19,6 +22,34 @@ def only_marks(mine: Transaction, winner: Commit) -> bool:
     """Whether a winner's metadata differs from what mine has read by marks of identity columns at most."""
     known, found = mine.base, winner.head.metadata
     return known is not None and found is not None and is_watermark(known.metadata, found)
+
+
+def fallen_back(mine: Transaction, window: Sequence[Commit]) -> Commit | None:
+    """The first winner whose metadata set the mark of an identity column behind where an earlier version had it: the
+    values between may be mine, and would be given again.
+    """
+    known = mine.passed or (mine.base.metadata if mine.base is not None else None)
+    for winner in window:
+        found = winner.head.metadata
+        if known is not None and found is not None and goes_back(known, found):
+            return winner
+        known = found or known
+    return None
+
+
+def lowers_row_ids(winner: Commit, before: Iterable[DomainMetadata]) -> bool:
+    """Whether a winner set the mark of row ids behind where one of these had it, or took it away."""
+    stated = [_row_mark(each) for each in winner.head.domains if each.domain == row_tracking.DOMAIN]
+    known = [_row_mark(each) for each in before if each.domain == row_tracking.DOMAIN]
+    return bool(stated and known) and min(stated) < max(known)
+
+
+def _row_mark(domain: DomainMetadata) -> int:
+    """The mark; below all others where there is none, or none that can be read."""
+    try:
+        return row_tracking.NOTHING if domain.removed else row_tracking.mark_of(domain)
+    except (ValueError, RecursionError):
+        return row_tracking.NOTHING
 
 
 def is_reservation(mine: Transaction, winner: Commit) -> bool:

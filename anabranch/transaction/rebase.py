@@ -40,11 +40,14 @@ def carried_over(mine: Transaction, verdict: Verdict, hands: Hands, loaders: Loa
 
 
 def _with_marks(mine: Transaction, verdict: Verdict) -> Transaction:
-    """Where mine changes the metadata, it keeps what others have reserved of identity columns meanwhile."""
+    """Mine, knowing the newest metadata; where it changes that, it keeps what others have reserved of identity columns
+    meanwhile.
+    """
     known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
-    if mine.metadata is None or not known:
+    if not known:
         return mine
-    return replace(mine, metadata=values_kept(known[-1], mine.metadata))
+    mine = replace(mine, passed=known[-1])
+    return mine if mine.metadata is None else replace(mine, metadata=values_kept(known[-1], mine.metadata))
 
 
 def joined(mine: Transaction, extra: Transaction) -> Transaction:

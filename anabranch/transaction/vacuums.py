@@ -72,7 +72,7 @@ def retention_of(parameters: Mapping[str, Any]) -> int | None:
         if found is not None:
             try:
                 return int(found)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return None
     return None
 

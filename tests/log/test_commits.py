@@ -138,6 +138,11 @@ def test_a_writer_who_only_appends_notices_a_cut_file_action() -> None:
         '{"protocol":null}',
         '{"protocol":{"minReaderVersion":"x","minWriterVersion":2}}',
         '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":"all"}}',
+        '{"protocol":{"minReaderVersion":0,"minWriterVersion":2}}',
+        '{"protocol":{"minReaderVersion":1,"minWriterVersion":-1}}',
+        '{"protocol":{"minReaderVersion":1.0,"minWriterVersion":2}}',
+        '{"protocol":{"minReaderVersion":1,"minWriterVersion":1e400}}',
+        '{"protocol":{"minReaderVersion":1,"minWriterVersion":' + "9" * 5000 + "}}",
         '{"metaData":{"id":"x"}}',
         '{"metaData":[]}',
         '{"metaData":{"id":"x","schemaString":"{"}}',
@@ -147,6 +152,8 @@ def test_a_writer_who_only_appends_notices_a_cut_file_action() -> None:
         '{"txn":{"appId":["x"],"version":1}}',
         '{"txn":{"appId":"x","version":"one"}}',
         '{"txn":{"version":1}}',
+        '{"txn":{"appId":"x","version":1e400}}',
+        '{"commitInfo":{"inCommitTimestamp":1e400}}',
         '{"domainMetadata":{"domain":{},"configuration":""}}',
         '{"domainMetadata":{"configuration":""}}',
         '{"add":{"path":"a","size":"big"}}',
@@ -279,3 +286,34 @@ def test_a_line_that_is_cut_off_is_refused_in_whatever_piece_it_stands(monkeypat
     with pytest.raises(errors.CorruptLog) as refusal:
         parse_files("t", [good, broken], ())
     assert refusal.value.file == commit_name(4)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"txn": {"appId": "x", "version": 1, "lastUpdated": True}},
+        {"txn": {"appId": "x", "version": 2**63}},
+        {"txn": {"appId": "half \ud800", "version": 1}},
+        {"domainMetadata": {"domain": "x", "configuration": {}}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["half \udfff"]}},
+        {"commitInfo": {"inCommitTimestamp": {}}},
+        {"commitInfo": {"inCommitTimestamp": ""}},
+        {"commitInfo": {"inCommitTimestamp": 10**400}},
+        {"metaData": {**METADATA, "id": 7}},
+        {"metaData": {**METADATA, "name": []}},
+        {"metaData": {**METADATA, "createdTime": "soon"}},
+        {"metaData": {**METADATA, "format": "parquet"}},
+        {"metaData": {**METADATA, "format": {"provider": None}}},
+        {"metaData": {**METADATA, "format": {"options": 2**63}}},
+        {"metaData": {**METADATA, "description": "half \ud83d"}},
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_a_part_of_another_type_than_the_protocol_says_is_refused_before_anyone_uses_it(action: dict[str, Any]) -> None:
+    refused(GOOD + json.dumps(action) + "\n")
+
+
+def test_half_of_a_character_in_what_a_commit_tells_of_itself_is_a_question_mark() -> None:
+    text = json.dumps({"commitInfo": {"userMetadata": "half \ud83d, whole \U0001f600"}})
+    head = parse_head("t", Raw(0, (text + "\n").encode()))
+    assert head.info == {"userMetadata": "half ?, whole \U0001f600"}

@@ -359,6 +359,23 @@ def test_a_list_of_features_stands_with_the_versions_that_know_features_and_no_o
         Protocol.from_json(body)
 
 
+NO_VERSIONS = [0, -1, -(2**63), 2**31, 10**400, 1.0, 2.5, True, "0", "-1", "2.0", "9" * 5000, "٣", "x", None, [1], {}]
+
+
+@pytest.mark.parametrize("which", ["minReaderVersion", "minWriterVersion"])
+@pytest.mark.parametrize("version", NO_VERSIONS, ids=lambda each: repr(each)[:12])
+def test_a_version_that_is_no_positive_integer_is_malformed(which: str, version: object) -> None:
+    with pytest.raises(ValueError, match=f"^{which} is no version of the protocol$"):
+        Protocol.from_json({"minReaderVersion": 1, "minWriterVersion": 2, which: version})
+
+
+@pytest.mark.parametrize("version", [4, 8, 2**31 - 1])
+def test_a_version_beyond_the_known_ones_is_refused_as_one_that_may_exist(version: int) -> None:
+    metadata = metadata_of()
+    with pytest.raises(errors.UnsupportedFeature, match=f"reader version {version}"):
+        check_readable("t", Protocol.from_json({"minReaderVersion": version, "minWriterVersion": version}), metadata)
+
+
 def test_an_empty_list_where_none_may_be_is_none() -> None:
     body = {"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": [], "writerFeatures": []}
     assert Protocol.from_json(body) == Protocol(1, 2)

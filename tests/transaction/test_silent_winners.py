@@ -7,6 +7,7 @@ finds nothing. Mine may not stand before the append, since it would also stand b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,85 @@ def test_a_reservation_that_changes_more_than_marks_is_a_change_of_metadata(tmp_
     world = numbered(tmp_path)
     with pytest.raises(errors.MetadataChangedException):
         jumps(world, lambda w: put(w, info(operation="RESERVE IDENTITY", tags=TAGS), metadata()))
+
+
+def set_back(mark: int | None, **fields: Any) -> Callable[[World], object]:
+    """Another engine's commit that says a mark which lies before the one that the table has, or none."""
+
+    def go(world: World) -> None:
+        metadata = world.log.snapshot().metadata
+        schema = json.loads(metadata.schema_string)
+        of_identity = next(each["metadata"] for each in schema["fields"] if each["name"] == "n")
+        of_identity.pop("delta.identity.highWaterMark")
+        if mark is not None:
+            of_identity["delta.identity.highWaterMark"] = mark
+        put(world, info(**fields), {"metaData": {**metadata.to_json(), "schemaString": json.dumps(schema)}})
+
+    return go
+
+
+BACK = {
+    "behind where it was": set_back(0),
+    "none": set_back(None),
+    "one that says it reserves": set_back(0, operation="RESERVE IDENTITY", tags=TAGS),
+}
+
+
+@pytest.mark.parametrize("back", BACK)
+def test_a_mark_that_goes_back_is_a_change_of_metadata_and_no_reservation(tmp_path: Path, back: str) -> None:
+    with pytest.raises(errors.MetadataChangedException, match=r"set back|metadata was changed"):
+        jumps(numbered(tmp_path), BACK[back])
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+@pytest.mark.parametrize("mark", [1, 2])
+def test_values_that_mine_has_reserved_are_given_to_nobody_else(tmp_path: Path, mark: int, bulk: bool) -> None:
+    """The mark was 1 at the base of mine, mine reserves 2 and 3, and another engine says that 2 was the last."""
+    world = numbered(tmp_path)
+    rows = [{"id": 2, "p": 1}, {"id": 3, "p": 1}]
+    append = Write(world.path, "append")
+    with (
+        pytest.raises(errors.MetadataChangedException) as conflict,
+        at_phase("staged", lambda: set_back(mark)(world)),
+    ):
+        append.run(world.engine, pa.Table.from_pylist(rows)) if bulk else world.append(*rows)
+    assert conflict.value.retryable
+    for number in range(10, 13):
+        world.append({"id": number, "p": 1})
+    given = [row["n"] for row in world.rows()]
+    assert len(set(given)) == len(given)
+    world.assert_clean()
+
+
+def test_a_mark_that_goes_back_behind_one_that_was_passed_is_noticed(tmp_path: Path) -> None:
+    """Mine is carried over a SYNC IDENTITY that sets the mark to 5, and loses its put to one that says 3."""
+    world = numbered(tmp_path)
+
+    def sync() -> None:
+        world.append({"id": 2, "p": 3, "n": 5})
+        SyncIdentity(world.path, "n").run(world.engine)
+
+    with (
+        pytest.raises(errors.MetadataChangedException),
+        at_phase("staged", sync),
+        at_phase("put", lambda: set_back(3)(world)),
+    ):
+        world.update("id = 1", p=2)
+
+
+def test_a_blind_flag_beside_a_mark_of_row_ids_that_goes_back_is_not_believed(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"id": 1, "p": 1}], delta_enableRowTracking="true")
+    name = "delta.rowTracking"
+
+    def winner(mark: int) -> Callable[[World], object]:
+        text = json.dumps({"rowIdHighWaterMark": mark})
+        said = {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
+        return lambda world: put(world, info(isBlindAppend=True), said)
+
+    assert after(world.copy(tmp_path / "on"), winner(100)) == JUMPED
+    assert after(world.copy(tmp_path / "back"), winner(-1)) == MOVED
+    gone = {"domainMetadata": {"domain": name, "configuration": "{}", "removed": True}}
+    assert after(world.copy(tmp_path / "gone"), lambda w: put(w, info(isBlindAppend=True), gone)) == MOVED
 
 
 def test_no_number_is_given_twice_around_a_sync(tmp_path: Path) -> None:
