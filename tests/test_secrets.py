@@ -126,6 +126,7 @@ def _encoded(text: str, which: int) -> str:
 _SCHEMES = st.sampled_from(
     ["s3", "S3A", "gs", "az", "hdfs", "memory", "oss", "https", "http", "jdbc:postgresql", "file"]
 )
+_BEFORE = st.sampled_from(["", " ", "in '", "x: "])
 _NOISE = st.text(st.sampled_from("abcAZ09-_.~+"), max_size=6)
 _KEYS = st.sampled_from(["sig", "Signature", "token", "X-Amz-Security-Token", "password", "client_secret", "api_key"])
 
@@ -135,7 +136,7 @@ _KEYS = st.sampled_from(["sig", "Signature", "token", "X-Amz-Security-Token", "p
     _NOISE,
     _NOISE,
     st.sampled_from(["", "/", "@", ":", "%40", "/@"]),
-    st.sampled_from(["", " ", "in '", "x: "]),
+    _BEFORE,
 )
 def test_a_password_in_a_url_is_hidden_however_it_is_written(
     scheme: str, user: str, path: str, sign: str, before: str
@@ -153,7 +154,7 @@ def test_a_password_in_a_url_is_hidden_however_it_is_written(
     _KEYS,
     st.integers(0, 1 << 20),
     st.sampled_from(["?", "#", ";", "?a=1&", "?a=1;", "\n?", " ?", "?&", "%3F", "%3fa=1%26"]),
-    st.sampled_from(["", " ", "in '", "x: "]),
+    _BEFORE,
 )
 def test_a_parameter_of_a_url_is_hidden_however_it_is_written(
     scheme: str, path: str, key: str, which: int, sign: str, before: str

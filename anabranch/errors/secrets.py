@@ -52,9 +52,9 @@ def without_secrets(text: str) -> str:
     if "//" not in text and ":/" not in text:
         return text
     whole = _WHOLE.fullmatch(text)
-    if whole is not None and not any(sign in text for sign in "'\"`"):
-        if _URL.fullmatch(text) or _has_user(whole["rest"]):
-            return _spelled(whole)
+    is_one = whole is not None and not any(sign in text for sign in "'\"`")
+    if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
+        return _spelled(whole)
     found = _HOST_ALONE.sub(_spelled, _URL.sub(_spelled, text))
     return _ANSWERED.sub(r"<\1/>", _WITHIN.sub(_spelled, found))
 
@@ -85,7 +85,7 @@ def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str
 
 
 def is_secret(key: str) -> bool:
-    """Whether the name of an option or of a URL's parameter is that of a secret, however often it is percent-encoded."""
+    """Whether the name of an option or of a URL's parameter is that of a secret; it may be percent-encoded."""
     for _ in range(_ENCODED):
         key = unquote(key)
     return _KEY.search(key) is not None
@@ -99,10 +99,6 @@ def _spelled(match: re.Match[str]) -> str:
         return before + _WITHIN.sub(_spelled, rest)
     kept = _without_parameters(_without_user(scheme, rest))
     return before + (re.split(r"[?#]", kept, maxsplit=1)[0].rstrip() if scheme in ("http", "https") else kept)
-
-
-def _has_user(rest: str) -> bool:
-    return "@" in rest
 
 
 def _without_user(scheme: str, rest: str) -> str:
