@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema
+from anabranch.errors.rows import cause, detail
 from anabranch.log.columnar import file_actions
 from anabranch.log.lazy import lazy
 from anabranch.log.names import commit_name
@@ -191,7 +192,7 @@ def _file_actions(
         reason = "its file actions need more memory than there is."
         raise CorruptLog(table=table, file=max(raws, key=lambda raw: len(raw.data)).file, reason=reason) from error
     except (ValueError, pa.ArrowException) as error:
-        raise _culprit(table, raws, columns, str(error)) from error
+        raise _culprit(table, raws, columns, detail(error, str)) from cause(error)
     if len(parsed) == 1:
         return parsed[0]
     return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
@@ -286,7 +287,8 @@ def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
             others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
         )
     except (KeyError, TypeError, ValueError, AttributeError, InvalidSchema) as error:
-        raise CorruptLog(table=table, file=raw.file, reason=f"an action is not whole ({error!r}).") from error
+        reason = f"an action is not whole ({detail(error)})."
+        raise CorruptLog(table=table, file=raw.file, reason=reason) from cause(error)
 
 
 def _info(body: Any) -> Mapping[str, Any]:
