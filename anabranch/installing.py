@@ -22,6 +22,7 @@ from anabranch.datasource import Reader, Writer, formats
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
 from anabranch.parsing.statements import may_matter
+from anabranch.parsing.statements.computed import may_be_computed
 from anabranch.spark.names import forget
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.texts import Placed, in_views
@@ -111,7 +112,8 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
     """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
     known = formats[spark]
-    if "${" not in text and not (may_matter(text) or Names(spark, known).may_matter(text)):
+    matters = may_matter(text) or may_be_computed(text) or Names(spark, known).may_matter(text)
+    if "${" not in text and not matters:
         return plain(spark, text, args, **given)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)

@@ -18,6 +18,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.sources import declared_version
 from anabranch.conditions import as_spark_reads, context_of
 from anabranch.errors import InvalidArgument, InvalidOption
+from anabranch.errors.rows import statement
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.protocol.evolution import all_nullable
@@ -164,7 +165,8 @@ class DeltaMergeBuilder:
         """
         snapshot = open_log(self.table).snapshot()
         command = command_of(self._filled(), snapshot)
-        outcome = command.run(self.engine, at=snapshot)
+        with statement():
+            outcome = command.run(self.engine, at=snapshot)
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}

@@ -35,7 +35,7 @@ from anabranch.errors import (
     UnexpectedPartition,
     UnreadableFooter,
 )
-from anabranch.errors.rows import note
+from anabranch.errors.rows import cause, detail, note
 from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
 from anabranch.log.names import FOLDER
@@ -233,11 +233,11 @@ def _footer(store: Store, entry: Entry) -> pq.FileMetaData:
     try:
         return read_whole_footer(store, entry)
     except (pa.ArrowException, ValueError, struct.error, OSError) as error:
-        raise UnreadableFooter(table=store.url, file=entry.name, reason=_sentence(error)) from error
+        raise UnreadableFooter(table=store.url, file=entry.name, reason=_sentence(error)) from cause(error)
 
 
 def _sentence(error: Exception) -> str:
-    return str(error).strip().rstrip(".") + "."
+    return detail(error, str).strip().rstrip(".") + "."
 
 
 def _add(
@@ -266,7 +266,7 @@ def _columns(table: str, entries: Sequence[Entry], footers: Sequence[pq.FileMeta
         except DoNotMerge as why:
             raise SchemaMergeFailed(table=table, file=entry.name, column=why.column, reason=why.reason) from None
         except (pa.ArrowException, OSError) as error:
-            raise UnreadableFooter(table=table, file=entry.name, reason=_sentence(error)) from error
+            raise UnreadableFooter(table=table, file=entry.name, reason=_sentence(error)) from cause(error)
     return known
 
 

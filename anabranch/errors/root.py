@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from anabranch.errors.rows import may_show_rows, without_partitions
+from anabranch.errors.rows import hides_any, may_show_rows, without_partitions
 from anabranch.errors.secrets import without_secrets
 
 __all__ = ["AnabranchError", "InputBase", "ParseBase", "of_pyspark", "twin"]
@@ -46,6 +46,8 @@ def of_pyspark(name: str) -> type:
 
 _PATHS = ("file", "name", "reason")
 """Facts in which paths stand, with partitions in the names of folders."""
+_TABLES = ("table", "root", "source")
+"""Facts that name a table by its URL."""
 _Error = TypeVar("_Error", bound="AnabranchError")
 
 
@@ -81,12 +83,15 @@ class AnabranchError(_Base):
     template = "Anabranch failed."
 
     def __init__(self, **facts: Any) -> None:
-        facts = facts if may_show_rows(facts.get("table") or facts.get("root")) else self.without_rows(facts)
+        shown = all(may_show_rows(facts.get(each)) for each in _TABLES)
+        facts = facts if shown else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
         said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
         self.message = printable(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
         super().__init__(self.message)
+        if hides_any():
+            self.__suppress_context__ = True  # which tracebacks show, and which may quote a row
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})

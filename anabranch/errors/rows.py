@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
@@ -25,6 +27,8 @@ _NO = ("false", "0", "no", "off")
 _FOLDER = re.compile(r"(?P<name>[^\s/='\"`]+)=(?P<value>[^/'\"`\n]*)(?=/)")
 _hidden: dict[str, int] = {}
 """The tables whose rows are not shown, by their URLs, with the newest version that said so."""
+_read: ContextVar[list[bool] | None] = ContextVar("anabranch_rows_read", default=None)
+"""Within a statement: whether it reads a table whose rows are not shown, then it holds something."""
 
 
 def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
@@ -41,8 +45,45 @@ def shows(configuration: Mapping[str, str]) -> bool:
 
 
 def may_show_rows(table: Any = None) -> bool:
-    """Whether messages about a table, by its URL, may show its rows; without one, by the environment alone."""
-    return _environment_shows() and str(table) not in _hidden
+    """Whether messages about a table, by its URL, may show its rows; without one, by the environment alone. Where a
+    statement reads any table that keeps its rows out, none of its messages shows rows.
+    """
+    return _environment_shows() and str(table) not in _hidden and not _read.get()
+
+
+@contextmanager
+def statement() -> Iterator[None]:
+    """One statement: what `keep_out` says within the block holds until it ends; a block within another is its part."""
+    if _read.get() is not None:
+        yield
+        return
+    token = _read.set([])
+    try:
+        yield
+    finally:
+        _read.reset(token)
+
+
+def keep_out() -> None:
+    """From now on no message of this statement shows rows: it reads a table that keeps its rows out."""
+    found = _read.get()
+    if found is not None:
+        found.append(True)
+
+
+def hides_any() -> bool:
+    """Whether rows of any table that was read in this process are kept out of messages."""
+    return not _environment_shows() or bool(_hidden) or bool(_read.get())
+
+
+def cause(error: BaseException) -> BaseException | None:
+    """An error as the cause of one of ours, which a traceback shows, unless it might quote a row that is not shown."""
+    return error if hasattr(error, "facts") or not hides_any() else None
+
+
+def detail(error: BaseException, spelled: Callable[[BaseException], str] = repr) -> str:
+    """What an error of somebody else's says, or, where rows are not shown, of which kind it is."""
+    return type(error).__name__ if hides_any() else spelled(error)
 
 
 def without_partitions(path: str) -> str:

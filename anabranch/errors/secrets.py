@@ -11,15 +11,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
 
-_URL = re.compile(r"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>[^\s'\"`<>]*)")
-_WHOLE = re.compile(_URL.pattern.replace(r"[^\s'\"`<>]*", ".*"), re.DOTALL)
+_REST = r"[^\s'\"`<>]*(?:\s+[?&#;]\s*[\w.%-]+=[^\s'\"`<>]*)*"
+"""What follows the slashes: up to a blank or a quote, and further parameters behind blanks."""
+_URL = re.compile(rf"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>{_REST})")
+_WHOLE = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
+_HOST_ALONE = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
+"""A URL without a scheme: ``//user:password@host``."""
+_WITHIN = re.compile(
+    r"(?<![A-Za-z+.-])(?P<scheme>s3[an]?|gs|az|azure|adl|abfss?|wasbs?|https?|hdfs|oss|ftp|memory)"
+    r":(?P<slashes>/+)(?P<rest>[^\s/:@'\"`<>]*:[^\s@'\"`<>]*@[^\s'\"`<>]*)",
+    re.IGNORECASE,
+)
+"""A URL with a password in the midst of a path, where somebody took the one for the other."""
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """Kinds of URLs with a container before the ``@``, which is no user."""
 _PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:]*)(?::\d*)?")
 _NAMES = r"sig|signature|token|secret|pass|pwd|key|cred|auth|sas|session|jwt|bearer"
 _KEY = re.compile(rf"(?:{_NAMES}|code$)", re.IGNORECASE)
-_PARAMETER = re.compile(r"(?P<sign>[?#&;])(?P<key>[\w.-]+)=", re.ASCII)
+_PARAMETER = re.compile(r"(?P<sign>[?#&;]|%3F|%23|%26|%3B)\s*(?P<key>[\w.%-]+?)(?:=|%3D)", re.ASCII | re.IGNORECASE)
+_ENCODED = 3
+"""So often may a parameter's name have been percent-encoded."""
 _ANSWERED = re.compile(
     r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes)>.*?</\1>",
     re.DOTALL,
@@ -30,18 +43,20 @@ _ANSWERED = re.compile(
 def without_secrets(text: str) -> str:
     """A text with every URL in it as it may be shown and stored: without user, password, signature and token.
 
-    A path without a scheme, or of ``file:``, holds none.
+    A path without a scheme, or of ``file:``, holds none, unless a URL stands in it that somebody took for a path.
 
     Example:
         >>> without_secrets("s3://KEY:SECRET@lake/t is gone; see https://host/t?sig=abc")
         's3://lake/t is gone; see https://host/t'
     """
-    if ":/" not in text:
+    if "//" not in text and ":/" not in text:
         return text
     whole = _WHOLE.fullmatch(text)
-    if whole is not None and not any(sign in text for sign in "\n'\"`"):
-        return _spelled(whole) if _URL.fullmatch(text) or _has_user(whole["rest"]) else _URL.sub(_spelled, text)
-    return _ANSWERED.sub(r"<\1/>", _URL.sub(_spelled, text))
+    is_one = whole is not None and not any(sign in text for sign in "'\"`")
+    if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
+        return _spelled(whole)
+    found = _HOST_ALONE.sub(_spelled, _URL.sub(_spelled, text))
+    return _ANSWERED.sub(r"<\1/>", _WITHIN.sub(_spelled, found))
 
 
 def without_user(url: str) -> str:
@@ -50,6 +65,14 @@ def without_user(url: str) -> str:
     if match is None or match["scheme"].lower() == "file":
         return url
     return f"{match['scheme']}:{match['slashes']}{_without_user(match['scheme'].lower(), match['rest'])}"
+
+
+def is_ambiguous(url: str) -> bool:
+    """Whether nobody can say where a URL's password ends, since a slash and another ``@`` follow it."""
+    match = _WHOLE.fullmatch(url)
+    authority, _, path = match["rest"].partition("/") if match is not None else ("", "", "")
+    user, at, host = authority.rpartition("@")
+    return path.count("@") > (0 if at else 1) and ":" in (user if at else host) and _PORT.fullmatch(authority) is None
 
 
 def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
@@ -62,21 +85,20 @@ def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str
 
 
 def is_secret(key: str) -> bool:
-    """Whether the name of an option or of a URL's parameter is that of a secret."""
+    """Whether the name of an option or of a URL's parameter is that of a secret; it may be percent-encoded."""
+    for _ in range(_ENCODED):
+        key = unquote(key)
     return _KEY.search(key) is not None
 
 
 def _spelled(match: re.Match[str]) -> str:
-    scheme, rest = match["scheme"].lower(), match["rest"]
-    if scheme == "file":
-        return match[0]
-    kept = _without_user(scheme, rest)
-    kept = re.split(r"[?#]", kept, maxsplit=1)[0] if scheme in ("http", "https") else _without_parameters(kept)
-    return f"{match['scheme']}:{match['slashes']}{kept}"
-
-
-def _has_user(rest: str) -> bool:
-    return "@" in rest
+    scheme, slashes, rest = match["scheme"].lower(), match["slashes"], match["rest"]
+    before = f"{match['scheme']}:{slashes}" if scheme else slashes
+    if scheme == "file":  # where names may hold any sign
+        rest = _without_user(scheme, rest) if slashes == "//" else rest
+        return before + _WITHIN.sub(_spelled, rest)
+    kept = _without_parameters(_without_user(scheme, rest))
+    return before + (re.split(r"[?#]", kept, maxsplit=1)[0].rstrip() if scheme in ("http", "https") else kept)
 
 
 def _without_user(scheme: str, rest: str) -> str:
@@ -84,19 +106,20 @@ def _without_user(scheme: str, rest: str) -> str:
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         user, _, host = authority.rpartition("@")
+        if ":" in user and "@" in path:  # of which nobody can say whether it is the password's, so all before it goes
+            return rest.rpartition("@")[2]
         container = f"{user.partition(':')[0]}@" if scheme in _CONTAINERS else ""
         return f"{container}{host}{slash}{path}"
     if _PORT.fullmatch(authority) or ":" not in authority:
         return rest
-    _, at, host = rest.partition("@")  # no port stands there, so it is a password with a slash, or one without a host
+    _, at, host = rest.rpartition("@")  # no port stands there, so it is a password with a slash, or one without a host
     return host if at else authority.partition(":")[0] + slash + path
 
 
 def _without_parameters(text: str) -> str:
     """Without everything from the first parameter on, where one of them is a secret."""
     found = list(_PARAMETER.finditer(text))
-    starts = [each.start() for each in found if each["sign"] in "?#"]
-    secret = next((each for each in found if is_secret(each["key"])), None)
-    if secret is None or not starts:
+    if not any(is_secret(each["key"]) for each in found):
         return text
-    return text[: starts[0]]
+    starts = [each.start() for each in found if each["sign"] in "?#"] or [found[0].start()]
+    return text[: starts[0]].rstrip("?&#; \t\r\n")

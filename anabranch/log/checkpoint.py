@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
+from anabranch.errors.rows import cause, detail
 from anabranch.log.commits import Raw, parse_commit, parse_head
 from anabranch.log.largest import whole
 from anabranch.log.lazy import lazy
@@ -169,7 +170,7 @@ class Checkpoint:
         except CorruptLog as error:
             raise CorruptLog(**{**error.facts, "checkpoint": self._found.name}) from error
         except _NOT_WHOLE as error:
-            raise self._corrupt(f"an action is not whole ({error!r}).") from error
+            raise self._corrupt(f"an action is not whole ({detail(error)}).") from cause(error)
 
     def _corrupt(self, reason: str) -> CorruptLog:
         return CorruptLog(table=self._store.url, file=self._found.name, reason=reason, checkpoint=self._found.name)
@@ -193,7 +194,7 @@ class _Part:
             actions = _projected(column, schema)
             actions = self._completed(actions, kind, present)
         except _NOT_WHOLE as error:
-            raise self.file.refuse(f"an action {kind} is not as it must be ({error}).") from error
+            raise self.file.refuse(f"an action {kind} is not as it must be ({detail(error, str)}).") from cause(error)
         stated = self.file.values(f"{kind}.path")
         if stated not in (None, len(actions)):
             raise self.file.refuse(f"it holds {len(actions)} actions {kind}, and its footer says {stated}.")

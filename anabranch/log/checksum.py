@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import AlreadyExists, NotFound
+from anabranch.errors.rows import cause, detail
 from anabranch.log.commits import Commit
 from anabranch.log.names import checksum_name
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
@@ -76,7 +77,7 @@ class Checksum:
         try:
             return cls._from_json(version, json.loads(text))
         except _NOT_WHOLE as error:
-            raise ValueError(f"it is no checksum file ({error!r})") from error
+            raise ValueError(f"it is no checksum file ({detail(error)})") from cause(error)
 
     @classmethod
     def _from_json(cls, version: int, said: Mapping[str, Any]) -> Checksum:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema
+from anabranch.errors.rows import cause, detail
 from anabranch.log.columnar import file_actions
 from anabranch.log.largest import enough_memory
 from anabranch.log.lazy import lazy
@@ -195,7 +196,7 @@ def _file_actions(
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
         except (ValueError, pa.ArrowException) as error:
-            raise _culprit(table, raws, columns, str(error)) from error
+            raise _culprit(table, raws, columns, detail(error, str)) from cause(error)
         if len(parsed) == 1:
             return parsed[0]
         return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
@@ -309,7 +310,8 @@ def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
             others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InvalidSchema) as error:
-        raise CorruptLog(table=table, file=raw.file, reason=f"an action is not whole ({error!r}).") from error
+        reason = f"an action is not whole ({detail(error)})."
+        raise CorruptLog(table=table, file=raw.file, reason=reason) from cause(error)
 
 
 def _info(body: Any) -> Mapping[str, Any]:

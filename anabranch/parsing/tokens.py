@@ -139,8 +139,18 @@ def fixed(text: str, context: Context) -> str:
 
 
 def reads_one_way(text: str) -> bool:
-    """Whether no session setting can make Spark read a literal of the text in another way."""
-    return not ('"' in text or "\\" in text)
+    """Whether no session setting can make Spark read a literal of the text in another way; names in backticks may hold
+    what they like.
+    """
+    if not ('"' in text or "\\" in text):
+        return True
+    try:
+        names = [token for token in sqlglot.tokenize(text, read=DIALECT) if text[token.start] == "`"]
+    except SqlglotError:
+        return False
+    ends = [0, *(token.end + 1 for token in names)]
+    starts = [*(token.start for token in names), len(text)]
+    return not any('"' in text[end:start] or "\\" in text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def without_strangers(text: str, tokens: list[Token], context: Context) -> str:

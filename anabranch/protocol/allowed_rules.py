@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rule_clocks import has_moments
 from anabranch.protocol.rule_texts import Reading, read
 from anabranch.protocol.rule_words import NotUnderstood
 from anabranch.protocol.rules import Check, Generated, Rules, rules_of
@@ -27,12 +28,14 @@ def read_check(check: Check, schema: Struct, table: str) -> Reading:
 
 def read_generated(rule: Generated, schema: Struct, table: str) -> Reading:
     """As `read_check`, for the expression of a generated column."""
-    return _read(f"generated column {rule.column}", rule.expression, schema, table, clock=False)
+    field = schema.find(rule.column)
+    moment = field is not None and has_moments(field.type)
+    return _read(f"generated column {rule.column}", rule.expression, schema, table, clock=False, gives_moment=moment)
 
 
 def read_default(column: str, text: str, table: str) -> Reading:
     """As `read_check`, for the default of a column, which speaks of no column."""
-    return _read(f"default of {column}", text, Struct(), table, clock=True)
+    return _read(f"default of {column}", text, Struct(), table, clock=True, clock_texts=True)
 
 
 def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
@@ -69,9 +72,9 @@ def refused(rule: str, text: str, table: str, found: str, reason: str) -> RuleRe
     return RuleRefused(rule=rule, expression=text, table=table, found=found, reason=reason)
 
 
-def _read(rule: str, text: str, columns: Struct, table: str, *, clock: bool) -> Reading:
+def _read(rule: str, text: str, columns: Struct, table: str, **kind: bool) -> Reading:
     try:
-        return read(text, columns, clock=clock)
+        return read(text, columns, **kind)
     except NotUnderstood as error:
         if error.ends:
             reason = f"the {rule} ends where {error.reason.removesuffix(' there')}."

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from anabranch.errors import CorruptLog, FileOutsideTable
+from anabranch.errors.secrets import is_ambiguous
 from anabranch.protocol.paths import lies_in, plain, store_name
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>/.*|$)", re.DOTALL)
@@ -48,6 +49,8 @@ def placed(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str | Non
 
 
 def _check_names_a_file(path: str, where: str, base: str) -> None:
+    if is_ambiguous(unquote(path)):
+        raise ValueError("the path holds a password of which nobody can say where it ends")
     if not base or path.startswith("//") or unquote(path).endswith("/"):
         raise ValueError(f"the path {path!r} names no file")
     scheme, authority = _store_of(where)

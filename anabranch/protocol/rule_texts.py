@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from anabranch.protocol.rule_clocks import MOMENTS, has_moments, is_clock, is_of_today, texts_alone
 from anabranch.protocol.rule_cursor import MOST_NESTED, Cursor, too_deep
 from anabranch.protocol.rule_functions import (
     CLOCKS,
     CLOCKS_WITHOUT_ARGUMENTS,
     FUNCTIONS,
     READS_A_SCHEMA,
+    TIMES,
 )
 from anabranch.protocol.rule_words import END, NotUnderstood, quoted, words_of
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
@@ -46,8 +48,12 @@ class Reading:
     subscripts: bool = False
 
 
-def read(text: str, columns: Struct, *, clock: bool) -> Reading:
-    """A rule's text as it may be evaluated over these columns; ``clock``: it may ask what time it is.
+def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, gives_moment: bool = False) -> Reading:
+    """A rule's text as it may be evaluated over these columns.
+
+    Args:
+        clock: it may ask by a function what time it is. clock_texts: also by a text, as in ``DATE'today'``.
+        gives_moment: its value becomes a date or timestamp.
 
     Raises:
         NotUnderstood: it holds anything that is not allowed.
@@ -58,21 +64,27 @@ def read(text: str, columns: Struct, *, clock: bool) -> Reading:
     """
     if not isinstance(text, str):
         raise NotUnderstood("a value that is no text", "a rule is SQL")
-    reader = _Reader(words_of(text), columns=columns, clock=clock)
+    reader = _Reader(words_of(text), columns=columns, clock=clock, clock_texts=clock_texts, moments=gives_moment)
     try:
         reader.expression()
     except RecursionError:
         raise too_deep() from None
     reader.expect_end()
+    reader.check_texts()
     return Reading(" ".join(reader.out), frozenset(reader.functions), reader.subscripts)
 
 
 @dataclass
 class _Reader(Cursor):
-    """Reads an expression; ``scopes`` are the arguments of the lambdas around."""
+    """Reads an expression; ``scopes`` are the arguments of the lambdas around, ``moments`` whether it speaks of dates
+    and timestamps, ``suspects`` the texts in it that are a clock then.
+    """
 
     columns: Struct = field(default_factory=Struct)
     clock: bool = False
+    clock_texts: bool = False
+    moments: bool = False
+    suspects: list[str] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     scopes: list[frozenset[str]] = field(default_factory=list)
     subscripts: bool = False
@@ -94,10 +106,11 @@ class _Reader(Cursor):
             signs += 1
         if signs > MOST_NESTED:
             raise too_deep()
+        first = self.i
         self._primary()
-        self._behind()
+        self._behind(first)
 
-    def _behind(self) -> None:
+    def _behind(self, first: int) -> None:
         """Take members, subscripts and ``::`` casts behind an operand."""
         while True:
             if self.take_sign("["):
@@ -105,7 +118,7 @@ class _Reader(Cursor):
                 self.nested(self.expression)
                 self.expect_sign("]")
             elif self.take_sign("::"):
-                self.type_()
+                self._cast(first, self.i - 1)
             elif self.take_sign("."):
                 self.own_name()
             else:
@@ -165,8 +178,11 @@ class _Reader(Cursor):
             case "number" | "bytes":
                 self.put(word.spelling)
             case "text":
+                first = self.i
                 while self.ahead().kind == "text":
                     self.put(self.ahead().spelling)
+                said = [each.spelling for each in self.words[first : self.i]]
+                self.suspects += [" ".join(said)] if is_clock(said) else []
             case "sign" if word.text == "(":
                 self._listed()
             case "word" | "name":
@@ -182,6 +198,7 @@ class _Reader(Cursor):
             self.put(word.upper())
         elif word in _TYPED and self.ahead(1).kind == "text":
             self.put(word.upper())
+            self._moment(word, [self.ahead().spelling])
             self._text()
         elif word == "case":
             self.nested(self._case)
@@ -191,6 +208,7 @@ class _Reader(Cursor):
             self.fail("it has a meaning of its own; write a column of that name in backticks")
         elif word in _BARE_CLOCKS and self.columns.find(word) is None and not self._is_argument(word):
             self._check_clock(word)
+            self.moments = True
             self.put(f"{word}()")
             self.functions.add(word)
         else:
@@ -258,6 +276,7 @@ class _Reader(Cursor):
             raise NotUnderstood(f"the name {name}", "it is none of the columns that it may use", unknown=name)
         path, self.i = quoted(found.name), self.i + 1
         kind: DataType = found.type
+        self.moments |= has_moments(kind)
         while self.at_sign("."):
             self.i += 1
             name, kind = self._member(kind)
@@ -281,6 +300,28 @@ class _Reader(Cursor):
                 return member.name, member.type
         raise NotUnderstood(f"the name {word}", "there is no such member", unknown=word.text)
 
+    # -- texts that are a clock ----------------------------------------------------------------------------------------
+
+    def check_texts(self) -> None:
+        """Hold that no text becomes a date or timestamp by the clock."""
+        if self.moments and self.suspects and not self.clock_texts:
+            raise _by_the_clock(self.suspects[0])
+
+    def _cast(self, first: int, after: int) -> None:
+        """Take the type that the operand between two words is cast to."""
+        kind = self.ahead().folded
+        if kind in MOMENTS:
+            self.moments = True
+            self._moment(kind, texts_alone(self.words[first:after]))
+        self.type_()
+
+    def _moment(self, kind: str, texts: list[str] | None) -> None:
+        """Hold that what becomes a date or timestamp is not a text that says it by the clock."""
+        if not texts or self.clock_texts:
+            return
+        if is_clock(texts) or (kind != "date" and is_of_today(texts)):
+            raise _by_the_clock(" ".join(texts))
+
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self) -> None:
@@ -291,6 +332,7 @@ class _Reader(Cursor):
         empty = self.at_sign(")", by=2)
         if name in CLOCKS or (empty and name in CLOCKS_WITHOUT_ARGUMENTS):
             self._check_clock(name)
+        self.moments |= name in TIMES or name in MOMENTS
         self.put(f"{name}(")
         self.i += 1
         if self._takes_unit(name):
@@ -315,9 +357,10 @@ class _Reader(Cursor):
             return
         match name:
             case "cast" | "try_cast":
+                first = self.i
                 self.expression()
                 self.expect("as")
-                self.type_()
+                self._cast(first, self.i - 1)
                 return
             case "extract":
                 if not self.take(*_FIELDS):
@@ -330,6 +373,7 @@ class _Reader(Cursor):
         self._argument_list(name)
 
     def _argument_list(self, name: str) -> None:
+        first = self.i
         self._argument()
         number = 1
         while self.take_sign(","):
@@ -339,6 +383,8 @@ class _Reader(Cursor):
             else:
                 self._argument()
         if number == 1:
+            if name in MOMENTS | TIMES:
+                self._moment(name, texts_alone(self.words[first : self.i]))
             self._words_between(name)
 
     def _words_between(self, name: str) -> None:
@@ -403,3 +449,7 @@ class _Reader(Cursor):
                 commas += word.text == "," and depth == 0
             at += 1
         return commas == 2
+
+
+def _by_the_clock(text: str) -> NotUnderstood:
+    return NotUnderstood(f"the text {text}", "as a date or timestamp its value would change with the clock")

@@ -5,7 +5,8 @@ Knows rows, by the other rooms of this folder. Decides nothing, commits nothing,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.protocol.curves import Curve
 from anabranch.protocol.feed import Feed
 from anabranch.protocol.filesets import FileSet, Marks
@@ -84,11 +86,13 @@ class SparkEngine:
         rules: Rules = NONE,
     ) -> None:
         """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
-        write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
+        with self._quiet(source):
+            write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge.Held:
         """See `anabranch.spark.merge.hold`; the source is a DataFrame or an Arrow table."""
-        return merge.hold(self.spark, self._frame(source), root, folder)
+        with self._quiet(source):
+            return merge.hold(self.spark, self._frame(source), root, folder)
 
     def with_numbers(self, held: merge.Held, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch.spark.numbers.with_numbers`."""
@@ -183,7 +187,7 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        return origins.marked(rows, files.table_id, files.version)
+        return origins.marked(rows, files.table_id, files.version, shown=may_show_rows(files.root))
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.feed.changes`."""
@@ -209,6 +213,14 @@ class SparkEngine:
         """Who runs the session."""
         (row,) = self.spark.range(1).select(F.current_user()).collect()
         return str(row[0])
+
+    @contextmanager
+    def _quiet(self, source: Any) -> Iterator[None]:
+        """Let no message show rows, where the source reads a table that keeps its own out."""
+        with statement():
+            if not isinstance(source, pa.Table) and origins.keeps_out(source):
+                keep_out()
+            yield
 
     def _frame(self, source: Any) -> DataFrame:
         return self.rows(source) if isinstance(source, pa.Table) else source

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
-from anabranch.errors.rows import without_partitions
+from anabranch.errors.rows import may_show_rows, without_partitions
 from anabranch.protocol.actions import FILES
 from anabranch.protocol.feed import CHANGE_TYPE, COLUMNS, COMMIT_TIMESTAMP, COMMIT_VERSION, Feed, VersionChanges
 from anabranch.protocol.filesets import FileSet
@@ -48,7 +48,7 @@ def changes(spark: SparkSession, feed: Feed) -> DataFrame:
     """
     parts = [part.select(*map(column, _names(feed))) for part in _parts(spark, feed)]
     rows = reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, feed)
-    return marked(rows, feed.metadata.id, feed.read_at)
+    return marked(rows, feed.metadata.id, feed.read_at, shown=may_show_rows(feed.root))
 
 
 def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:

@@ -17,6 +17,7 @@ import threading
 from contextlib import redirect_stdout
 from urllib.parse import quote, unquote, urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from anabranch.errors import UnknownSourceVersion
@@ -29,8 +30,16 @@ SOME_VERSION = 1 << 62
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
-def marked(rows: DataFrame, table_id: str | None, version: int | None) -> DataFrame:
-    """The rows under a name that says from which version of which table they are."""
+_kept_out: set[str] = set()
+"""The names, but for versions, of tables whose rows no message shows."""
+
+
+def marked(rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True) -> DataFrame:
+    """The rows under a name that says from which version of which table they are; ``shown``: whether messages show
+    them.
+    """
+    if not shown and table_id is not None:
+        _kept_out.add(_mark(table_id))
     return rows if table_id is None else rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
 
 
@@ -54,6 +63,17 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
     read = relations(plan)
     may_read = read.foreign and _may_read(rows, root, read, known=bool(versions))
     return min(map(int, versions), default=SOME_VERSION if may_read else None)
+
+
+def keeps_out(rows: DataFrame) -> bool:
+    """Whether rows come from a table whose rows no message shows, or nobody can say."""
+    if not _kept_out:
+        return False
+    try:
+        plan = printed_plan(rows)
+    except PySparkException:  # Spark computes what is constant while it plans
+        return True
+    return not _TOLD.search(plan) or any(mark in plan for mark in _kept_out)
 
 
 def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool) -> bool:

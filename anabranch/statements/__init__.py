@@ -12,21 +12,29 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import InvalidOption, SqlSyntaxError
+from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError
 from anabranch.errors.inputs import check_text
+from anabranch.errors.rows import statement as one_statement
 from anabranch.parsing import statements as parsing
 from anabranch.parsing.statements import values as v
+from anabranch.parsing.statements.computed import may_be_computed
 from anabranch.parsing.statements.parts import Query, View
 from anabranch.spark.names import is_foreign, parts_of
 from anabranch.spark.settings import honoured
 from anabranch.spark.texts import cut, joined_sql, substituted
 from anabranch.statements import lasting, rows, showing, tables, upkeep, views
+from anabranch.statements.computed import Asked, asked, set_from
 from anabranch.statements.failing import placed_in
 from anabranch.statements.named import Names
 from anabranch.statements.resolving import Paths, Resolver
 from anabranch.statements.running import Running, check_quotes
 
 Frames = Mapping[str, DataFrame] | None
+_NO_ROWS = {
+    "delta_condition": "INVALID_STATEMENT_FOR_EXECUTE_INTO",
+    "state": "07501",
+    "reason": "The INTO clause of EXECUTE IMMEDIATE takes the rows of a query, and the statement is none.",
+}
 
 __all__ = ["Names", "Paths", "Resolver", "lasting_view", "sql"]
 
@@ -63,25 +71,44 @@ def sql(
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
-    resolver, run, written = names or Names(spark), Running(spark, frames), text
-    text = _filled(written, spark, resolver)
-    views.renew(run, text)
-    if not (parsing.may_matter(text) or resolver.may_matter(text)):
-        return _plain(run, written, args, text)
-    if parsing.may_matter(text):
-        check_quotes(spark, text)
-    try:
-        with placed_in(text):
-            statement = parsing.statement(text, args, resolver.location, resolver.place, resolver.kept)
-    except SqlSyntaxError:
-        if parsing.may_matter(text) or parsing.is_cut(text):
-            raise
-        statement = None  # Spark may know words that are not known here
+    with one_statement():
+        return _ran(Running(spark, frames), text, args, names or Names(spark))
+
+
+def _ran(run: Running, written: str, args: Any, resolver: Resolver) -> DataFrame:
+    spark = run.spark
+
+    def matters(text: str) -> bool:
+        return parsing.may_matter(text) or resolver.may_matter(text)
+
+    said = asked(spark, _filled(written, spark, resolver), args, matters, lambda each: _filled(each, spark, resolver))
+    views.renew(run, said.text)
+    if not matters(said.text):
+        return _plain(run, written, args, said.text)
+    statement = _understood(spark, said, resolver)
     if statement is None:
-        return _plain(run, written, args, text)
-    check_quotes(spark, text)
-    with placed_in(text):
+        return _plain(run, written, args, said.text)
+    check_quotes(spark, said.text)
+    with placed_in(said.text):
         return resolver.run(statement, run, lambda: _run(statement, run))
+
+
+def _understood(spark: SparkSession, said: Asked, resolver: Resolver) -> v.Statement | None:
+    """What a statement asks of Delta tables; None where it is Spark's."""
+    if parsing.may_matter(said.text):
+        check_quotes(spark, said.text)
+    try:
+        with placed_in(said.text):
+            found = parsing.statement(said.text, said.args, resolver.location, resolver.place, resolver.kept)
+    except SqlSyntaxError:
+        if parsing.may_matter(said.text) or parsing.is_cut(said.text):
+            raise
+        return None  # Spark may know words that are not known here
+    if found is None or said.into is None:
+        return found
+    if not isinstance(found, Query):
+        raise SqlAnalysisError(**_NO_ROWS)
+    return _understood(spark, set_from(said), resolver)
 
 
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
@@ -94,7 +121,7 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
 
 
 def _plain(run: Running, written: str, args: Any, text: str) -> DataFrame:
-    """What Spark makes of a statement as the user wrote it; ``text`` is that with ``${…}`` filled in."""
+    """What Spark makes of a statement as the user wrote it; ``text`` is that with nothing left to be evaluated."""
     found = joined_sql(run.spark, cut(written, run.frames), args)
     views.note(run.spark, text)
     return found
@@ -124,7 +151,7 @@ def _filled(text: str, spark: SparkSession, resolver: Resolver) -> str:
     try:
         return substituted(text, spark)
     except InvalidOption:
-        if parsing.may_matter(text) or resolver.may_matter(text):
+        if parsing.may_matter(text) or resolver.may_matter(text) or may_be_computed(text):
             raise
         return text
 

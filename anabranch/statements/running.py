@@ -24,6 +24,7 @@ from anabranch.commands.read import kept
 from anabranch.commands.travel import AsOf
 from anabranch.conditions import context_of
 from anabranch.errors import InvalidOption
+from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.log.snapshot import Snapshot
 from anabranch.parsing.blocks import block_predicate
 from anabranch.parsing.statements.parts import Changes, Expression, Query, Reference, Table, View
@@ -71,7 +72,9 @@ class Running:
         path, version = self.pinned(table)
         key = (os.fspath(path), version)
         if key not in self._snapshots:
-            self._snapshots[key] = open_log(path).snapshot(version)
+            self._snapshots[key] = found = open_log(path).snapshot(version)
+            if not (found.properties.rows_in_errors and may_show_rows(found.table)):
+                keep_out()
         return self._snapshots[key]
 
     def pinned(self, table: Table) -> Pinned:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
-from anabranch.errors.rows import may_show_rows
+from anabranch.errors.rows import cause
 from anabranch.storage import disk
 from anabranch.storage.contract import Entry, checked, checked_folder
 
@@ -201,7 +201,7 @@ class LocalStore:
         try:
             return place(aside, path)
         except OSError as error:
-            raise self._failed(name, error) if disk.decided(error) else self._unknown(name, error) from error
+            raise (self._failed if disk.decided(error) else self._unknown)(name, error) from cause(error)
         finally:
             disk.forget(aside)
 
@@ -210,7 +210,7 @@ class LocalStore:
         try:
             disk.sync(os.path.dirname(path))
         except OSError as error:
-            raise self._unknown(name, error) from error
+            raise self._unknown(name, error) from cause(error)
 
     @contextlib.contextmanager
     def _reading(self, name: str) -> Iterator[None]:
@@ -218,14 +218,14 @@ class LocalStore:
             yield
         except OSError as error:
             failed = NotFound(name=name, root=self.url) if _is_absence(error) else self._failed(name, error)
-            raise failed from (error if may_show_rows(self.url) else None)  # which quotes the path
+            raise failed from cause(error)  # which quotes the path
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._failed(name, error) from (error if may_show_rows(self.url) else None)
+            raise self._failed(name, error) from cause(error)
 
     def _failed(self, name: str, error: OSError) -> StoreError:
         """What a disk's refusal is called here; nothing has happened."""

@@ -20,7 +20,7 @@ from obstore.store import MemoryStore, from_url
 
 from anabranch.errors import UnknownStore
 from anabranch.errors.inputs import check_text
-from anabranch.errors.secrets import without_secrets, without_values
+from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
@@ -118,10 +118,11 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
     match = _SCHEME.match(given) if isinstance(location, str) else None
     if match is None:
         return _local(given, given)
-    text = _clean(given)
-    scheme, rest = match[1].lower(), text[match.end() :]
+    scheme = match[1].lower()
     if scheme == "file":
-        return _local(text, _path_of_file_url(text, rest))
+        return _local(given, _path_of_file_url(given, given[match.end() :]))
+    text = _clean(given)
+    rest = text[match.end() :]
     if scheme in ("http", "https"):
         return _web(text.rstrip("/"), given, scheme, options)
     if scheme != "memory" and scheme not in _CANONICAL:
@@ -208,6 +209,8 @@ def _web(url: str, given: str, scheme: str, options: Mapping[str, str]) -> Objec
 def _clean(location: str) -> str:
     """A location without the secrets in it, which are no part of where something lies."""
     found = without_secrets(location)
+    if is_ambiguous(location):
+        _refuse(found, f"its password holds what no password in a location may hold, / or @; {_INSTEAD}")
     if found != location and not (found.startswith("http") and location.startswith(found)):
         _warn(found)
     return found

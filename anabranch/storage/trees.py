@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from anabranch.errors import StoreError
+from anabranch.errors.rows import cause, detail
 from anabranch.storage import disk
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.local import LocalStore
@@ -103,7 +104,7 @@ def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str
     except (FileNotFoundError, NotADirectoryError):
         return found, below  # it was removed meanwhile
     except OSError as error:
-        raise StoreError(name=folder, root=store.url, reason=f"{error.strerror or error}.") from error
+        raise StoreError(name=folder, root=store.url, reason=f"{error.strerror or detail(error)}.") from cause(error)
     found.folders.extend(below)
     return found, below
 

@@ -27,6 +27,7 @@ from anabranch.errors import (
     StoreError,
 )
 from anabranch.errors.inputs import check_text
+from anabranch.errors.rows import cause, detail
 from anabranch.log.cleanup import YOUNGEST_MS, clean_up
 from anabranch.log.commits import Commit
 from anabranch.log.log import Known, Log
@@ -356,7 +357,7 @@ def _decided(mine: Transaction, log: Log, version: int, data: bytes, patience: P
         except CorruptLog:
             raise
         except Exception as error:  # a fault that no store should show: the bytes may have been written before it
-            raise _unknown(mine, version, repr(error)) from error
+            raise _unknown(mine, version, detail(error)) from cause(error)
         if chance.seconds() >= deadline:
             raise _unknown(mine, version, reason.message) from reason
         chance.sleep(patience.pause(attempt, chance))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import pickle
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import anabranch
 from anabranch import errors
 from anabranch.commands.append import Append
+from anabranch.commands.clone import Clone
 from anabranch.commands.convert import Convert
 from anabranch.commands.create import Create
 from anabranch.commands.insert import NewTable
@@ -29,6 +33,8 @@ from tests.support.worlds import World
 PLANTED = "planted value"
 NUMBER = 987654321
 TEXTS = Texts(exact_predicate, exact_literal)
+OWN_CAUSES = {"changes", "checkpoint", "commit", "commits", "identity", "log", "schema", "snapshot", "ways"}
+"""Where the cause is an error of ours, or quotes metadata alone."""
 HOW = ("environment", "property")
 COLUMNS = Struct(
     (
@@ -55,6 +61,65 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     constraint = {"delta.constraints.plain": "s <> 'planted value'"}
     Create(str(tmp_path / "t"), NewTable(COLUMNS, ("p",), {**properties, **constraint})).run()
     return World(str(tmp_path / "t"))
+
+
+def chain(error: BaseException) -> str:
+    """All that a traceback shows: an error, what it came from, and what it arose with."""
+    shown, at = "".join(traceback.format_exception(error)), error
+    while at is not None:
+        shown += said(at)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return shown
+
+
+def _damaged(world: World) -> dict[str, Callable[[], Any]]:
+    """What fails in commands that have a path with a partition's value in their hands, each for its own reason."""
+    path = world.path.removeprefix("file://")
+    (file,) = Path(path).glob("**/*.parquet")
+    whole = file.read_bytes()
+
+    def put(data: bytes | None) -> None:
+        file.unlink(missing_ok=True)
+        if data is not None:
+            file.write_bytes(data)
+
+    def deep(name: str) -> Callable[[], Any]:
+        return lambda: Clone(path, f"{path}_{name}").run()
+
+    def after(data: bytes | None, run: Callable[[], Any]) -> Callable[[], Any]:
+        return lambda: (put(data), run())
+
+    return {
+        "a deep clone of a cut file": after(whole[:50], deep("cut")),
+        "a deep clone of a file of zeros": after(bytes(len(whole)), deep("zeros")),
+        "a deep clone of a file that is gone": after(None, deep("gone")),
+        "a shallow clone of it": after(None, lambda: Clone(path, f"{path}_s", shallow=True).run()),
+        "a change of a cut file": after(whole[:50], lambda: world.delete("id = 1")),
+        "a change of a file that is gone": after(None, lambda: world.delete("id = 1")),
+        "a file that may not be read": after(whole, lambda: (file.unlink(), file.mkdir(), world.delete("id = 1"))),
+    }
+
+
+def test_no_traceback_shows_a_partition_s_value(tmp_path: Path) -> None:
+    properties = {"anabranch.rowsInErrors": "false"}
+    columns = Struct((Field("id", "integer"), Field("p", "string")))
+    Create(str(tmp_path / "t"), NewTable(columns, ("p",), properties)).run()
+    world = World(str(tmp_path / "t"))
+    Append(world.path).run([{"id": 1, "p": PLANTED}, {"id": 2, "p": PLANTED}])
+    for name, run in _damaged(world).items():
+        with pytest.raises(errors.AnabranchError) as failed:
+            run()
+        assert "planted" not in chain(failed.value), name
+
+
+def test_every_cause_of_an_error_is_asked_whether_it_may_be_shown() -> None:
+    """``raise … from error`` shows what an error of somebody else's says: `cause` decides whether it may."""
+    found = set()
+    for file in sorted(Path(anabranch.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Name):
+                found.add(file.stem)
+    assert found == OWN_CAUSES
 
 
 BROKEN: dict[str, tuple[type[errors.AnabranchError], Any]] = {

@@ -169,6 +169,50 @@ def test_a_generated_column_does_not_look_at_the_clock(text: str) -> None:
         read(text, COLUMNS, clock=False)
 
 
+CLOCK_TEXTS = [
+    "ts > timestamp'now'",
+    "day = date 'today'",
+    'day <= DATE"  Yesterday "',
+    "day = r'tomorrow'",
+    "day > 'yesterday'",
+    "day IN (DATE'2020-01-01', 'today')",
+    "coalesce(day, 'n' 'ow') IS NOT NULL",
+    "CAST('today' AS DATE) > DATE'2020-01-01'",
+    "('\\u006eow')::timestamp IS NOT NULL",
+    "to_date('tomorrow Europe/Paris') > DATE'2020-01-01'",
+    "date_add('today+01:00', 1) > DATE'2020-01-01'",
+    "timestamp('12:30') IS NOT NULL",
+    "CAST((' T12:30:00') AS TIMESTAMP) IS NOT NULL",
+    "ts < timestamp_ntz'23:59'",
+]
+
+
+@pytest.mark.parametrize("text", CLOCK_TEXTS)
+def test_a_text_that_spark_reads_as_a_clock_is_refused(text: str) -> None:
+    for clock in (True, False):
+        with pytest.raises(NotUnderstood, match="clock"):
+            read(text, COLUMNS, clock=clock)
+    assert read(text, COLUMNS, clock=True, clock_texts=True)
+    with pytest.raises(NotUnderstood, match="clock"):
+        read("'today'", COLUMNS, clock=False, gives_moment=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s IN ('now', 'today', 'later')",
+        "s = 'nowhere' AND day > DATE'epoch'",
+        "ts = timestamp'epoch'",
+        "day > 'nowadays it is so'",
+        "date_format(ts, 'HH:mm') > '09:00'",
+        "cast('now' as string) = s",
+        "to_timestamp(s, 'HH:mm') IS NOT NULL",
+    ],
+)
+def test_a_text_that_is_the_same_at_all_times_is_taken(text: str) -> None:
+    assert read(text, COLUMNS, clock=False)
+
+
 def test_long_texts_are_read_and_deep_ones_refused() -> None:
     assert read(" OR ".join(f"a = {i}" for i in range(10_000)), COLUMNS, clock=True)
     assert read("a IN (" + ",".join(map(str, range(10_000))) + ")", COLUMNS, clock=True)

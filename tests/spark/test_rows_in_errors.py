@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,39 @@ def test_the_same_doors_quote_their_rows_where_nobody_minds(spark: SparkSession,
         with pytest.raises(errors.AnabranchError) as told:
             every[door]()
         assert PLANTED in str(told.value), door
+
+
+def test_a_table_that_keeps_its_rows_out_does_so_where_others_are_written_from_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """In SQL and by DataFrames, into new tables and old, whatever those say themselves; and nowhere else."""
+    source, target = f"delta.`{tmp_path}/source`", f"delta.`{tmp_path}/target`"
+    anabranch.sql(spark, f"CREATE TABLE {source} (s STRING) TBLPROPERTIES ('anabranch.rowsInErrors' = 'false')")
+    anabranch.sql(spark, f"INSERT INTO {source} VALUES ('{PLANTED}')")
+    anabranch.sql(spark, f"CREATE TABLE {target} (id INT, s STRING)")
+    anabranch.sql(spark, f"INSERT INTO {target} VALUES (1, 'a')")
+    rows = spark.read.format("anabranch").load(f"{tmp_path}/source")
+    table, cast = DeltaTable.forPath(spark, f"{tmp_path}/target"), F.col("s").cast("int").alias("id")
+    merge = table.alias("t").merge(rows.alias("q"), "t.id = 5").whenNotMatchedInsert(values={"id": "q.s"})
+    failing: dict[str, Callable[[], Any]] = {
+        "ctas": lambda: anabranch.sql(
+            spark, f"CREATE TABLE delta.`{tmp_path}/a` AS SELECT CAST(s AS INT) i FROM {source}"
+        ),
+        "insert": lambda: anabranch.sql(spark, f"INSERT INTO {target} SELECT s, 'b' FROM {source}"),
+        "subquery": lambda: anabranch.sql(
+            spark, f"DELETE FROM {target} WHERE id IN (SELECT CAST(s AS INT) FROM {source})"
+        ),
+        "merge": lambda: anabranch.sql(
+            spark, f"MERGE INTO {target} t USING {source} q ON t.id = 5 WHEN NOT MATCHED THEN INSERT (id) VALUES (q.s)"
+        ),
+        "merge by name": merge.execute,
+        "write": lambda: rows.select(cast).write.format("anabranch").save(f"{tmp_path}/b"),
+        "append": lambda: rows.select(cast).write.format("anabranch").mode("append").save(f"{tmp_path}/target"),
+    }
+    for name, run in failing.items():
+        with pytest.raises(errors.ExecutionFailed) as failed:
+            run()
+        assert "planted" not in "".join(traceback.format_exception(failed.value)), name
+    shown = spark.sql("SELECT 'another' AS s").select(cast)
+    with pytest.raises(errors.ExecutionFailed, match="another"):
+        shown.write.format("anabranch").mode("append").save(f"{tmp_path}/target")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
-from anabranch.parsing.statements import alters, rows, tables, upkeep, values, views
+from anabranch.parsing.statements import alters, computed, rows, tables, upkeep, values, views
 from anabranch.parsing.statements.dialect import TokenType, tokenized, word
 from anabranch.parsing.statements.parameters import literal
 from anabranch.parsing.statements.parts import Query
@@ -192,9 +192,12 @@ def _check_single(r: Reader) -> None:
     end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
     if end is None:
         return
-    if not r.names_delta() and r.ahead() not in _DELTA_ONLY:
+    is_script = computed.is_script(r.tokens)
+    within = computed.schemas_used(r.text, r.tokens) if is_script else [()]
+    hidden = is_script and computed.changes_any_name(r.tokens)  # which may drop the view first, and then the table
+    if not r.names_delta(within, hidden=hidden) and r.ahead() not in _DELTA_ONLY:
         return
-    if r.at("BEGIN"):
+    if is_script:
         raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))
     raise SqlSyntaxError(
         near="';'", reason="there are several statements; run them one after the other.", excerpt=_excerpt(r, end)

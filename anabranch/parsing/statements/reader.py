@@ -273,17 +273,23 @@ class Reader(Cursor):
         """Whether any part of the statement reads a Delta table."""
         return bool(self._all())
 
-    def names_delta(self) -> bool:
-        """Whether a name anywhere in the statement is that of a Delta table."""
+    def names_delta(self, within: Sequence[Path] = ((),), *, hidden: bool = False) -> bool:
+        """Whether a name anywhere in the statement is that of a Delta table, in one of these schemas; ``hidden``: also
+        where a temporary view hides that table.
+        """
         i, found = self.i, False
         self.i = 0
         while not self.done and not found:
             if self.is_name():
-                found = self._locate(self.path()) is not None
+                name = self.path()
+                found = any(self._is_delta((*each, *name), hidden=hidden) for each in within)
             else:
                 self.i += 1
         self.i = i
         return found
+
+    def _is_delta(self, name: Path, *, hidden: bool) -> bool:
+        return self._locate(name) is not None or (hidden and self._kept(name) is not None)
 
     def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
         inside = (each for each in self._all() if start <= each.start and each.stop <= stop)
