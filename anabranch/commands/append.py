@@ -185,7 +185,7 @@ def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
     """Rows with a table's columns, or some of them, as its files hold them: without voids, and under other names.
 
     Raises:
-        UnsupportedType: void stands where no file could hold such rows.
+        UnwritableVoid: void stands where no file could hold such rows.
     """
     schema = Struct(tuple(map(metadata.schema.field, rows.column_names)))
     check_writable(schema)

@@ -11,9 +11,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from anabranch.errors import UnsupportedType
+from anabranch.errors import UnwritableVoid
 from anabranch.protocol.evolution import sql_name
 from anabranch.protocol.schema import VOID, Array, DataType, Map, Struct
+
+_IN_ARRAY_OR_MAP = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
+_ALL_VOID = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
+_ALL_VOID_MEMBERS = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS"
+"""What delta-spark calls each of these."""
 
 
 def has_void(data_type: DataType) -> bool:
@@ -60,25 +65,29 @@ def check_writable(schema: Struct, partition_columns: Sequence[str] = ()) -> Non
     """Hold that data files can hold rows with these columns.
 
     Raises:
-        UnsupportedType: void stands inside an array or a map, or a struct or the data files would hold nothing else.
+        UnwritableVoid: void stands inside an array or a map, or a struct or the data files would hold nothing else.
     """
     if not has_void(schema):
         return
     for each in schema:
         _check(each.type, each.name)
     if not any(held(each.type) is not None for each in schema if each.name not in partition_columns):
-        raise UnsupportedType(column=", ".join(schema.names), type=VOID)
+        voids = ", ".join(each.name for each in schema if each.name not in partition_columns)
+        raise _unwritable(voids, VOID, "the data files would hold no column.", _ALL_VOID)
 
 
 def _check(data_type: DataType, column: str) -> None:
     if isinstance(data_type, Struct):
         for each in data_type:
             _check(each.type, f"{column}.{each.name}")
+        if held(data_type) is None:
+            raise _unwritable(column, sql_name(data_type), "the struct has no other member.", _ALL_VOID_MEMBERS)
     elif data_type != VOID and has_void(data_type):
-        condition = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
-        raise UnsupportedType(column=column, type=sql_name(data_type), delta_condition=condition)
-    if isinstance(data_type, Struct) and held(data_type) is None:
-        raise UnsupportedType(column=column, type=sql_name(data_type))
+        raise _unwritable(column, sql_name(data_type), "no file can hold its elements.", _IN_ARRAY_OR_MAP)
+
+
+def _unwritable(column: str, type_: str, reason: str, condition: str) -> UnwritableVoid:
+    return UnwritableVoid(column=column, type=type_, reason=reason, delta_condition=condition)
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def write_files(
     ``materialised`` by the table's rules. ``options`` are more of the writer's.
 
     Raises:
-        UnsupportedType: void stands where no file could hold such rows.
+        UnwritableVoid: void stands where no file could hold such rows.
     """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]

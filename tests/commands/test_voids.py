@@ -11,11 +11,12 @@ import anabranch
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.commands.check import check
 from anabranch.commands.clone import Clone
-from anabranch.errors import InvalidOption, SchemaMismatch, UnsupportedType
-from anabranch.protocol.schema import Array, Field, Map, Struct
+from anabranch.errors import InvalidOption, SchemaMismatch, UnwritableVoid
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.worlds import World, table_path
 
+X = Field("x", "long")
 SCHEMA = Struct(
     (
         Field("n", "void"),
@@ -102,24 +103,45 @@ def test_a_table_is_created_with_a_void_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "column",
+    ("column", "named", "condition"),
     [
-        Array("void"),
-        Map("string", "void"),
-        Struct((Field("v", "void"),)),
-        Array(Struct((Field("v", "void"), Field("x", "long")))),
+        (Array("void"), "c", "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+        (Map("string", "void"), "c", "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+        (Array(Struct((Field("v", "void"), X))), "c", "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+        (Struct((Field("v", "void"),)), "c", "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS"),
+        (
+            Struct((X, Field("s", Struct((Field("v", "void"),))))),
+            "c.s",
+            "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS",
+        ),
     ],
 )
-def test_no_rows_are_written_where_files_could_not_hold_them_but_they_are_read(tmp_path: Path, column: object) -> None:
+def test_no_rows_are_written_where_files_could_not_hold_them_but_they_are_read_and_deleted(
+    tmp_path: Path, column: DataType, named: str, condition: str
+) -> None:
     table = world(tmp_path, Struct((Field("id", "long"), Field("c", column))))
     assert [each["c"] for each in table.rows()] == [None] * 3
     before = listing(table.path)
-    with pytest.raises(UnsupportedType) as refused:
-        table.append({"id": 2})
-    assert refused.value.column == "c"
+    for write in (
+        lambda: table.append({"id": 2}),
+        lambda: table.update("id = 1", id=5),
+        lambda: table.delete("id = 1"),
+    ):
+        with pytest.raises(UnwritableVoid) as refused:
+            write()
+        assert (refused.value.column, refused.value.getCondition()) == (named, condition)
     assert listing(table.path) == before
-    with pytest.raises(UnsupportedType):
-        World(table_path(tmp_path)).create([{"n": None}])
+    table.delete("id > 0")  # which writes no file
+    assert table.rows() == []
+
+
+def test_a_table_of_nothing_but_voids_beside_its_partitions_takes_no_rows(tmp_path: Path) -> None:
+    for rows, partitions in (([{"n": None}], ()), ([{"n": None, "p": 1}], ("p",))):
+        path = table_path(tmp_path)
+        with pytest.raises(UnwritableVoid) as refused:
+            World(path).create(rows, partition_by=partitions)
+        assert refused.value.getCondition() == "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
+        assert listing(path) == {}
 
 
 def test_a_value_for_a_void_column_is_refused(tmp_path: Path) -> None:
