@@ -65,6 +65,18 @@ def test_every_verb_reads_and_writes_a_table_with_voids(spark: Any, tmp_path: Pa
     assert check_table(path, deep=True).is_clean
 
 
+def test_a_void_is_declared_added_and_brought_by_a_merge(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    table = f"delta.`{path}`"
+    anabranch.sql(spark, f"CREATE TABLE {table} (id INT, n VOID) USING delta")
+    anabranch.sql(spark, f"INSERT INTO {table} VALUES (1, NULL)")
+    anabranch.sql(spark, f"ALTER TABLE {table} ADD COLUMN m VOID")
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO {table} t USING (SELECT 2 AS id, NULL AS z) s ON t.id = s.id"
+    anabranch.sql(spark, f"{merge} WHEN NOT MATCHED THEN INSERT *")
+    assert rows(spark, path) == [(1, None, None, None), (2, None, None, None)]
+    assert spark.read.format("delta").load(path).dtypes[1:] == [("n", "void"), ("m", "void"), ("z", "void")]
+
+
 def test_void_columns_take_values_only_where_the_schema_may_change(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     table = f"delta.`{path}`"
