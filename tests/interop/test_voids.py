@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.commands.change_column import ChangeColumn
+from anabranch.commands.check import check
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import same_rows
@@ -23,7 +24,7 @@ def assert_same(delta_spark: DeltaSpark, world: World, ids: set[int]) -> None:
     ours = world.rows()
     assert {row["id"] for row in ours} == ids
     assert same_rows(delta_spark.rows(world.path), ours)
-    world.assert_clean()
+    assert check(world.log.snapshot(), deep=True).is_clean  # no other reader is asked: DuckDB's knows no void
 
 
 def test_delta_spark_reads_and_changes_our_voids(delta_spark: DeltaSpark, tmp_path: Path) -> None:
