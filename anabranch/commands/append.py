@@ -34,6 +34,7 @@ from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules import Rules, rules_of
 from anabranch.protocol.schema import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, check_depth, from_arrow
+from anabranch.protocol.voids import check_writable, held_columns, without_voids
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.patience import Chance, Patience
 
@@ -181,10 +182,15 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
 
 
 def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
-    """Rows with a table's columns, or some of them, under the names that its files have for them."""
-    if not is_mapped(metadata.configuration):
-        return rows
-    return relabelled(rows, file_schema(Struct(tuple(map(metadata.schema.field, rows.column_names)))))
+    """Rows with a table's columns, or some of them, as its files hold them: without voids, and under other names.
+
+    Raises:
+        UnwritableVoid: void stands where no file could hold such rows.
+    """
+    schema = Struct(tuple(map(metadata.schema.field, rows.column_names)))
+    check_writable(schema)
+    rows, schema = without_voids(rows), held_columns(schema)
+    return relabelled(rows, file_schema(schema)) if is_mapped(metadata.configuration) else rows
 
 
 def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:

@@ -25,6 +25,7 @@ from anabranch.protocol.editing import edited, field_at, inside_of, moved
 from anabranch.protocol.features import upgraded, with_features, writer_features
 from anabranch.protocol.filesets import FileSet, count_of
 from anabranch.protocol.identity import STEP
+from anabranch.protocol.known_features import TIMESTAMP_NTZ
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
 from anabranch.protocol.rules import DEFAULT, GENERATION, LENGTH, Length, Rules, limits_of, rules_of
 from anabranch.protocol.schema import DataType, Field, Struct, schema_json
@@ -245,6 +246,8 @@ def objection(base: Snapshot, column: str, before: DataType, after: DataType) ->
     """Why a table does not allow a change of a type that the protocol would; ``column`` is the top-level one."""
     if not is_on(base.metadata):
         return f"set {ENABLED} = true first"
+    if after == "timestamp_ntz" and TIMESTAMP_NTZ not in writer_features(base.protocol):
+        return f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
     if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
         return "Iceberg, with which the table is to be compatible, has no such change"
     return depending_on(base.metadata, base.schema.field(column).name)

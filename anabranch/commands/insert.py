@@ -46,7 +46,7 @@ from anabranch.protocol.requested import NO_REQUESTS, Requested, requested, with
 from anabranch.protocol.row_tracking import check_columns as check_hidden
 from anabranch.protocol.row_tracking import with_columns
 from anabranch.protocol.said import current
-from anabranch.protocol.schema import Struct, schema_json
+from anabranch.protocol.schema import VOID, Struct, schema_json
 from anabranch.protocol.spelling import check_spelling
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import Hands
@@ -334,8 +334,8 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
             raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
         if not isinstance(found.type, str):
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
-        if found.type == "variant":
-            raise InvalidOption(option="partitionBy", value=name, reason="a variant cannot partition a table.")
+        if found.type in ("variant", VOID):
+            raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(
             option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."

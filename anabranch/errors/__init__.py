@@ -40,6 +40,7 @@
     │   ├── InvalidCharactersInColumnNames
     │   ├── LoneSurrogate
     │   ├── UnsupportedType
+    │   │   └── UnwritableVoid
     │   ├── ValueRefused
     │   │   ├── InvalidProperty
     │   │   └── InvalidOption
@@ -173,6 +174,7 @@ from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
+from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
 from anabranch.errors.names import NameTaken as NameTaken
 from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames

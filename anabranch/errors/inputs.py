@@ -147,6 +147,17 @@ class UnsupportedType(InputError):
     template = "Column {column} has the type {type}, which a Delta table cannot hold. Cast it first."
 
 
+class UnwritableVoid(UnsupportedType):
+    """Void stands in a table's columns so that no data file could hold rows of it."""
+
+    condition = "UNWRITABLE_VOID"
+    sql_state = "428GU"
+    template = (
+        "No row can be written to a table whose column {column} has the type {type}: {reason} Give it another type"
+        " first, with ALTER COLUMN or a cast."
+    )
+
+
 _KNOWN = ("delta.", "anabranch.")
 
 

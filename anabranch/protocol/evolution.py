@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct, upcastable
+from anabranch.protocol.schema import VOID, Array, DataType, Field, Map, Struct, upcastable
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 DIFFER = "the types differ."
@@ -38,12 +38,14 @@ def misfit(given: DataType, target: DataType, path: str, *, whole: bool = False)
     """The first place at which values of one type are none of a column's; None where all of them fit.
 
     Members of structs are found by name; those that the rows lack are NULL, or misfits where the values must be
-    ``whole``. Whether anything may be NULL is not looked at.
+    ``whole``. Whether anything may be NULL is not looked at; a void is NULL, and fits everywhere.
 
     Example:
         >>> misfit("integer", "long", "id") is None
         True
     """
+    if given == VOID:
+        return None
     if isinstance(given, Struct) and isinstance(target, Struct):
         return _members_misfit(given, target, path, whole)
     if isinstance(given, Array) and isinstance(target, Array):
@@ -86,7 +88,8 @@ def _respelled_field(given: Field, known: Field | None) -> Field:
 
 
 def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
-    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps.
+    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps; what
+    is void in the table gets the rows' type.
 
     Args:
         table: its columns. rows: theirs; the new ones are taken as they are. where: the table, for messages; None
@@ -111,6 +114,8 @@ def _evolved_field(field: Field, given: Field | None, where: str | None, prefix:
 
 
 def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str) -> DataType:
+    if table == VOID:  # as delta-spark: a column that has no type yet gets the rows'
+        return rows
     if isinstance(table, Struct) and isinstance(rows, Struct):
         return evolved(table, rows, where, f"{path}.")
     if isinstance(table, Array) and isinstance(rows, Array):

@@ -18,6 +18,9 @@ import pyarrow.types as pt
 
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
+VOID = "void"
+"""The type of a column that is NULL in every row: a bare NULL's."""
+
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 DEEPEST = 100
 """Types may lie so deep inside one another; Spark's own reader of schemas ends at some 330 structs."""
@@ -241,6 +244,7 @@ _TO_ARROW: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    VOID: pa.null(),
 }
 
 _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
@@ -259,6 +263,7 @@ _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pt.is_date, "date"),
     (lambda t: pt.is_timestamp(t) and t.tz is not None, "timestamp"),
     (pt.is_timestamp, "timestamp_ntz"),
+    (pt.is_null, VOID),
 )
 """Unsigned integers go to the next wider signed type, as delta-rs stores them; there is none for uint64."""
 
@@ -315,7 +320,7 @@ def from_arrow(schema: pa.Schema) -> Struct:
     Any kind of string, binary, list or dictionary becomes Delta's one; timestamps of any unit and zone become
     ``timestamp``, those without a zone ``timestamp_ntz`` (a finer unit than microseconds is cut by the writer); uint8,
     uint16 and uint32 become the next wider signed type. Raises `UnsupportedType`, naming column and type, for what
-    Delta cannot hold (uint64, durations, times, nulls, …), and `InvalidSchema` where two names differ at most in case,
+    Delta cannot hold (uint64, durations, times, …), and `InvalidSchema` where two names differ at most in case,
     or types are nested deeper than `DEEPEST`.
     """
     return _struct_of(schema, "", 1)

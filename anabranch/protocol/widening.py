@@ -18,7 +18,7 @@ from anabranch.protocol.editing import inside_of, put_inside
 from anabranch.protocol.evolution import sql_name
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.rules import rules_of
-from anabranch.protocol.schema import INTEGERS, DataType, Field, Struct, decimal_of
+from anabranch.protocol.schema import INTEGERS, VOID, DataType, Field, Struct, decimal_of
 
 TYPE_CHANGES = "delta.typeChanges"
 ENABLED = "delta.enableTypeWidening"
@@ -126,6 +126,8 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
     def change(before: DataType, where: tuple[str, ...]) -> DataType:
         if _same(before, after):
             return before
+        if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, and nobody need remember
+            return after
         why = objection(before, after) if can_widen(before, after) else _NO_WIDENING
         if why is not None:
             raise _refusal(".".join(path), before, after, why)

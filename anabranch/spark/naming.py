@@ -9,11 +9,14 @@ PROTOCOL.md, section "Column Mapping".
 from __future__ import annotations
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import NotBuilt
 from anabranch.protocol.mapping import FIELD_ID, NESTED_IDS, fields_of, is_renamed
 from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.protocol.voids import held
+from anabranch.spark.shapes import shaped
 from anabranch.spark.types import column, spark_type
 
 _PARQUET_ID = "parquet.field.id"
@@ -26,29 +29,39 @@ def logical(schema: Struct) -> list[Column]:
 
 
 def _logical(field: Field) -> Column:
-    value = column(field.physical_name)
+    value, there = column(field.physical_name), held(field.type)
+    if there is None:
+        return F.lit(None).cast(spark_type(field.type)).alias(field.name)
     if is_renamed(field.type):
-        value = value.cast(spark_type(field.type))
-    return value if field.physical_name == field.name and not is_renamed(field.type) else value.alias(field.name)
+        value = value.cast(spark_type(there))
+    if there != field.type:
+        value = shaped(value, there, field.type)
+    as_it_is = field.physical_name == field.name and there == field.type and not is_renamed(field.type)
+    return value if as_it_is else value.alias(field.name)
 
 
 def stored(field: Field, *, compatible: bool) -> Column:
-    """A column as files have it: under its physical name, with numbers as Parquet field ids, inside too.
+    """A column as files have it: under its physical name, with numbers as Parquet field ids, inside too, and without
+    what is void in it.
 
     Args:
+        field: a column of which files hold something (`anabranch.protocol.voids.held`).
         compatible: the table is held to Iceberg compatibility, so that elements, keys and values need their numbers.
 
     Raises:
         NotBuilt: they do, and have some.
     """
-    value, numbered = column(field.name), _metadata(field)
+    value, numbered, there = column(field.name), _metadata(field), held(field.type)
+    assert there is not None, "files hold it"
+    if there != field.type:
+        value = shaped(value, field.type, there).alias(field.name)
     if not numbered:
         return value
     if compatible and any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
         what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
         raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
-    if not isinstance(field.type, str):
-        value = value.cast(_file_type(field.type))
+    if not isinstance(there, str):
+        value = value.cast(_file_type(there))
     return value.alias(field.physical_name, metadata=numbered)
 
 

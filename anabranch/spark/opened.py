@@ -1,8 +1,8 @@
 """Opened files: every row that lies in them, deleted or not, with its address.
 
 Knows how Spark reads Parquet and names what it reads. Knows nothing of versions or conflicts. Guarantees: partition
-values are the log's, whatever the folders say; columns that a file lacks are null; nothing is read but these files,
-and none of them is left out without a word.
+values are the log's, whatever the folders say; columns that a file lacks, and void ones, are null; nothing is read but
+these files, and none of them is left out without a word.
 
 PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serialization".
 """
@@ -25,6 +25,7 @@ from anabranch.protocol.partitions import map_column, partition_arrays
 from anabranch.protocol.row_tracking import Tracked
 from anabranch.protocol.rules import LENGTH, char_length
 from anabranch.protocol.schema import Field, Struct, schema_json
+from anabranch.protocol.voids import has_void, held_columns
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.layout import folders_agree, names_no_instant
@@ -76,7 +77,8 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
         return open_files(spark, files).rows
     found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
     read = _read(spark, files, found, files.schema)
-    return read.select(*logical(files.schema)) if is_renamed(files.schema) else read
+    as_it_is = not is_renamed(files.schema) and not has_void(files.schema)
+    return read if as_it_is else read.select(*logical(files.schema))
 
 
 def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Opened:
@@ -147,7 +149,7 @@ def _without(prefix: str, text: Column) -> Column:
 
 def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
     """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
-    reader = spark.read.schema(spark_schema(physical_schema(schema))).options(**READ_OPTIONS)
+    reader = spark.read.schema(spark_schema(physical_schema(held_columns(schema)))).options(**READ_OPTIONS)
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")

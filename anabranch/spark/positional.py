@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema import Array, DataType, Map, Struct
+from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
 from anabranch.spark.fit import assigned
-from anabranch.spark.types import column, is_void, spark_type
+from anabranch.spark.types import column, delta_type, is_void, spark_type
 
 
 def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = False) -> DataFrame:
@@ -33,6 +33,16 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
         values.append(assigned(field, value, type_, table).alias(field.name))
     further = [column(f"c{i}").alias(found[i].name) for i in range(len(wanted), len(found))]
     return numbered.select(*values, *further)
+
+
+def as_given(rows: DataFrame, schema: Struct) -> Struct:
+    """What rows by position are for a table's columns: its names, as far as it has any, and the types of the rows.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Delta lacks.
+    """
+    both = zip(schema, rows.schema, strict=False)  # further ones are no matter of the table's columns
+    return Struct(tuple(Field(w.name, delta_type(_named_as(f.dataType, w.type), w.name)) for w, f in both))
 
 
 def by_name(rows: DataFrame, schema: Struct, table: str) -> DataFrame:

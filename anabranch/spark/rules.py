@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
 from anabranch.protocol.rules import Check, Generated, Inside, NotNull, Rules, Step
 from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.voids import has_void, held
 from anabranch.spark.failures import reported
 from anabranch.spark.fit import assigned
 from anabranch.spark.rule_columns import check_column, generated_column
@@ -112,13 +113,18 @@ def _checked(
     if not found:
         return rows
     with reported("the table's rules", table):
-        carrier = schema.names[0]
+        carrier = _carrier(schema)
         judged = F.when(F.lit(False), column(carrier))
         for broken, failure in found:
             judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
         judged = judged.otherwise(column(carrier)).alias(carrier)
         others = map(column, beside)
         return rows.select(*[judged if name == carrier else column(name) for name in schema.names], *others)
+
+
+def _carrier(schema: Struct) -> str:
+    """A column that is written as it is: of a void nothing is."""
+    return min(schema, key=lambda each: (held(each.type) is None, has_void(each.type))).name
 
 
 def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterator[tuple[Column, Column]]:

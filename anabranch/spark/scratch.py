@@ -13,10 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import UnsupportedType
+from anabranch.protocol.schema import DataType, Field, Struct
+from anabranch.protocol.voids import check_writable, held
 from anabranch.spark import timestamps
 from anabranch.spark.opened import READ_OPTIONS
 from anabranch.spark.paths import literal, spark_root
-from anabranch.spark.types import is_void
+from anabranch.spark.shapes import shaped
+from anabranch.spark.types import delta_type, is_void, spark_type
 from anabranch.spark.write import WRITE_OPTIONS
 
 _NOT_IN_PARQUET = ("interval", "time")
@@ -32,7 +35,7 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
     schema = rows.schema
     check_types(schema)
     numbered = rows.toDF(*map(_name, range(len(schema))))  # by position: names may be there twice
-    solid = numbered.select(*[_name(i) for i, field in enumerate(schema) if not is_void(field.dataType)])
+    solid = numbered.select(*[_solid(_name(i), each) for i, each in enumerate(schema) if not is_void(each.dataType)])
     with timestamps.in_micros(spark):
         solid.write.mode("append").options(**WRITE_OPTIONS).parquet(url)
     return url
@@ -47,14 +50,15 @@ def check_types(schema: T.StructType) -> None:
     for field in schema:
         if field.dataType.typeName() in _NOT_IN_PARQUET:
             raise UnsupportedType(column=field.name, type=field.dataType.simpleString())
+        if _has_void_members(field.dataType):
+            check_writable(Struct((Field(field.name, delta_type(field.dataType, field.name)),)))
 
 
 def kept(spark: SparkSession, urls: Sequence[str], schema: T.StructType) -> DataFrame:
     """The rows of folders that were written with these columns."""
     fields = [(_name(i), each) for i, each in enumerate(schema)]
-    stored = T.StructType(
-        [T.StructField(name, each.dataType, True, each.metadata) for name, each in fields if not is_void(each.dataType)]
-    )
+    solid = [(name, each) for name, each in fields if not is_void(each.dataType)]
+    stored = T.StructType([T.StructField(name, _solid_type(each), True, each.metadata) for name, each in solid])
     read = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*map(literal, urls))
     return read.select(*[_value(name, each).alias(each.name) for name, each in fields])
 
@@ -72,4 +76,39 @@ def _name(position: int) -> str:
 
 
 def _value(name: str, field: T.StructField) -> Column:
-    return F.lit(None) if is_void(field.dataType) else F.col(name)
+    if is_void(field.dataType):
+        return F.lit(None)
+    if not _has_void_members(field.dataType):
+        return F.col(name)
+    whole = delta_type(field.dataType, field.name)
+    return shaped(F.col(name), _held(whole), whole)
+
+
+def _solid(name: str, field: T.StructField) -> Column:
+    """A column as Parquet can hold it: without members that are void."""
+    if not _has_void_members(field.dataType):
+        return F.col(name)
+    whole = delta_type(field.dataType, field.name)
+    return shaped(F.col(name), whole, _held(whole)).alias(name)
+
+
+def _solid_type(field: T.StructField) -> T.DataType:
+    is_whole = not _has_void_members(field.dataType)
+    return field.dataType if is_whole else spark_type(_held(delta_type(field.dataType, field.name)))
+
+
+def _held(whole: DataType) -> DataType:
+    found = held(whole)
+    assert found is not None, "check_types saw to it"
+    return found
+
+
+def _has_void_members(data_type: T.DataType) -> bool:
+    """Whether void stands inside a nested type."""
+    if isinstance(data_type, T.StructType):
+        inside = [each.dataType for each in data_type]
+    elif isinstance(data_type, T.ArrayType):
+        inside = [data_type.elementType]
+    else:
+        inside = [data_type.keyType, data_type.valueType] if isinstance(data_type, T.MapType) else []
+    return any(is_void(each) or _has_void_members(each) for each in inside)

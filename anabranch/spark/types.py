@@ -21,6 +21,7 @@ from anabranch.protocol.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
 from anabranch.protocol.schema import (
     DEEPEST,
+    VOID,
     Array,
     DataType,
     Field,
@@ -46,6 +47,7 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
     "variant": T.VariantType(),
+    VOID: T.NullType(),
 }
 _RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
 """What the metadata of a declared column says to writers."""
@@ -176,7 +178,7 @@ def describe(rows: DataFrame) -> Struct:
     """The columns of a DataFrame in Delta's words.
 
     Raises:
-        UnsupportedType: a column (named) has a type that Delta lacks, such as an interval or a bare NULL.
+        UnsupportedType: a column (named) has a type that Delta lacks, such as an interval.
         InvalidSchema: two columns have one name, whatever the case.
     """
     return schema_of(rows.schema)

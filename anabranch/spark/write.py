@@ -1,8 +1,8 @@
 """Write: rows into Parquet files of a folder that nobody else uses.
 
 Knows Spark's own Parquet writer and how partition values are spelled. Knows nothing of the log. Guarantees: files
-hold exactly the schema's columns without the partition columns; folder names below the folder decode to what the log
-must say; timestamps are INT64 microseconds, so that footers have their statistics.
+hold exactly the schema's columns without the partition columns and void ones; folder names below the folder decode to
+what the log must say; timestamps are INT64 microseconds, so that footers have their statistics.
 
 PROTOCOL.md, section "Partition Value Serialization".
 """
@@ -26,6 +26,7 @@ from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules import NONE, Rules
 from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.voids import check_writable, held
 from anabranch.spark import timestamps
 from anabranch.spark.addresses import as_column, named_for
 from anabranch.spark.evening import evened
@@ -228,9 +229,13 @@ def write_files(
 ) -> None:
     """Write rows with a schema's columns as they are; of partition columns files hold none unless they are to be
     ``materialised`` by the table's rules. ``options`` are more of the writer's.
+
+    Raises:
+        UnwritableVoid: void stands where no file could hold such rows.
     """
+    check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]
-    inside = [each for each in schema if each not in partitions]
+    inside = [each for each in schema if each not in partitions and held(each.type) is not None]
     both = rules.materialised
     data = [stored(each, compatible=both) for each in (*inside, *(partitions if both else ()))]
     folders = [folder_key(each.physical_name, materialised=both) for each in partitions]

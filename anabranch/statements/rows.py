@@ -26,12 +26,14 @@ from anabranch.parsing.statements.values import (
     TruncateTable,
     UpdateRows,
 )
+from anabranch.protocol.evolution import evolved
 from anabranch.protocol.identity import STEP
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules import default_of, generation_of
 from anabranch.protocol.schema import Field, Struct
+from anabranch.protocol.widening import following
 from anabranch.spark.failures import reported
-from anabranch.spark.positional import by_name, by_position
+from anabranch.spark.positional import as_given, by_name, by_position
 from anabranch.spark.rule_columns import default_text
 from anabranch.spark.texts import expression
 from anabranch.spark.types import quoted
@@ -184,7 +186,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
     snapshot = run.snapshot(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
-    rows = _fitting(statement, run, snapshot, adds=evolves)
+    rows = _fitting(statement, run, snapshot, evolves=evolves)
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
@@ -199,13 +201,20 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, adds: bool) -> DataFrame:
-    """The rows under the table's names and types; where columns may come, further ones under their own names."""
+def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+    """The rows under the table's names and types; where it evolves, further ones under their own names, and those that
+    make it wider as they are.
+    """
     fields, rows = _rows(statement, run, snapshot)
-    adds = adds and statement.columns is None and not statement.partition
+    adds = evolves and statement.columns is None and not statement.partition
     if statement.by_name:
         return rows if adds else _by_name(rows, snapshot, run)
-    return by_position(rows, Struct(tuple(fields)), snapshot.table, adds=adds)
+    columns = Struct(tuple(fields))
+    if evolves:
+        given = as_given(rows, columns)
+        grown = evolved(following(snapshot.metadata, given), given, None)
+        columns = Struct(tuple(grown.field(each.name) for each in fields))
+    return by_position(rows, columns, snapshot.table, adds=adds)
 
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:

@@ -30,6 +30,7 @@ from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path
 
 ON = {"delta.enableTypeWidening": "true"}
+NTZ = {"delta.feature.timestampNtz": "supported"}
 PLACE = pa.struct([("lat", pa.float32()), ("tags", pa.list_(pa.int16()))])
 ROWS = pa.table(
     {
@@ -74,6 +75,7 @@ def test_widening_is_switched_on_with_its_feature_in_one_commit(tmp_path: Path) 
 
 
 def test_old_files_are_read_with_the_wider_type_and_no_file_is_touched(world: World) -> None:
+    SetProperties(world.path, NTZ).run()
     before = world.log.snapshot().files
     for name, wider in {"id": "long", "x": "double", "price": "decimal(10,3)", "day": "timestamp_ntz"}.items():
         ChangeColumn(world.path, (name,), type=wider).run()
@@ -126,6 +128,7 @@ def test_partition_values_of_old_files_are_read_with_the_wider_type(
     Create(world.path, NewTable(schema, ("p",), ON)).run()
     rows = pa.table({"id": [1, 2], "p": pa.array([first, None], arrow_type(name))})
     Append(world.path).run(rows)
+    SetProperties(world.path, NTZ).run()
     ChangeColumn(world.path, ("p",), type=wider).run()
     world.append({"id": 3, "p": value})
     assert [row["p"] for row in world.rows()] == [value, None, value]
@@ -140,6 +143,42 @@ def test_what_the_protocol_does_not_allow_names_both_types(world: World) -> None
         assert refused.value.to_type in str(refused.value)
         assert refused.value.from_type in str(refused.value)
     assert world.version == 0
+
+
+def test_a_day_becomes_a_moment_only_where_the_table_lists_the_feature(world: World) -> None:
+    """As in delta-spark: readers that know wider types need not know moments without a zone."""
+    with pytest.raises(errors.InvalidOption, match=r"set delta\.feature\.timestampNtz = supported first"):
+        ChangeColumn(world.path, ("day",), type="timestamp_ntz").run()
+    assert world.version == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b, a) for b in ("byte", "short", "integer") for a in ("decimal(10,0)", "decimal(13,3)", "decimal(38,28)")]
+    + [("long", "decimal(20,0)"), ("long", "decimal(38,18)")],
+)
+def test_every_verb_takes_old_files_of_integers_that_became_decimals(tmp_path: Path, before: str, after: str) -> None:
+    """PROTOCOL.md "Type Widening": 10 digits before the point for byte, short and int, 20 for long."""
+    world, two = (
+        World(table_path(tmp_path)),
+        pa.table({"id": [1, 2, 3], "n": pa.array([5, None, -7], arrow_type(before))}),
+    )
+    Append(world.path, None, ON).run(two)
+    for narrow in ("decimal(9,0)", "decimal(20,11)", "decimal(19,0)" if before == "long" else "decimal(12,3)"):
+        with pytest.raises(errors.InvalidOption):
+            ChangeColumn(world.path, ("n",), type=narrow).run()
+    ChangeColumn(world.path, ("n",), type=after).run()
+    big = Decimal(9_999_999_999)
+    world.append({"id": 4, "n": big})
+    assert [row["n"] for row in world.rows()] == [Decimal(5), None, Decimal(-7), big]
+    assert len(anabranch.files(world.path, where="n > 6")) == len(anabranch.files(world.path, where="n < 0")) == 1
+    assert len(anabranch.files(world.path, where="n BETWEEN -10 AND 9999999999")) == 2
+    world.update("n = 5", n=Decimal(6))
+    world.merge([{"id": 3, "n": Decimal(8)}, {"id": 9, "n": None}])
+    world.delete("n = 6")
+    world.optimize()
+    assert check(world.log.snapshot(), deep=True).is_clean
+    assert [(row["id"], row["n"]) for row in world.rows()] == [(2, None), (3, Decimal(8)), (4, big), (9, None)]
 
 
 def test_a_column_of_a_constraint_keeps_its_type(world: World) -> None:

@@ -78,7 +78,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_is_written(tmp_path: Path) 
     with pytest.raises(errors.ColumnInUse, match="partitioning"):
         ReplaceColumns(world.path, Struct((A, B))).run()
     with pytest.raises(errors.UnsupportedType):
-        ReplaceColumns(world.path, Struct((A, B, P, Field("v", "void")))).run()
+        ReplaceColumns(world.path, Struct((A, B, P, Field("v", "time(6)")))).run()
     with pytest.raises(errors.InvalidOption, match="rename"):
         ReplaceColumns(world.path, Struct((A, Field("c", "string"), P))).run()
     numbered = table_path(tmp_path)

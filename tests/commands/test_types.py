@@ -14,7 +14,7 @@ from anabranch.protocol.schema import Array, Field, Map, Struct, check_storable
 from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.worlds import World, table_path
 
-STRANGE = ["void", "interval day to second", "interval year to month", "geometry(4326)", "geography(4326)", "time(6)"]
+STRANGE = ["interval day to second", "interval year to month", "geometry(4326)", "geography(4326)", "time(6)"]
 
 
 def table_with(tmp_path: Path, strange: str) -> World:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from anabranch.commands.alter import SetProperties
 from anabranch.commands.append import Append
 from anabranch.commands.change_column import ChangeColumn
 from anabranch.protocol.schema import arrow_type
@@ -36,6 +37,8 @@ def test_others_read_what_we_widened_or_say_that_they_cannot(
     world = World(table_path(tmp_path))
     rows = pa.table({"id": [1, 2], "c": pa.array(values, arrow_type(before))})
     Append(world.path, None, {"delta.enableTypeWidening": "true"}).run(rows)
+    if after == "timestamp_ntz":
+        SetProperties(world.path, {"delta.feature.timestampNtz": "supported"}).run()
     ChangeColumn(world.path, ("c",), type=after).run()
     assert same_rows(duckdb_rows(world.path), world.rows())
     with pytest.raises(Exception, match="TypeWidening"):

@@ -131,6 +131,7 @@ def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, 
     path = table_path(tmp_path)
     first = spark.sql("SELECT 1 AS id, 1.5F AS f, DATE'2020-02-29' AS d, CAST(1.25 AS DECIMAL(5,2)) AS p")
     first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    SetProperties(path, {"delta.feature.timestampNtz": "supported"}).run()
     for name, after in {"id": "long", "f": "double", "d": "timestamp_ntz", "p": "decimal(12,4)"}.items():
         ChangeColumn(path, (name,), type=after).run()
     rows = spark.read.format("delta").load(path)
@@ -163,6 +164,52 @@ def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_pa
     assert dict(rows.dtypes) == {"id": "bigint", "s": "struct<n:int>", "new": "string"}
     found = {(row["id"], row["s"]["n"], row["new"]) for row in rows.collect()}
     assert found == {(1, 1, None), (5000000000, 70000, "x")}
+
+
+def test_an_insert_by_position_widens_columns_with_schema_evolution(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    table = f"delta.`{path}`"
+    first = "SELECT 1S AS a, named_struct('b', 1S) AS s, 1S AS d"
+    spark.sql(first).write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    with pytest.raises(AnabranchError):
+        anabranch.sql(spark, f"INSERT INTO {table} SELECT 70000, NULL, NULL")
+    evolving = f"INSERT WITH SCHEMA EVOLUTION INTO {table}"
+    anabranch.sql(spark, f"{evolving} SELECT 70000, named_struct('x', 70000), CAST(2 AS DECIMAL(12, 2))")
+    anabranch.sql(spark, f"{evolving} (a) VALUES (5000000000)")
+    rows = spark.read.format("delta").load(path)
+    assert dict(rows.dtypes) == {"a": "bigint", "s": "struct<b:int>", "d": "smallint"}
+    found = [(1, (1,), 1), (70000, (70000,), 2), (5000000000, None, None)]
+    assert [tuple(each) for each in rows.orderBy("a").collect()] == found
+
+
+def test_integers_that_became_decimals_are_read_skipped_changed_merged_and_compacted(
+    spark: Any, tmp_path: Path
+) -> None:
+    path = table_path(tmp_path)
+    table, wider = (
+        f"delta.`{path}`",
+        {"b": "decimal(12,2)", "i": "decimal(38,28)", "l": "decimal(22,2)", "p": "decimal(10,0)"},
+    )
+    first = spark.sql("SELECT 1 AS id, 2Y AS b, -3 AS i, 4L AS l, 5S AS p UNION ALL SELECT 2, NULL, NULL, NULL, NULL")
+    first.write.format("delta").partitionBy("p").option("delta.enableTypeWidening", "true").save(path)
+    for name, after in wider.items():
+        anabranch.sql(spark, f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {after}")
+    anabranch.sql(spark, f"INSERT INTO {table} VALUES (3, 7.25, -1.5, 8.25, 5), (4, 7.25, -1.5, 8.25, 6)")
+    for where in ("b < 3", "i = -3", "l = 4", "p = 5 AND b < 3"):
+        assert anabranch.sql(spark, f"SELECT id FROM {table} WHERE {where}").collect() == [(1,)], where
+        assert len(anabranch.files(path, where=where)) == 1, where
+    anabranch.sql(spark, f"UPDATE {table} SET b = 2.5 WHERE l = 4 AND p = 5")
+    source = "SELECT 2 AS id, CAST(9.75 AS DECIMAL(12, 2)) AS b"
+    anabranch.sql(spark, f"MERGE INTO {table} t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET b = s.b")
+    anabranch.sql(spark, f"DELETE FROM {table} WHERE i = -1.5 AND p = 6")
+    anabranch.sql(spark, f"OPTIMIZE {table}")
+    found = {row["id"]: (row["b"], row["l"], row["p"]) for row in spark.read.format("delta").load(path).collect()}
+    assert found == {
+        1: (Decimal("2.50"), 4, 5),
+        2: (Decimal("9.75"), None, None),
+        3: (Decimal("7.25"), Decimal("8.25"), 5),
+    }
+    assert anabranch.check(path, deep=True).is_clean
 
 
 def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path: Path) -> None:

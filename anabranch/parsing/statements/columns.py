@@ -14,7 +14,7 @@ from anabranch.parsing.statements.dialect import TokenType
 from anabranch.parsing.statements.reader import Reader
 from anabranch.protocol.identity import identity_metadata
 from anabranch.protocol.rules import DEFAULT, GENERATION, LENGTH
-from anabranch.protocol.schema import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema import VOID, Array, DataType, Field, Map, Struct
 
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -36,6 +36,7 @@ _TYPES = {
     "STRING": "string",
     "BINARY": "binary",
     "VARIANT": "variant",
+    "VOID": VOID,
 }
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SPELLED = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}

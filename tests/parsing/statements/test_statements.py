@@ -268,6 +268,7 @@ TABLES = [
             ),
         ),
     ),
+    ("ALTER TABLE @T ADD COLUMN n VOID", v.AddTableColumns(T, (v.AddedColumn(("n",), Field("n", "void")),))),
     ("ALTER TABLE @T DROP COLUMN a.b", v.DropTableColumns(T, (("a", "b"),))),
     ("ALTER TABLE @T DROP COLUMNS IF EXISTS (a, `b c`)", v.DropTableColumns(T, (("a",), ("b c",)), True)),
     ("ALTER TABLE @T RENAME COLUMN a.b TO c", v.RenameTableColumn(T, ("a", "b"), "c")),
