@@ -165,14 +165,17 @@ def test_a_function_that_a_user_registered_under_a_built_in_name_is_never_called
     except Exception:
         pytest.skip("this Spark has no such setting")
     anabranch.install(fresh)
-    for each in (path, other):
+    try:
+        for each in (path, other):
+            with pytest.raises(errors.RuleRefused, match="not Spark's own"):
+                BRINGING["append"](fresh, each)
         with pytest.raises(errors.RuleRefused, match="not Spark's own"):
-            BRINGING["append"](fresh, each)
-    with pytest.raises(errors.RuleRefused, match="not Spark's own"):
-        BRINGING["update default"](fresh, path)
-    assert not ran.exists()
-    fresh.conf.unset("spark.sql.functionResolution.sessionOrder")
-    BRINGING["append"](fresh, path)
+            BRINGING["update default"](fresh, path)
+        assert not ran.exists()
+        fresh.conf.unset("spark.sql.functionResolution.sessionOrder")
+        BRINGING["append"](fresh, path)
+    finally:
+        anabranch.uninstall(fresh)
     assert not ran.exists()
 
 

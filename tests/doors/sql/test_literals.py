@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 import anabranch
 from tests.support.literals import lost, random_texts
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "0"))
 """How many more lists of texts are taken through every door, in every way to say them."""
 

@@ -12,7 +12,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import AnabranchError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 TERMS = 2000
 
