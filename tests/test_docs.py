@@ -273,8 +273,8 @@ def test_every_phase_is_documented() -> None:
 
 
 def test_the_page_of_check_names_every_rule() -> None:
-    folder = Path(check.__file__).parent
-    source = "".join(each.read_text(encoding="utf-8") for each in sorted(folder.glob("check*.py")))
+    folder = Path(check.__file__).parents[1]
+    source = "".join(each.read_text(encoding="utf-8") for each in sorted(folder.rglob("check*.py")))
     used = set(re.findall(r'(?:Finding\(\s*|rule = )"([^"]+)"', source))
     assert {cells[0] for cells in rows_of_table(DOCS / "verbs" / "check.md", "rule")} == used
 
@@ -375,6 +375,8 @@ def test_the_page_of_errors_names_every_class_as_it_is() -> None:
 
 def test_the_page_of_errors_names_every_sub_condition() -> None:
     folder = Path(conflicts.__file__).parent
-    source = "".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in ("conflicts", "commit", "words"))
+    source = "".join(
+        (folder / f"{name}.py").read_text(encoding="utf-8") for name in ("conflicts", "commit", "conflict_errors")
+    )
     used = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', source))
     assert {cells[0] for cells in rows_of_table(DOCS / "errors.md", "sub-condition")} == used

@@ -33,7 +33,18 @@ from tests.support.worlds import World
 PLANTED = "planted value"
 NUMBER = 987654321
 TEXTS = Texts(exact_predicate, exact_literal)
-OWN_CAUSES = {"changes", "checkpoint", "commit", "commits", "identity", "log", "schema", "snapshot", "ways"}
+OWN_CAUSES = {
+    "changes",
+    "checkpoint",
+    "commit",
+    "commits",
+    "fallback",
+    "identity",
+    "log",
+    "size_limits",
+    "snapshot",
+    "types",
+}
 """Where the cause is an error of ours, or quotes metadata alone."""
 HOW = ("environment", "property")
 COLUMNS = Struct(
