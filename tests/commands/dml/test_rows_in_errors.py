@@ -42,7 +42,6 @@ OWN_CAUSES = {
     "identity",
     "log",
     "size_limits",
-    "snapshot",
     "types",
 }
 """Where the cause is an error of ours, or quotes metadata alone."""
