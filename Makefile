@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast interop clouds lab bench lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop clouds lab bench lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -27,19 +27,26 @@ demo: ## Run the demonstration; ARGS are handed to it
 
 # Each of the processes has a Spark of its own; a file's tests stay together, since they share tables.
 # pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
-test: setup ## Run all tests, those without a JVM first; ARGS go to pytest
+define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
-	$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS) || plain=$$?; \
-	$(PYTEST) -m spark -n $(JOBS) --dist loadfile $(ARGS) || spark=$$?; \
+	$(PYTEST) -m "not spark" -n $(JOBS) $(1) $(ARGS) || plain=$$?; \
+	$(PYTEST) -m spark -n $(JOBS) --dist loadfile $(2) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
 		0,*|5,*) exit $$spark ;; \
 		*) exit $$plain ;; \
 	esac; }
+endef
 
-test-fast: ## Run the tests that need no JVM; ARGS go to pytest
+quick: ## Run a choice of the tests that need no JVM: the inner loop; ARGS go to pytest
 	@$(READY) --azurite spark demo dev
-	@$(PYTEST) -m "not spark" -n $(JOBS) $(ARGS)
+	@$(PYTEST) -m "not spark and not slow" -n $(JOBS) --most 2 $(ARGS)
+
+test: setup ## Run every test, of the parametrized ones a choice of cases; ARGS go to pytest
+	$(call RUN_TESTS,--most 6,--most 2)
+
+test-all: setup ## Run every case of every test; ARGS go to pytest
+	$(call RUN_TESTS,,)
 
 interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
 	@$(READY) --java --azurite --interop spark demo dev
@@ -80,7 +87,7 @@ check-types: ## Check types only
 	@$(READY) spark demo dev
 	$(BIN)/python -m mypy
 
-check: lint test ## What CI runs
+check: lint test-all ## What CI runs
 
 clean: ## Remove caches and what Spark leaves behind
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
