@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AppendOnlyTable, InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -27,7 +29,7 @@ from anabranch.protocol.layout.clustering import (
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Transaction
 
 
@@ -100,25 +102,23 @@ class ClusterBy:
 
     __repr__ = without_options
 
-    def run(
-        self, *, at: Snapshot | None = None, retry: RetryPolicy | None = None, runtime: Runtime | None = None
-    ) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is clustered so already.
 
         Raises:
             InvalidOption: the table cannot be clustered so; with the reason.
             DeltaConcurrentModificationException: its metadata, its protocol or its clustering were changed meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table)
-        base = at or log.snapshot()
+        log = open_log(self.table)
+        base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
         columns = clusters_of(self.columns, base.metadata, base)
         reach("read")
-        ours = clustered(self._transaction(base, columns, runtime), columns)
+        ours = clustered(self._transaction(base, columns, context.runtime), columns)
         if not ours.domains:
             return None
         reach("staged")
-        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
+        return commit(ours, log, NoRows(), context.policy(), context.runtime)
 
     def _transaction(self, base: Snapshot, columns: Sequence[Path], runtime: Runtime) -> Transaction:
         old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))

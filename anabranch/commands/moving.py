@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
@@ -30,11 +31,8 @@ from anabranch.protocol.layout.paths import decode, encode
 from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
-
-Told = Callable[[int, int], None]
-"""Hears how many batches of how many are written."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +66,23 @@ class Move:
     most_rows: int = 0
     workers: int = 1
 
-    def run(
-        self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime, told: Told | None = None
-    ) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
         """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
 
         Raises:
             DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(runtime.new_id()))
-        return staged_and_committed(MoveHands(self, engine, staging, told), log, retry, runtime)[1]
+        staging = Staging(log.store, str(context.runtime.new_id()))
+        return staged_and_committed(MoveHands(self, engine, staging, context.progress), log, context)[1]
 
 
 class MoveHands(RowRebaseHandler):
     """The hands of one move."""
 
-    def __init__(self, move: Move, engine: Engine, staging: Staging, told: Told | None = None) -> None:
+    def __init__(self, move: Move, engine: Engine, staging: Staging, progress: Progress) -> None:
         super().__init__(NO_ROW, move.base, engine, staging)
-        self._move, self._told = move, told
+        self._move, self._progress = move, progress
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Write the batches, and hold that not a row came or went."""
@@ -121,8 +117,7 @@ class MoveHands(RowRebaseHandler):
     def _write(self, chosen: Sequence[FileSet]) -> None:
         written = _mapped(self._write_one, list(enumerate(chosen)), self._move.workers)
         for done, _ in enumerate(written, 1):
-            if self._told is not None:
-                self._told(done, len(chosen))
+            self._progress("written", done, len(chosen))
 
     def _write_one(self, numbered: tuple[int, FileSet]) -> None:
         number, files = numbered

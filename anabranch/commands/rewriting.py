@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from anabranch.commands.clustering import clustered
+from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
@@ -26,7 +27,7 @@ from anabranch.protocol.predicates import Always, Condition
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
@@ -51,7 +52,7 @@ class Rewriting:
     operation: str = "REORG"
     parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
 
-    def run(self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
         """Run it; None where there is nothing to do.
 
         Raises:
@@ -59,8 +60,8 @@ class Rewriting:
                 where it is to say something else.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(runtime.new_id()))
-        return staged_and_committed(RewriteHands(self, engine, staging), log, retry, runtime)[1]
+        staging = Staging(log.store, str(context.runtime.new_id()))
+        return staged_and_committed(RewriteHands(self, engine, staging), log, context)[1]
 
     def to_read(self) -> FileSet:
         """The files to be rewritten: read under the names that they have for columns, written under those to come."""

@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
@@ -38,7 +39,7 @@ from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.commit import Committed, check_place, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 Counter = dict[str, int]
@@ -70,21 +71,14 @@ class Outcome:
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
-def run_change(
-    change: Change,
-    snapshot: Snapshot,
-    engine: Engine,
-    *,
-    retry: RetryPolicy | None = None,
-    runtime: Runtime | None = None,
-) -> Outcome:
+def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunContext = NEWEST) -> Outcome:
     """Read at this version, stage, validate and commit.
 
     Raises:
         DeltaConcurrentModificationException: a winner stands in the way.
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
-    runtime, log = runtime or Runtime(), Log(snapshot.store)
+    runtime, log = context.runtime, Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
     if change.assignments is not None or change.where.predicate != Always(True):
@@ -99,7 +93,7 @@ def run_change(
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
     handler = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
-    _, committed = staged_and_committed(handler, log, retry, runtime, txn)
+    _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
@@ -187,7 +181,7 @@ class RowRebaseHandler(ABC):
 
 
 def staged_and_committed(
-    handler: RowRebaseHandler, log: Log, retry: RetryPolicy | None, runtime: Runtime, txn: AppTransaction | None = None
+    handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
     is committed with it, also where that is all.
@@ -196,19 +190,19 @@ def staged_and_committed(
         DeltaConcurrentModificationException: a winner stands in the way.
     """
     try:
-        ours = with_txn(handler.stage(runtime), txn, runtime.now_ms())
+        ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
         reach("staged")
     except BaseException:  # an interrupt too: no commit names what was staged
         handler.discard()
         raise
     if not ours.touched and len(ours.adds) == 0 and ours.metadata is None and txn is None:
         try:
-            check_place(ours, log, handler, runtime)
+            check_place(ours, log, handler, context.runtime)
         finally:
             handler.discard()
         return ours, None
     try:
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
     except NothingLeft:
         return ours, None
     handler.finish()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.vacuum import Vacuum
@@ -108,7 +109,7 @@ def test_who_rewrites_a_file_for_what_it_is_does_not_follow_its_rows(table: Worl
     base = table.log.snapshot()
     rewriting = Rewriting(base, base.files.slice(0, 1))
     with pytest.raises(DeltaConcurrentModificationException), at_phase("staged", table.optimize):
-        rewriting.run(table.engine, table.log, None, Runtime())
+        rewriting.run(table.engine, table.log, NEWEST)
     assert ids(table) == EVERY
 
 
@@ -179,7 +180,7 @@ def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.Monke
 
     where, runtime = table.condition("id = 3"), Runtime(seconds=lambda: now[0])
     with pytest.raises(ConcurrentWriteException) as refused, at_phase("staged", meanwhile):
-        Delete(table.path, where).run(table.engine, runtime=runtime)
+        Delete(table.path, where).run(table.engine, RunContext(runtime=runtime))
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
     assert len(read) == 1
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.write import EveryRow
 from anabranch.commands.engine import Engine
@@ -66,7 +67,7 @@ class ChangeColumn:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the column is so already.
 
         Args:
@@ -78,7 +79,7 @@ class ChangeColumn:
             ConstraintNotMet: SET NOT NULL, and rows hold NULL there. InvalidCondition: the default is no value.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
-        return ChangeColumns(self.table, (self,)).run(engine, moment)
+        return ChangeColumns(self.table, (self,)).run(engine, context)
 
     def on(self, base: Snapshot, schema: Struct) -> Struct:
         """The columns with this one changed.
@@ -174,7 +175,7 @@ class ChangeColumns:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where all of them are so already.
 
         Raises:
@@ -186,7 +187,7 @@ class ChangeColumns:
             reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
             raise InvalidOption(option="engine", value=None, reason=reason)
         look = partial(_looked, looking, engine) if engine is not None and looking else None
-        return run_alteration(self.table, partial(self._on, engine=engine), moment, look)
+        return run_alteration(self.table, partial(self._on, engine=engine), context, look)
 
     def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
         schema: Struct = base.schema

@@ -15,8 +15,9 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.clustering import check_changeable, clustered, clusters_of
+from anabranch.commands.context import Newest, RunContext
 from anabranch.commands.idempotence import is_written, with_txn
-from anabranch.commands.opening import Newest, live_rows
+from anabranch.commands.opening import live_rows
 from anabranch.commands.sources import whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
@@ -52,7 +53,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Transaction
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
@@ -125,7 +126,7 @@ class Insert:
     lays_out: bool = False
 
 
-def run_insert(insert: Insert, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
+def run_insert(insert: Insert, context: RunContext) -> Committed | None:
     """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
     has written as far already: then nothing is done.
 
@@ -135,13 +136,12 @@ def run_insert(insert: Insert, *, retry: RetryPolicy | None = None, runtime: Run
         TableAlreadyExists: mode ``error`` and there is a table.
         ProtocolChangedException: another writer created the table meanwhile (an overwrite, or resolution ``file``).
     """
-    runtime = runtime or Runtime()
     try:
-        return _once(insert, retry, runtime)
+        return _once(insert, context)
     except _CreationRaceLost as race:
         if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
             raise race.lost from None
-        return _once(replace(insert, at="newest"), retry, runtime)
+        return _once(replace(insert, at="newest"), context)
 
 
 class _CreationRaceLost(Exception):
@@ -152,7 +152,8 @@ class _CreationRaceLost(Exception):
         self.lost = lost
 
 
-def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
+def _once(insert: Insert, context: RunContext) -> Committed | None:
+    runtime = context.runtime
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
     if is_written(insert.txn, known, runtime.now_ms()):
@@ -173,7 +174,7 @@ def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Commit
         raise
     ours = ours.with_counts(executionTimeMs=runtime.now_ms() - began)
     try:
-        committed = commit(ours, insert.log, handler, retry or default_retry(blind=ours.is_blind), runtime)
+        committed = commit(ours, insert.log, handler, context.policy(blind=ours.is_blind), runtime)
     except ProtocolChangedException as lost:
         if snapshot is None and lost.facts.get("txn_id") == ours.txn_id:
             raise _CreationRaceLost(lost) from None

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch.commands import conflict_details
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.dml.insert import under
@@ -39,7 +40,7 @@ from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 
@@ -59,7 +60,7 @@ class Merge:
     """
 
     table: Location
-    source: Any
+    source: Any = field(repr=False)
     matching: Matching
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -68,14 +69,7 @@ class Merge:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Merged:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
         """Run it at the version for which it was understood, or at the newest.
 
         Raises:
@@ -84,8 +78,8 @@ class Merge:
             DeltaConcurrentModificationException: a winner stands in the way.
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table)
-        seen = at or log.snapshot()
+        engine, runtime, log = required(engine, self), context.runtime, open_log(self.table)
+        seen = context.snapshot(log)
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
         check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
@@ -98,7 +92,7 @@ class Merge:
         staging = Staging(log.store, str(runtime.new_id()))
         computed_from = None if read is None else seen.version
         handler = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
-        ours, committed = staged_and_committed(handler, log, retry, runtime, txn)
+        ours, committed = staged_and_committed(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
         return Merged(committed, committed.metrics if committed else ours.metrics)
 

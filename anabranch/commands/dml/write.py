@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
@@ -29,7 +30,7 @@ from anabranch.commands.dml.insert import (
 )
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
-from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log, without_options
+from anabranch.commands.opening import Location, file_set, live_rows, only, open_log, without_options
 from anabranch.commands.row_changes import Change, ChangeHands
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
@@ -54,7 +55,7 @@ from anabranch.protocol.settings import REPLACES_BY_DATA
 from anabranch.protocol.stats.skipping import must_match
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
 SchemaChange = Literal["merge", "overwrite"]
@@ -83,10 +84,11 @@ class Write:
         None: as the table says, and any number.
 
     Example:
-        >>> Write("/data/flights", "append").run(engine, df)
+        >>> Write("/data/flights", df, "append").run(engine)
     """
 
     table: Location
+    source: Any = field(repr=False)
     mode: str = "error"
     partition_by: tuple[str, ...] | None = None
     properties: dict[str, str] = field(default_factory=dict)
@@ -106,16 +108,8 @@ class Write:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        source: Any,
-        *,
-        at: Snapshot | Newest | None = "newest",
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Committed | None:
-        """Run it at the version for which it was understood (None: there was no table), or at the newest.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+        """Run it.
 
         None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
 
@@ -125,10 +119,10 @@ class Write:
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        runtime = runtime or Runtime()
+        engine, source, runtime = required(engine, self), self.source, context.runtime
         self._check()
         log = open_log(self.table)
-        seen = log.newest() if at == "newest" else at
+        seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
         read = version_read(engine, source, seen, self.reads_target)
@@ -164,7 +158,7 @@ class Write:
             anew = completed(replace(new, partition_columns=self.partition_by or ()))
             evolve = lambda known: replaced_metadata(anew, known, runtime)  # noqa: E731
             insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
-        committed = run_insert(insert, retry=retry, runtime=runtime)
+        committed = run_insert(insert, context)
         compact_after(committed, seen, log, engine, runtime)
         return committed
 

@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
 from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.queries.time_travel import AsOf
@@ -46,7 +48,7 @@ from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Source, Transaction
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
@@ -82,7 +84,7 @@ class Clone:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it.
 
         Raises:
@@ -97,15 +99,14 @@ class Clone:
             ProtocolChangedException: another writer created or replaced the target meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        runtime = runtime or Runtime()
         location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
         source = open_log(location, self.storage_options).snapshot(version)
         log = open_log(self.target, self.target_options or self.storage_options)
         _check_apart(source.table, log.table)
-        base = log.newest()
+        base = context.snapshot_if_any(log)
         if base is not None and not self.replace:
             raise TableAlreadyExists(table=log.table)
-        work = _Cloning(self, source, _spelled(location, source.table), log, base, runtime)
+        work = _Cloning(self, source, _spelled(location, source.table), log, base, context.runtime)
         reach("read")
         handler = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
         try:
@@ -115,7 +116,7 @@ class Clone:
         except BaseException:  # an interrupt too: no commit names what was copied
             handler.discard()
             raise
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
         work.finish()
         return committed
 

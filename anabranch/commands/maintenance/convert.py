@@ -19,7 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.insert import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.staging import describe_file
@@ -51,7 +53,7 @@ from anabranch.storage.contract import Entry, Store
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Transaction
 
 _READERS = 16
@@ -78,7 +80,7 @@ class Convert:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
 
         Raises:
@@ -89,7 +91,7 @@ class Convert:
             ConversionRefused: the folder is not one table's, or was written meanwhile.
             ProtocolChangedException: another writer created the table meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
+        runtime, log = context.runtime, open_log(self.table, self.storage_options)
         if log.exists():
             return None
         _check_partitions(self.partitions)
@@ -101,7 +103,7 @@ class Convert:
         ours = self._transaction(log, runtime, entries, values, footers)
         reach("staged")
         _hold_still(log.store, entries)
-        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
+        return commit(ours, log, NoRows(), context.policy(), runtime)
 
     def _transaction(
         self,

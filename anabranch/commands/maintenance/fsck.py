@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import Absent, absent
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
@@ -29,7 +31,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Source, Transaction
 
 MISSING = pa.schema(
@@ -81,25 +83,25 @@ class Fsck:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Repair:
-        """Run it at the newest version.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Repair:
+        """Run it.
 
         Raises:
             StoreError, UnknownStore: it could not be found out whether a file is there.
             AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
             DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
-        base = log.snapshot()
+        log = open_log(self.table, self.storage_options)
+        base = context.snapshot(log)
         reach("read")
         found = tuple(absent(log.store, base.files))
         if self.dry_run or not found:
             reach("staged")
             return Repair(base.version, len(base.files), found, None)
         _check_removable(base)
-        ours, handler = _transaction(base, found, runtime), FsckHands(base, found)
+        ours, handler = _transaction(base, found, context.runtime), FsckHands(base, found)
         reach("staged")
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
         return Repair(base.version, len(base.files), found, committed)
 
 

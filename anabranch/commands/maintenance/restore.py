@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.metadata_history import metadata_between
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.queries.time_travel import AsOf
@@ -51,7 +53,7 @@ from anabranch.protocol.schema.column_mapping import MAX_ID, number_in
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
 from anabranch.transaction.transaction import Source, Transaction
 
@@ -115,8 +117,8 @@ class Restore:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Restored:
-        """Run it at the newest version.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Restored:
+        """Run it.
 
         Raises:
             InvalidOption: no version is named, or the newest, or one of another table that stood here.
@@ -126,9 +128,8 @@ class Restore:
             AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
             DeltaConcurrentModificationException: a winner stands in the way, or a VACUUM that runs.
         """
-        runtime = runtime or Runtime()
-        log = open_log(self.table, self.storage_options)
-        base = log.snapshot()
+        runtime, log = context.runtime, open_log(self.table, self.storage_options)
+        base = context.snapshot(log)
         target = self._target(log, base)
         reach("read")
         plan = planned(base, target)
@@ -138,7 +139,7 @@ class Restore:
         reach("staged")
         if plan.is_nothing:
             return Restored(target.version, None, ours.metrics, missing)
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), runtime)
         return Restored(target.version, committed, committed.metrics, missing)
 
     def _target(self, log: Log, base: Snapshot) -> Snapshot:

@@ -180,5 +180,5 @@ def test_partition_columns_are_never_replaced_by_others(tmp_path: Path) -> None:
     RenameColumn(made.path, ("p",), "q").run()
     wider = Struct((Field("id", "string"), Field("q", "long")))
     Replace(made.path, NewTable(wider, ("q",), {V2: "true"})).run()
-    Append(made.path).run([{"id": "a", "q": 1}])
+    Append(made.path, [{"id": "a", "q": 1}]).run()
     made.assert_clean()

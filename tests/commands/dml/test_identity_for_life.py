@@ -308,7 +308,7 @@ class Life:
 
     def clone(self) -> None:
         source = created(self.folder, self._columns(), **self.properties)
-        Append(source.path).run([{"id": -1}, {"id": -2}])
+        Append(source.path, [{"id": -1}, {"id": -2}]).run()
         Clone(source.path, self.world.path, replace=True).run()
 
 

@@ -29,8 +29,8 @@ def world(tmp_path: Path) -> World:
 
 
 def write(world: World, *rows: dict[str, int], **said: Any) -> Any:
-    command = Write(world.path, said.pop("mode", "append"), **said)
-    return command.run(world.engine, pa.Table.from_pylist(list(rows)))
+    command = Write(world.path, pa.Table.from_pylist(list(rows)), said.pop("mode", "append"), **said)
+    return command.run(world.engine)
 
 
 def saying(**defaults: str) -> Said:
