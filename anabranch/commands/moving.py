@@ -32,7 +32,7 @@ from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)
@@ -97,21 +97,18 @@ class MoveHands(RowRebaseHandler):
         groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
         rows = [row for each in chosen for row in each.files.to_pylist()]
         paths = frozenset(row["path"] for row in rows)
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=move.operation,
-            parameters=move.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(move.operation, move.parameters, metrics={"executionTimeMs": runtime.now_ms() - began}),
             reads=ReadSet(NO_ROW, paths),
-            removes=paths,
-            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-            adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
-            data_change=False,
-            groups=groups,
-            metrics={"executionTimeMs": runtime.now_ms() - began},
+            does=Changes(
+                removes=paths,
+                sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+                adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
+                data_change=False,
+                groups=groups,
+            ),
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:

@@ -28,7 +28,7 @@ from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 
 NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
 PURGE = {"predicate": "[]", "applyPurge": "true"}
@@ -105,23 +105,19 @@ class RewriteHands(RowRebaseHandler):
         paths = frozenset(chosen.files["path"].to_pylist())
         adds, live = self._rewritten(chosen) if paths else (chosen.files, 0)
         rows = plan.files.to_pylist()
-        ours = Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=plan.operation,
-            parameters=plan.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        ours = Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(plan.operation, plan.parameters, metrics={"numCopiedRows": live}),
             reads=ReadSet(NO_ROW, paths),
-            removes=paths,
-            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-            adds=adds,
-            metadata=plan.metadata,
-            protocol=plan.protocol,
-            data_change=False,
-            means_files=True,
-            metrics={"numCopiedRows": live},
+            does=Changes(
+                removes=paths,
+                sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+                adds=adds,
+                data_change=False,
+                means_files=True,
+            ),
+            says=Declarations(metadata=plan.metadata, protocol=plan.protocol),
         )
         columns = snapshot.clustering_columns
         return clustered(ours, columns) if columns else ours  # it names them as files do

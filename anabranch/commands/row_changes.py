@@ -40,7 +40,7 @@ from anabranch.transaction.commit import Committed, check_place, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 Counter = dict[str, int]
 
@@ -195,7 +195,7 @@ def staged_and_committed(
     except BaseException:  # an interrupt too: no commit names what was staged
         handler.discard()
         raise
-    if not ours.touched and len(ours.adds) == 0 and ours.metadata is None and txn is None:
+    if not ours.touched and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
         try:
             check_place(ours, log, handler, context.runtime)
         finally:
@@ -230,7 +230,7 @@ class ChangeHands(RowRebaseHandler):
         scanned = runtime.now_ms()
         part = self._staged_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
-        ours = replace(part, reads=reads, seen=self._seen)
+        ours = replace(part, reads=reads, stands=replace(part.stands, must_follow=self._seen))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -266,19 +266,20 @@ class ChangeHands(RowRebaseHandler):
         adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
         touched = pa.concat_tables([chosen.files, whole]).to_pylist()
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=change.operation,
-            parameters=change.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
-            marks={path: rows for path, rows in marks.items() if path not in removed},
-            removes=frozenset(removed),
-            sources={row["path"]: Source(row, self.vector(row)) for row in touched},
-            adds=adds,
-            metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(
+                change.operation,
+                change.parameters,
+                metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+            ),
+            does=Changes(
+                marks={path: rows for path, rows in marks.items() if path not in removed},
+                removes=frozenset(removed),
+                sources={row["path"]: Source(row, self.vector(row)) for row in touched},
+                adds=adds,
+            ),
         )
 
     def _new_files(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:

@@ -70,7 +70,7 @@ class Conflict:
             table=ours.table,
             sub_condition=self.sub_condition,
             explanation=self.explanation,
-            operation=ours.operation,
+            operation=ours.info.operation,
             predicate=ours.predicate,
             base_version=-1 if ours.base is None else ours.base.version,
             user=runtime.user() or "an unknown user",
@@ -143,7 +143,7 @@ def _selects_all(condition: Condition) -> bool:
 
 def _reads_everything(ours: Transaction, condition: Condition) -> bool:
     """Whether nothing that ours says could tell some rows of the table from others: a MERGE's ON may only compare."""
-    return _selects_all(condition) or (ours.operation == "MERGE" and not columns_of(condition.predicate))
+    return _selects_all(condition) or (ours.info.operation == "MERGE" and not columns_of(condition.predicate))
 
 
 def _partition_columns(ours: Transaction) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ _TO_WHERE = "All rows that it selected have {}: if no others are meant, add that
 def _suggestion(sub_condition: str, ours: Transaction, narrower: str | None) -> str:
     said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
-        said.append((_TO_ON if ours.operation == "MERGE" else _TO_WHERE).format(narrower))
+        said.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))
     if sub_condition in _BY_FILES and ours.resolution == "file" and ours.base is not None:
         vectors = ours.base.properties.vectors
         setting = "anabranch.conflictResolution = row" if vectors else "delta.enableDeletionVectors = true"

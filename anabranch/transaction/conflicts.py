@@ -176,12 +176,12 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
     if (back := fallen_back(ours, window)) is not None:
         said = "the mark of an identity column was set back, so that values of ours may be given again"
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
-    if ours.is_blind or ours.reserved_for is not None:
+    if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _leg(window[: _cut(ours, window)]) if ours.groups is None else (window, None)
-    known = ours.touched | ours.recommits | (ours.reads.files if ours.reads else frozenset())
+    behind, then = _leg(window[: _cut(ours, window)]) if ours.does.groups is None else (window, None)
+    known = ours.touched | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, known)
-    outcome = _judge_rows(ours, net, handler) if ours.groups is None else Clear()
+    outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
     if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(ours, window)):
         outcome = conflict
     return Verdict(outcome, behind, net, then)
@@ -199,13 +199,13 @@ def _unseen_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | No
     """Ours changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
     that fits the new one. Where ours takes a feature away, whatever was committed counts, since it may need it.
     """
-    if ours.metadata is None and ours.protocol is None:
+    if ours.says.metadata is None and ours.says.protocol is None:
         return None
     every = _drops_feature(ours)
     winner = next((each for each in window if every or _writes(each)), None)
     if winner is None:
         return None
-    if ours.metadata is None:
+    if ours.says.metadata is None:
         said = "the table was written while its protocol was to be changed"
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
@@ -219,9 +219,9 @@ def _writes(winner: Commit) -> bool:
 
 
 def _drops_feature(ours: Transaction) -> bool:
-    if ours.protocol is None or ours.base is None:
+    if ours.says.protocol is None or ours.base is None:
         return False
-    return bool(writer_features(ours.base.protocol) - writer_features(ours.protocol))
+    return bool(writer_features(ours.base.protocol) - writer_features(ours.says.protocol))
 
 
 def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
@@ -233,7 +233,8 @@ def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
     domains = list(ours.base.state.domains.values()) if ours.base is not None else []
     cut = 0
     for place, winner in enumerate(window, 1):
-        if winner.version <= ours.seen or _sees(ours, winner) or lowers_row_ids(winner, domains):
+        must_follow = winner.version <= ours.stands.must_follow
+        if must_follow or _sees(ours, winner) or lowers_row_ids(winner, domains):
             cut = place
         domains += winner.head.domains
     return cut
@@ -280,7 +281,7 @@ def _protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _both_replace(ours: Transaction, winner: Commit) -> bool:
     """Whether each puts another table, made at another time, in the place of the one that ours has read."""
-    both = (ours.metadata, winner.head.metadata)
+    both = (ours.says.metadata, winner.head.metadata)
     return ours.base is not None and all(
         each is not None and each.created_time != ours.base.metadata.created_time for each in both
     )
@@ -298,7 +299,7 @@ def _metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
-    both = ({d.domain for d in ours.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
+    both = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
     if not both:
         return None
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
@@ -306,7 +307,7 @@ def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
-    both = {t.app_id for t in ours.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    both = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
     if not both:
         return None
     return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
@@ -334,12 +335,12 @@ def _marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
 def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        rows = ours.marks.get(path) or _live(ours.sources[path])
+        rows = ours.does.marks.get(path) or _live(ours.does.sources[path])
         return _row_conflict(ours, change.winners[-1], change.before, rows)
-    grown, shrunk = growth(ours.sources[path].vector, handler.vector(change.after))
+    grown, shrunk = growth(ours.does.sources[path].vector, handler.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
         return _restored(ConcurrentDeleteReadException, change, shrunk)
-    both = grown if path in ours.removes else grown & ours.marks[path]
+    both = grown if path in ours.does.removes else grown & ours.does.marks[path]
     return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
 
 

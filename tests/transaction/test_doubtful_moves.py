@@ -17,7 +17,7 @@ from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
 from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase
-from anabranch.transaction import commit as committing
+from anabranch.transaction import rebase
 from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
@@ -164,7 +164,7 @@ def test_a_file_that_nobody_counted_is_followed_by_what_the_record_says(table: W
 
 
 def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, real, read = [0.0], committing.origins_of, []
+    now, real, read = [0.0], rebase.origins_of, []
 
     def slow(*given: Any) -> Any:
         read.append(given)
@@ -176,7 +176,7 @@ def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.Monke
             table.optimize("x")
             table.append({"id": 10 + n, "x": 9})
         table.update("id = 1", x=5)
-        monkeypatch.setattr(committing, "origins_of", slow)
+        monkeypatch.setattr(rebase, "origins_of", slow)
 
     where, runtime = table.condition("id = 3"), Runtime(seconds=lambda: now[0])
     with pytest.raises(ConcurrentWriteException) as refused, at_phase("staged", meanwhile):

@@ -60,7 +60,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows, RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Transaction
+from anabranch.transaction.transaction import CommitInfo, Declarations, ReadSet, Transaction
 
 _ATTEMPTS = 20
 """So often a change is begun anew that follows commits of its own."""
@@ -333,7 +333,13 @@ def run_alteration(
     check_spelling(change.metadata or base.metadata, base.metadata)
     reach("read")
     reads, handler = (None, NoRows()) if read is None else read(base)
-    ours = _transaction(change, base, reads, context.runtime)
+    ours = Transaction.on(
+        base,
+        str(context.runtime.new_id()),
+        CommitInfo(change.operation, change.parameters),
+        reads=reads,
+        says=Declarations(change.protocol, change.metadata, change.domains),
+    )
     reach("staged")
     return commit(ours, log, handler, context.policy(), context.runtime)
 
@@ -366,19 +372,3 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
 
 def _in_types(metadata: Metadata | None) -> frozenset[str]:
     return frozenset() if metadata is None else required_by_types(metadata.schema)
-
-
-def _transaction(change: Alteration, base: Snapshot, reads: ReadSet | None, runtime: Runtime) -> Transaction:
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation=change.operation,
-        parameters=change.parameters,
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-        reads=reads,
-        metadata=change.metadata,
-        protocol=change.protocol,
-        domains=change.domains,
-    )

@@ -29,8 +29,7 @@ from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 
 def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
@@ -80,11 +79,10 @@ def _remove_domains(log: Log, context: RunContext) -> bool:
     base = log.snapshot()
     if not base.state.domains:
         return False
-    ours = replace(
-        _transaction(base, "REMOVE DOMAIN METADATA", context.runtime), domains=removed(base, *base.state.domains)
-    )
-    names = json.dumps(sorted(base.state.domains))
-    commit(replace(ours, parameters={"domains": names}), log, NoRows(), context.policy(), context.runtime)
+    info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": json.dumps(sorted(base.state.domains))})
+    says = Declarations(domains=removed(base, *base.state.domains))
+    ours = Transaction.on(base, str(context.runtime.new_id()), info, says=says)
+    commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True
 
 
@@ -92,18 +90,6 @@ def removed(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
     """Those of these domains that a table has, as they are removed."""
     known = base.state.domains
     return tuple(replace(known[name], removed=True) for name in names if name in known)
-
-
-def _transaction(base: Snapshot, operation: str, runtime: Runtime) -> Transaction:
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters={},
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-    )
 
 
 # -- deletion vectors --------------------------------------------------------------------------------------------------
@@ -173,12 +159,12 @@ def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
     for each in feature.file_fields:
         place = files.schema.get_field_index(each)
         files = files.set_column(place, files.schema.field(place), pa.nulls(len(files), pa.int64()))
-    ours = replace(
-        _transaction(base, "ROW TRACKING UNBACKFILL", context.runtime),
-        parameters={"batchId": "0"},
-        adds=files,
-        metadata=base.metadata,
-        data_change=False,
+    ours = Transaction.on(
+        base,
+        str(context.runtime.new_id()),
+        CommitInfo("ROW TRACKING UNBACKFILL", {"batchId": "0"}),
+        does=Changes(adds=files, data_change=False),
+        says=Declarations(metadata=base.metadata),
     )
     reach("staged")
     commit(ours, log, NoRows(), context.policy(), context.runtime)

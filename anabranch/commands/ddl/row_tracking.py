@@ -7,7 +7,6 @@ Tracking"). Guarantee: whatever is written meanwhile, no file gets two ranges an
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -26,8 +25,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach, undisturbed
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""
@@ -78,9 +76,10 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
     rows = with_counts(snapshot, named).files.to_pylist()
-    ours = _transaction(snapshot, context.runtime, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
+    info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
-    ours = replace(ours, recommits=frozenset(sources), sources=sources)
+    does = Changes(recommits=frozenset(sources), sources=sources)
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, does=does)
     reach("staged")
     return commit(ours, log, NoRows(), context.policy(), context.runtime)
 
@@ -89,19 +88,6 @@ def _support(snapshot: Snapshot, log: Log, context: RunContext) -> None:
     """List the feature."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
-    parameters = {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'}
-    ours = _transaction(snapshot, context.runtime, "SET TBLPROPERTIES", parameters)
-    ours = replace(ours, protocol=protocol)
+    info = CommitInfo("SET TBLPROPERTIES", {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'})
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, says=Declarations(protocol=protocol))
     commit(ours, log, NoRows(), context.policy(), context.runtime)
-
-
-def _transaction(snapshot: Snapshot, runtime: Runtime, operation: str, parameters: dict[str, str]) -> Transaction:
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters=parameters,
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-    )

@@ -12,7 +12,6 @@ from dataclasses import replace
 from anabranch.errors import IdentityColumnGiven, MetadataChangedException, ProtocolChangedException
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.protocol.schema.types import Struct
@@ -20,7 +19,7 @@ from anabranch.transaction.commit import commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import undisturbed
 from anabranch.transaction.retry import Runtime, default_retry
-from anabranch.transaction.transaction import RESERVES, Transaction
+from anabranch.transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
 
 _ATTEMPTS = 1_000
 
@@ -105,7 +104,14 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
     for left in reversed(range(_ATTEMPTS)):
         snapshot = log.snapshot()
         ranges = _ranges(snapshot, columns, count)
-        ours = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
+        marks = {name: each[-1] for name, each in ranges.items()}
+        ours = Transaction.on(
+            snapshot,
+            str(runtime.new_id()),
+            CommitInfo(RESERVES, {"columns": ", ".join(sorted(marks))}),
+            says=Declarations(metadata=with_marks(snapshot.metadata, marks)),
+            identity=IdentityUse(reserved_for=writer),
+        )
         try:
             with undisturbed():  # the phases that others wait for are those of the command
                 commit(ours, log, NoRows(), default_retry(blind=False), runtime)
@@ -127,18 +133,3 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
         each = known[name]
         ranges[name] = range(each.next, each.after(count) + (1 if each.step > 0 else -1), each.step)
     return ranges
-
-
-def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runtime: Runtime) -> Transaction:
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=RESERVES,
-        parameters={"columns": ", ".join(sorted(marks))},
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-        metadata=with_marks(snapshot.metadata, marks),
-        reserved_for=writer,
-    )

@@ -54,7 +54,7 @@ from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]
@@ -189,24 +189,18 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
         return _creating(insert, runtime)
     overwrites = insert.takes is not None
     check_changeable(snapshot, "overwrite", changes_rows=overwrites)
-    ours = Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=insert.operation,
-        parameters={},
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-        user_metadata=insert.user_metadata,
-        writer=insert.writer,
+    ours = Transaction.on(
+        snapshot,
+        str(runtime.new_id()),
+        CommitInfo(insert.operation, user_metadata=insert.user_metadata),
+        identity=IdentityUse(writer=insert.writer),
     )
     ours = ours if insert.evolve is None else under(ours, insert.evolve(snapshot.metadata), insert.new.properties)
-    check_metadata(ours.metadata or snapshot.metadata, snapshot.table)
-    columns = (ours.metadata or snapshot.metadata).partition_columns
-    _check_layout(insert.new, snapshot.table, columns)
-    ours = replace(ours, parameters=_parameters(insert, columns))
-    asked, after = insert.new.cluster_by, ours.metadata or snapshot.metadata
-    return clustered(ours, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
+    after = ours.says.metadata or snapshot.metadata
+    check_metadata(after, snapshot.table)
+    _check_layout(insert.new, snapshot.table, after.partition_columns)
+    ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
+    return clustered(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
 
 
 def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
@@ -227,7 +221,7 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     check_spelling(metadata, base.metadata)
     check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(ours.touched))
-    return replace(ours, metadata=metadata, protocol=protocol)
+    return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
 
 
 def _creating(insert: Insert, runtime: Runtime) -> Transaction:
@@ -237,19 +231,16 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
     note(insert.log.table, -1, metadata.configuration)
-    properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
+    protocol = first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)
-    created = Transaction(
-        base=None,
+    created = Transaction.on(
+        None,
+        str(runtime.new_id()),
+        CommitInfo(
+            insert.operation, _parameters(insert, metadata.partition_columns), user_metadata=insert.user_metadata
+        ),
         table=insert.log.table,
-        txn_id=str(runtime.new_id()),
-        operation=insert.operation,
-        parameters=_parameters(insert, metadata.partition_columns),
-        isolation=properties.isolation_level,
-        resolution=properties.conflict_resolution,
-        metadata=metadata,
-        protocol=protocol,
-        user_metadata=insert.user_metadata,
+        says=Declarations(metadata=metadata, protocol=protocol),
     )
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
@@ -351,11 +342,6 @@ def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
 
 
-def _existing(snapshot: Snapshot | None) -> Metadata:
-    assert snapshot is not None
-    return snapshot.metadata
-
-
 def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
     names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
     mode = names.get(insert.mode, "ErrorIfExists")
@@ -381,15 +367,22 @@ class InsertHands:
 
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """Ours with its new rows, and without those that they replace."""
-        metadata = ours.metadata or _existing(self._snapshot)
+        metadata = ours.metadata
+        assert metadata is not None, "a transaction that creates a table brings its metadata"
         adds = self._insert.stage(metadata)
-        ours = replace(ours, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
+        ours = replace(
+            ours,
+            does=replace(ours.does, adds=adds),
+            identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
+        ).with_counts(**_metrics(adds))
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)
         if self._snapshot is None or self._insert.computed_from is None:
             return ours
-        return replace(ours, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
+        return replace(
+            ours, reads=whole_table(self._snapshot), stands=replace(ours.stands, must_follow=self._insert.computed_from)
+        )
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""

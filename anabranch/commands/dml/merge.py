@@ -41,7 +41,7 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Merge:
         handler = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
         ours, committed = staged_and_committed(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
-        return Merged(committed, committed.metrics if committed else ours.metrics)
+        return Merged(committed, committed.metrics if committed else ours.info.metrics)
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class MergeHands(RowRebaseHandler):
         ours = self._part(candidates, joined)
         given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
         own = own_numbers(snapshot.schema, given)
-        ours = replace(under(ours, self._metadata), writer=self._staging.txn_id, own_numbers=own)
+        ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, own))
         ours = ours.with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
-            ours = replace(ours, seen=self._computed_from)
+            ours = replace(ours, stands=replace(ours.stands, must_follow=self._computed_from))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -189,9 +189,13 @@ class MergeHands(RowRebaseHandler):
         withdrawn, before = self._inserted, self._insert_count
         part = self._part(files, self._looked)
         remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
-        written = part.metrics["numOutputRows"] - before
+        written = part.info.metrics["numOutputRows"] - before
         counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
-        return replace(part, withdraws=withdrawn, metrics={**part.metrics, **counts})
+        return replace(
+            part,
+            does=replace(part.does, withdraws=withdrawn),
+            info=replace(part.info, metrics={**part.info.metrics, **counts}),
+        )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """What the source holds in the columns that ON compares."""
@@ -240,20 +244,19 @@ class MergeHands(RowRebaseHandler):
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
         adds, copied = self._new_files(chosen, joined, keeps=keeps)
         inserts = self._inserts(chosen)
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation="MERGE",
-            parameters=self._merge.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(
+                "MERGE", self._merge.parameters, metrics=_counts(joined, inserted=self._insert_count, copied=copied)
+            ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
-            marks={path: rows for path, rows in joined.marks.items() if path not in removed},
-            removes=frozenset(removed),
-            sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
-            adds=pa.concat_tables([adds, inserts]),
-            metrics=_counts(joined, inserted=self._insert_count, copied=copied),
+            does=Changes(
+                marks={path: rows for path, rows in joined.marks.items() if path not in removed},
+                removes=frozenset(removed),
+                sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
+                adds=pa.concat_tables([adds, inserts]),
+            ),
         )
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:

@@ -56,7 +56,7 @@ from anabranch.protocol.stats.skipping import must_match
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 SchemaChange = Literal["merge", "overwrite"]
 _SHOWN = 10
@@ -318,7 +318,7 @@ class SelectedRows(ChangeHands):
         """What DELETE would do; its time is counted with the whole overwrite's."""
         self.check_settings()
         part = self.stage(runtime)
-        return part.with_counts(executionTimeMs=-part.metrics["executionTimeMs"])
+        return part.with_counts(executionTimeMs=-part.info.metrics["executionTimeMs"])
 
 
 class EveryRow:
@@ -364,21 +364,13 @@ class EveryRow:
 
     def _reading(self, condition: Condition) -> Transaction:
         part = self._removal(self.could_match(self._snapshot.files))
-        return replace(part, reads=ReadSet(condition, part.removes))
+        return replace(part, reads=ReadSet(condition, part.does.removes))
 
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that does nothing but remove these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
-        return Transaction(
-            base=self._snapshot,
-            table=self._snapshot.table,
-            txn_id="",
-            operation="",
-            parameters={},
-            isolation="",
-            resolution="",
-            removes=frozenset(sources),
-            sources=sources,
+        return Transaction.on(
+            self._snapshot, "", CommitInfo(""), does=Changes(removes=frozenset(sources), sources=sources)
         )
 
     def _live(self, row: FileRow) -> BitMap64:

@@ -40,7 +40,7 @@ from anabranch.protocol.features.table_features import check_writable, upgraded,
 from anabranch.protocol.iceberg import check_partitioning, flags
 from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch.protocol.layout.paths import lies_in
-from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, check_retention, described, validate
+from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, described, validate
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.schema.leaves import check_stats_columns
@@ -49,7 +49,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
@@ -164,24 +164,24 @@ class _Cloning:
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)
         numbered, domains = self._numbered(adds, protocol, metadata)
-        properties = Properties(metadata.configuration)
         gone = {row["path"]: row for row in self._present() if row["path"] in removes}
-        ours = Transaction(
-            base=base,
+        ours = Transaction.on(
+            base,
+            self.staging.txn_id,
+            CommitInfo("CLONE", self._parameters()),
             table=self._table,
-            txn_id=self.staging.txn_id,
-            operation="CLONE",
-            parameters=self._parameters(),
-            isolation=(base.properties if base is not None else properties).isolation_level,
-            resolution=(base.properties if base is not None else properties).conflict_resolution,
             reads=None if base is None else whole_table(base),
-            removes=removes,
-            sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
-            adds=numbered,
-            metadata=metadata,
-            protocol=protocol if base is None or protocol != base.protocol else None,
-            domains=domains,
-            app_transactions=self._app_transactions(),
+            does=Changes(
+                removes=removes,
+                sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
+                adds=numbered,
+            ),
+            says=Declarations(
+                metadata=metadata,
+                protocol=protocol if base is None or protocol != base.protocol else None,
+                domains=domains,
+                app_transactions=self._app_transactions(),
+            ),
         )
         return ours.with_counts(**self._metrics(gone))
 
@@ -192,7 +192,7 @@ class _Cloning:
             MissingDataFile: one is not.
         """
         if self._plan.shallow:
-            check_there(self._source, self.staging.store, ours.adds.to_pylist())
+            check_there(self._source, self.staging.store, ours.does.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""

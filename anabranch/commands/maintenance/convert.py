@@ -44,7 +44,6 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
-from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
 from anabranch.protocol.schema.types import Struct
@@ -54,7 +53,7 @@ from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 _READERS = 16
 _IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)
@@ -117,24 +116,18 @@ class Convert:
         new = completed(NewTable(columns, self.partitions.names, self.properties))
         metadata = new_metadata(new, runtime, named=True)
         _check_found(metadata)
-        properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
         adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
         if not self.statistics:
             counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
             adds = [{**add, "stats": count} for add, count in zip(adds, counts, strict=True)]
-        return Transaction(
-            base=None,
+        return Transaction.on(
+            None,
+            str(runtime.new_id()),
+            CommitInfo("CONVERT", _parameters(self, len(entries)), metrics={"numConvertedFiles": len(entries)}),
             table=log.table,
-            txn_id=str(runtime.new_id()),
-            operation="CONVERT",
-            parameters=_parameters(self, len(entries)),
-            isolation=properties.isolation_level,
-            resolution=properties.conflict_resolution,
-            adds=files_table(adds),
-            metadata=metadata,
-            protocol=first_protocol(log.table, new, metadata),
-            metrics={"numConvertedFiles": len(entries)},
+            does=Changes(adds=files_table(adds)),
+            says=Declarations(metadata=metadata, protocol=first_protocol(log.table, new, metadata)),
         )
 
 

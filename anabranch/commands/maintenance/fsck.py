@@ -32,7 +32,7 @@ from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Source, Transaction
 
 MISSING = pa.schema(
     [
@@ -117,18 +117,17 @@ def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> T
     meanwhile is a conflict.
     """
     files = _named(base.files, found)
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation="FSCK",
-        parameters={},
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-        removes=frozenset(files["path"].to_pylist()),
-        sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
-        means_files=True,
-        metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)},
+    return Transaction.on(
+        base,
+        str(runtime.new_id()),
+        CommitInfo(
+            "FSCK", metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)}
+        ),
+        does=Changes(
+            removes=frozenset(files["path"].to_pylist()),
+            sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
+            means_files=True,
+        ),
     )
 
 

@@ -55,7 +55,7 @@ from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 _NAMED = 100
 """So many missing files are named at most."""
@@ -138,7 +138,7 @@ class Restore:
         ours = plan.transaction(self._parameters(target.version), runtime)
         reach("staged")
         if plan.is_nothing:
-            return Restored(target.version, None, ours.metrics, missing)
+            return Restored(target.version, None, ours.info.metrics, missing)
         committed = commit(ours, log, handler, context.policy(), runtime)
         return Restored(target.version, committed, committed.metrics, missing)
 
@@ -219,24 +219,19 @@ class Plan:
         """
         base = self.base
         touched = pa.concat_tables([self.removes, self._counted(self.again)]).to_pylist()
-        return Transaction(
-            base=base,
-            table=base.table,
-            txn_id=str(runtime.new_id()),
-            operation="RESTORE",
-            parameters=parameters,
-            isolation=base.properties.isolation_level,
-            resolution=base.properties.conflict_resolution,
+        return Transaction.on(
+            base,
+            str(runtime.new_id()),
+            CommitInfo("RESTORE", parameters, metrics=self._metrics()),
             reads=whole_table(base),
-            removes=frozenset(self.removes["path"].to_pylist()),
-            sources={row["path"]: Source(row, BitMap64()) for row in touched},
-            adds=self._counted(self.adds),
-            recommits=frozenset(self.again["path"].to_pylist()),
-            metadata=self.metadata,
-            protocol=self.protocol,
-            domains=self.domains,
-            metrics=self._metrics(),
-            row_mark=self.row_mark,
+            does=Changes(
+                removes=frozenset(self.removes["path"].to_pylist()),
+                sources={row["path"]: Source(row, BitMap64()) for row in touched},
+                adds=self._counted(self.adds),
+                recommits=frozenset(self.again["path"].to_pylist()),
+                row_mark=self.row_mark,
+            ),
+            says=Declarations(metadata=self.metadata, protocol=self.protocol, domains=self.domains),
         )
 
     def _counted(self, files: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from anabranch.commands.context import NEWEST, Progress, RunContext
 from anabranch.commands.engine import Engine
@@ -50,7 +50,7 @@ from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.phases import reach, undisturbed
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import END, START
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import CommitInfo, Transaction
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0
@@ -189,8 +189,8 @@ class Vacuum:
         asked = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
         parameters = {"retentionCheckEnabled": self.check_retention, "defaultRetentionMillis": default_ms, **asked}
         counts = {"numFilesToDelete": len(going), "sizeOfDataToDelete": sum(entry.size for entry in going)}
-        ours = _empty(snapshot, START, parameters, runtime)
-        return replace(ours, tags=start_tags(found.running, plan.cutoff_ms), metrics=counts)
+        info = CommitInfo(START, parameters, counts, tags=start_tags(found.running, plan.cutoff_ms))
+        return Transaction.on(snapshot, str(runtime.new_id()), info)
 
     def _end(self, log: Log, done: Vacuumed, found: Found, context: RunContext) -> None:
         """Say what was done. It is done, whether that can be said or not."""
@@ -199,10 +199,11 @@ class Vacuum:
                 remember(log.store, found.through)
             snapshot = log.snapshot()
             _check(snapshot)
-            ours = _empty(snapshot, END, {"status": "FAILED" if done.failed else "COMPLETED"}, context.runtime)
+            status = {"status": "FAILED" if done.failed else "COMPLETED"}
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
+            ours = Transaction.on(snapshot, str(context.runtime.new_id()), CommitInfo(END, status, counts))
             with undisturbed():  # the phases are those of the START
-                commit(replace(ours, metrics=counts), log, NoRows(), context.policy(blind=True), context.runtime)
+                commit(ours, log, NoRows(), context.policy(blind=True), context.runtime)
         except AnabranchError as error:
             _logger.warning("VACUUM of %s is done, but its end is not in the history: %s", log.table, error)
 
@@ -239,19 +240,6 @@ def _check(snapshot: Snapshot) -> None:
         UnsupportedFeature: it does.
     """
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
-
-
-def _empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, object], runtime: Runtime) -> Transaction:
-    """A commit that changes nothing: it only stands in the history, and in the way of those who must see it."""
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters=parameters,
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-    )
 
 
 @dataclass(frozen=True)
