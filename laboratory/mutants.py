@@ -17,8 +17,8 @@ from pyroaring import BitMap64
 
 from anabranch.commands import clustering
 from anabranch.commands.dml import insert, write
-from anabranch.commands.dml.merge import MergeHands
-from anabranch.commands.dml.write import SelectedRows, WrittenPartitions
+from anabranch.commands.dml.merge import MergeHandler
+from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
@@ -171,13 +171,13 @@ def _all_alive(ours: Transaction) -> list[Any]:
 _one_after_the_other = moves._one_after_the_other
 
 
-def _changed_rows_only(handler: MergeHands, files: pa.Table) -> Any:
+def _changed_rows_only(handler: MergeHandler, files: pa.Table) -> Any:
     _matches(handler, files)
     assert handler._looked is not None
     return handler._looked.marks
 
 
-_matches = MergeHands.matches
+_matches = MergeHandler.matches
 
 
 def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,7 +223,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("C2 dropped", _without("_ROW_RULES", "_new_rows_match")),
     Mutant("C2 dropped for blind winners at Serializable", _without("_ROW_RULES", "_blind_rows_match")),
     Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
-    Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
+    Mutant("a MERGE looks for the rows it would change only", ((MergeHandler, "matches", _changed_rows_only),)),
     Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
     Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda handler, files: {}),)),
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
@@ -238,8 +238,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a record of moves of nothing is believed", ((relocating, "_only_moves", _moves_of_nothing),)),
     Mutant("mine is put before every winner", ((conflicts, "_cut", _before_everything),)),
     Mutant("blind winners' rows are not redone", ((conflicts, "_blind_rows", _clear),)),
-    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_i_read_are_changed")),
-    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_i_should_have_read")),
+    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_ours_read_are_changed")),
+    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_ours_should_have_read")),
     Mutant("file level: blind files may come in", _without("_FILE_RULES", "_blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
     Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),

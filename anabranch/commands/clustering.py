@@ -27,14 +27,14 @@ from anabranch.protocol.layout.clustering import (
     shown,
 )
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import CommitInfo, Transaction
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
-    """Hold that this version may write a table's rows, in the layout that the table has; ``only_marks``: what it takes
-    away it only marks, and it changes no row.
+    """Raises an error unless this version may write a table's rows, in the layout that the table has; ``only_marks``:
+    what it takes away it only marks, and it changes no row.
 
     Raises:
         UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.

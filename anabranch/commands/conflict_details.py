@@ -1,4 +1,4 @@
-"""Clues: what a conflict's message can show beyond positions and names.
+"""What a conflict's message can show beyond positions and names.
 
 Knows a few rows of one data file, by reading just those column chunks that a small number of bytes allows, and how
 conditions are written in SQL. Decides nothing. Guarantee: where the table or the environment keeps rows out of

@@ -52,9 +52,12 @@ class Move:
     """Batches of a version's files that are to be written anew.
 
     Attributes:
-        base: the version. batches: no file is in two of them. operation, parameters: the commit's names in the history.
-        provider: what the log is to say of who has laid out the files (``clusteringProvider``). most_rows: a batch with
-        more rows is not recorded where its order changes, since the record holds an address for each.
+        base: the version.
+        batches: no file is in two of them.
+        operation, parameters: the commit's names in the history.
+        provider: what the log is to say of who has laid out the files (``clusteringProvider``).
+        most_rows: a batch with more rows is not recorded where its order changes, since the record holds an address for
+            each.
         workers: how many batches are written at once.
     """
 
@@ -74,11 +77,11 @@ class Move:
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
-        return staged_and_committed(MoveHands(self, engine, staging, context.progress), log, context)[1]
+        return staged_and_committed(MoveHandler(self, engine, staging, context.progress), log, context)[1]
 
 
-class MoveHands(RowRebaseHandler):
-    """The hands of one move."""
+class MoveHandler(RowRebaseHandler):
+    """The handler of one move."""
 
     def __init__(self, move: Move, engine: Engine, staging: Staging, progress: Progress) -> None:
         super().__init__(NO_ROW, move.base, engine, staging)

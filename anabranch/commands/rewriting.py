@@ -61,7 +61,7 @@ class Rewriting:
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
-        return staged_and_committed(RewriteHands(self, engine, staging), log, context)[1]
+        return staged_and_committed(RewriteHandler(self, engine, staging), log, context)[1]
 
     def to_read(self) -> FileSet:
         """The files to be rewritten: read under the names that they have for columns, written under those to come."""
@@ -90,8 +90,8 @@ def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return files.set_column(place, known, pa.array(values, known.type))
 
 
-class RewriteHands(RowRebaseHandler):
-    """The hands of one rewriting."""
+class RewriteHandler(RowRebaseHandler):
+    """The handler of one rewriting."""
 
     def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
         super().__init__(NO_ROW, plan.base, engine, staging)

@@ -2,7 +2,7 @@
 
 Knows which files a condition may touch, asks the engine which rows it selects, and stages their marks and new images.
 With deletion vectors rows are *marked* and files stay; without, files are rewritten. The same steps run again on the
-rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHands.redo`).
+rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHandler.redo`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
     base = base_of(log, snapshot, asked)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
-    handler = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    handler = ChangeHandler(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
     _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
@@ -107,7 +107,7 @@ def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | 
 
 
 class RowRebaseHandler(ABC):
-    """What the hands of all commands have in common that change rows of a table (`RebaseHandler`)."""
+    """What the handlers of all commands have in common that change rows of a table (`RebaseHandler`)."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
@@ -130,22 +130,21 @@ class RowRebaseHandler(ABC):
 
     @abstractmethod
     def matches(self, files: pa.Table) -> Marks:
-        """See `Hands.matches`."""
+        """See `RebaseHandler.matches`."""
 
     @abstractmethod
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """See `Hands.redo`."""
+        """See `RebaseHandler.redo`."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows of a file, those of the condition's columns first."""
-        return conflict_details.sampled(self._snapshot, file, rows, self._told_first())
+        return conflict_details.sampled(
+            self._snapshot, file, rows, (self._where.columns or columns_of(self._where.predicate))
+        )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """The partitions that hold all selected rows, if this file lies in another."""
         return conflict_details.of_partitions(self._snapshot, ours, file)
-
-    def _told_first(self) -> frozenset[str]:
-        return self._where.columns or columns_of(self._where.predicate)
 
     def discard(self) -> None:
         """Remove what was staged."""
@@ -164,7 +163,7 @@ class RowRebaseHandler(ABC):
             self._staging.start()
 
     def check_settings(self) -> None:
-        """Hold that the condition still means what it meant at the start of the command.
+        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command.
 
         Raises:
             ExecutionFailed: a setting of the session on which its value depends was changed.
@@ -209,8 +208,8 @@ def staged_and_committed(
     return ours, committed
 
 
-class ChangeHands(RowRebaseHandler):
-    """The hands of one running change. Where its condition was computed from the table's own rows, it has to stand
+class ChangeHandler(RowRebaseHandler):
+    """The handler of one running change. Where its condition was computed from the table's own rows, it has to stand
     behind the version that its user has seen, ``computed_from``.
     """
 

@@ -20,13 +20,9 @@ def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms:
         ours: placed, whatever it said of this version before.
         previous_ms: when the newest of the versions before was made; None for the first one.
     """
-    moment = _after(previous_ms, now_ms) if is_enabled(ours.metadata) else None
+    moment = (now_ms if previous_ms is None else max(now_ms, previous_ms + 1)) if is_enabled(ours.metadata) else None
     if ours.says.metadata is None:
         return ours, moment
     before = None if ours.base is None else ours.base.metadata
     metadata = bounded(ours.says.metadata, before, version=version, timestamp=moment)
     return replace(ours, says=replace(ours.says, metadata=metadata)), moment
-
-
-def _after(previous_ms: int | None, now_ms: int) -> int:
-    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from anabranch.errors import AnabranchError, CommitOutcomeUnknown
 from anabranch.log.cleanup import clean_up
 from anabranch.log.log import Log
-from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.put import Put, check_stands, unknown, write_checksum
 from anabranch.transaction.rebase import Rebase
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
 

@@ -28,9 +28,10 @@ from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.conflicts import Clear, Guarded, RebaseHandler, Redo, Verdict, judge
+from anabranch.transaction.conflicts import Clear, Redo, Verdict, judge
 from anabranch.transaction.fence import Fence, StagedFileGone
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import Guarded, RebaseHandler
 from anabranch.transaction.rebase_limits import Bounded, Bounds, Exceeded
 from anabranch.transaction.relocation import Loaders, Relocation, followed, overtaken, relocation_of
 from anabranch.transaction.retry import Runtime

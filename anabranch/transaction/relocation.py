@@ -204,7 +204,7 @@ class NothingLeft(Exception):
 
 
 def overtaken(ours: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
-    """Mine, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
+    """Ours, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
     that others have moved, or brought rows back to, is left as it is.
 
     Raises:

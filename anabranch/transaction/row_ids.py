@@ -39,8 +39,10 @@ class RowIds:
     """The ids of one attempt.
 
     Attributes:
-        adds: the new files with theirs; None where the table has none. again: of files that are named again and had no
-        ids, path -> the two fields. domains: the mark, where it has moved. tags: for the commit's ``commitInfo``.
+        adds: the new files with theirs; None where the table has none.
+        again: of files that are named again and had no ids, path -> the two fields.
+        domains: the mark, where it has moved.
+        tags: for the commit's ``commitInfo``.
     """
 
     adds: pa.Table | None = None

@@ -13,7 +13,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.describe import detail
 from anabranch.errors import ColumnInUse, ConcurrentWriteException, InvalidOption, ProtocolChangedException

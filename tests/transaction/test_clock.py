@@ -13,7 +13,7 @@ from anabranch.commands.ddl.alter import SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidProperty, ProtocolChangedException
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import writer_features

@@ -19,8 +19,8 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
 from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.actions import AppTransaction
 from anabranch.protocol.merges import Matching

@@ -20,7 +20,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.dml.append import parquet_bytes
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone

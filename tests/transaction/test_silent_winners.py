@@ -20,7 +20,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.log.commits import Raw, parse_commit
 from anabranch.protocol.layout import moves

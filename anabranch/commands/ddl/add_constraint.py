@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
 from anabranch.commands.row_changes import rows_of, with_counts
@@ -23,7 +23,7 @@ from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
 from anabranch.protocol.schema.keys import KEY_PREFIX
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 

@@ -57,8 +57,8 @@ from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Field, Struct, check_storable
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows, RebaseHandler
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows, RebaseHandler
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import CommitInfo, Declarations, ReadSet, Transaction
 
@@ -293,7 +293,7 @@ def _only_written(before: Snapshot, after: Snapshot) -> bool:
 
 
 def refuse_constraints(properties: Mapping[str, str]) -> None:
-    """Hold that properties name no constraint.
+    """Raises InvalidProperty if properties name a constraint.
 
     Raises:
         InvalidProperty: one does.
@@ -317,7 +317,7 @@ def run_alteration(
 
     Args:
         altered: what it is to say, by the version on which the change is run.
-        read: what was read of rows for it, with the hands that judge winners' rows.
+        read: what was read of rows for it, with the handler that judges winners' rows.
 
     Raises:
         UnsupportedFeature: this version may not write the table.
@@ -352,7 +352,7 @@ def _real_part(change: Alteration, base: Snapshot) -> Alteration:
 
 
 def _check_allowed(change: Alteration, base: Snapshot) -> None:
-    """Hold that this version may write the table, and knows what new columns ask for.
+    """Raises an error unless this version may write the table, and knows what new columns ask for.
 
     Raises:
         UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.

@@ -15,7 +15,7 @@ from typing import Any
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
 from anabranch.commands.row_changes import rows_of, with_counts
@@ -32,7 +32,7 @@ from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH, Le
 from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
 from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
@@ -46,10 +46,12 @@ class ChangeColumn:
 
     Attributes:
         column: the path: a column, then members of structs, ``element``, ``key`` or ``value`` inside arrays and maps.
-        type: a wider type, on a table with ``delta.enableTypeWidening``. length: what the type says of texts, as
-        ``varchar(9)``; None where it sets them no limit. comment: `DROPPED` takes it away.
-        nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row. default: SQL text of a
-        value, or `DROPPED`. first, after: its place among its neighbours.
+        type: a wider type, on a table with ``delta.enableTypeWidening``.
+        length: what the type says of texts, as ``varchar(9)``; None where it sets them no limit.
+        comment: `DROPPED` takes it away.
+        nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row.
+        default: SQL text of a value, or `DROPPED`.
+        first, after: its place among its neighbours.
 
     Example:
         >>> ChangeColumn("/data/flights", ("delay",), type="long").run()
@@ -147,7 +149,7 @@ class ChangeColumn:
         return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
 
     def check_filled(self, base: Snapshot, files: FileSet, engine: Engine) -> None:
-        """Hold that no row has NULL in the column.
+        """Raises ConstraintNotMet if a row has NULL in the column.
 
         Raises:
             ConstraintNotMet: some have.
@@ -222,7 +224,7 @@ class ChangeColumns:
 
 
 def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
-    """Hold that no two of these changes are of one column, nor one of a member of the other.
+    """Raises InvalidOption if two of these changes are of one column, or one of a member of the other.
 
     Raises:
         InvalidOption: they are.

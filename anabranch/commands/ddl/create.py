@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.dml.insert import Insert, NewTable, completed, replaced_metadata, run_insert
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.insert import Insert, run_insert
+from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.protocol.actions import empty_files

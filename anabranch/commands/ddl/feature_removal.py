@@ -27,8 +27,8 @@ from anabranch.protocol.features.removable import DOMAINS, Removable, without_co
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 

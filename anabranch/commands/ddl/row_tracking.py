@@ -23,8 +23,8 @@ from anabranch.protocol.features.row_tracking import ENABLED, SUSPENDED, is_susp
 from anabranch.protocol.features.table_features import check_writable, with_features, writer_features
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 BATCH_FILES = 100_000

@@ -13,14 +13,14 @@ from functools import partial
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, open_log, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
-from anabranch.commands.dml.insert import Insert, NewTable, run_insert
+from anabranch.commands.dml.insert import Insert, run_insert
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
@@ -120,7 +121,10 @@ class Append:
                 cluster_by=self.cluster_by,
             ),
             stage=lambda metadata: files.write(
-                _obedient(log.table, files.numbered(table, metadata), metadata, self.texts), metadata
+                fitted_to_rules(
+                    log.table, files.numbered(table, metadata), metadata.schema, rules_of(metadata), self.texts
+                ),
+                metadata,
             ),
             discard=files.discard,
             finish=lambda: None,
@@ -258,10 +262,6 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
     except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
         why = error if shows() else NOT_SHOWN
         raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
-
-
-def _obedient(table: str, rows: pa.Table, metadata: Metadata, texts: Texts) -> pa.Table:
-    return fitted_to_rules(table, rows, metadata.schema, rules_of(metadata), texts)
 
 
 def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:

@@ -16,8 +16,8 @@ from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import undisturbed
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
 from anabranch.transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
 
@@ -25,7 +25,7 @@ _ATTEMPTS = 1_000
 
 
 def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> None:
-    """Hold that an UPDATE sets no identity column.
+    """Raises IdentityColumnGiven if an UPDATE sets an identity column.
 
     Raises:
         IdentityColumnGiven: it does.
@@ -93,7 +93,6 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
         columns: their names.
         count: how many rows will need a value.
         writer: names the transaction that will use them, which must not take this commit for another's.
-        chance: time and randomness.
 
     Raises:
         InvalidSchema: the numbers are used up.
@@ -104,14 +103,7 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
     for left in reversed(range(_ATTEMPTS)):
         snapshot = log.snapshot()
         ranges = _ranges(snapshot, columns, count)
-        marks = {name: each[-1] for name, each in ranges.items()}
-        ours = Transaction.on(
-            snapshot,
-            str(runtime.new_id()),
-            CommitInfo(RESERVES, {"columns": ", ".join(sorted(marks))}),
-            says=Declarations(metadata=with_marks(snapshot.metadata, marks)),
-            identity=IdentityUse(reserved_for=writer),
-        )
+        ours = reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
         try:
             with undisturbed():  # the phases that others wait for are those of the command
                 commit(ours, log, NoRows(), default_retry(blind=False), runtime)
@@ -133,3 +125,14 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
         each = known[name]
         ranges[name] = range(each.next, each.after(count) + (1 if each.step > 0 else -1), each.step)
     return ranges
+
+
+def reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runtime: Runtime) -> Transaction:
+    """A transaction that only moves the marks of identity columns, for this writer."""
+    return Transaction.on(
+        snapshot,
+        str(runtime.new_id()),
+        CommitInfo(RESERVES, {"columns": ", ".join(sorted(marks))}),
+        says=Declarations(metadata=with_marks(snapshot.metadata, marks)),
+        identity=IdentityUse(reserved_for=writer),
+    )

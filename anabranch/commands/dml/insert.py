@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands.clustering import check_changeable, clustered, clusters_of
 from anabranch.commands.context import Newest, RunContext
+from anabranch.commands.dml.new_table import NewTable, check_columns, completed, first_protocol, new_metadata
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
 from anabranch.commands.sources import whole_table
@@ -26,33 +27,16 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
-from anabranch.protocol.actions import Protocol as TableProtocol
-from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, Requested, requested, without_requests
+from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
-from anabranch.protocol.features.row_tracking import with_columns
-from anabranch.protocol.features.table_features import check_writable, needed_by, protocol_for, upgraded
-from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.features.table_features import check_writable, upgraded
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.properties import (
-    IGNORE_DEFAULTS,
-    PROTECTED_BEFORE,
-    Properties,
-    check_retention,
-    described,
-    validate,
-)
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import values_kept
-from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
-from anabranch.protocol.schema.keys import check_keys
-from anabranch.protocol.schema.leaves import check_stats_columns
-from anabranch.protocol.schema.types import VOID, Struct, schema_json
-from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
 
@@ -61,24 +45,8 @@ Stage = Callable[[Metadata], pa.Table]
 """Writes the rows under this metadata and gives the new files; may run twice, when a creation race is lost."""
 
 
-@dataclass(frozen=True)
-class NewTable:
-    """What a table is created with, where there is none; the partitioning is checked where there is one.
-
-    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
-    ``cluster_by`` is None where nothing is said of it.
-    """
-
-    schema: Struct | Callable[[], Struct]
-    partition_columns: tuple[str, ...] | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    name: str | None = None
-    description: str | None = None
-    cluster_by: tuple[Path, ...] | None = None
-
-
 class Taking(RebaseHandler, Protocol):
-    """What an overwrite takes away of the table that there is, as the hands of its transaction."""
+    """What an overwrite takes away of the table that there is, as the handler of its transaction."""
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Marks, removals and rewritten files on the base, with what was read for them.
@@ -98,13 +66,17 @@ class Taking(RebaseHandler, Protocol):
 class Insert:
     """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
 
-    ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
-    ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
-    no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
-    the newest version that the user has seen. ``writer`` is by whom identity values are reserved;
-    ``own_numbers`` says, once rows are staged, of which identity columns they came with values. ``evolve`` makes of a
-    table's metadata what the rows make of it: the same where they change nothing. ``lays_out``: the partitioning and
-    clustering of ``new`` take the place of the table's.
+    Attributes:
+        takes: makes the handler of what an overwrite takes away.
+        txn: how far an application has written with it.
+        parameters: further ones for the history.
+        at: the version for which it was understood; None: there was no table.
+        computed_from: the rows were computed from those of ``at``, so every change since may matter; this is the newest
+            version that the user has seen.
+        writer: by whom identity values are reserved.
+        own_numbers: says, once rows are staged, of which identity columns they came with values.
+        evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
+        lays_out: the partitioning and clustering of ``new`` take the place of the table's.
     """
 
     log: Log
@@ -164,7 +136,7 @@ def _once(insert: Insert, context: RunContext) -> Committed | None:
         return None
     began = runtime.now_ms()
     ours = _transaction(insert, snapshot, runtime)
-    handler = InsertHands(insert, snapshot)
+    handler = InsertHandler(insert, snapshot)
     reach("read")
     try:
         ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
@@ -245,95 +217,6 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
 
-def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
-    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
-    asked = requested(table, new.properties)
-    if asked == Requested():
-        return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
-    return asked.least_for(needed_by(metadata) | asked.unversioned)
-
-
-def completed(new: NewTable) -> NewTable:
-    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
-    names. The property ``comment`` is its description, unless it has one.
-
-    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
-    """
-    defaults = current().defaults()
-    own, comment = described(new.properties, None)
-    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
-        defaults = without_requests(defaults)
-    description = comment if new.description is None else new.description
-    return replace(new, properties={**defaults, **own}, description=description)
-
-
-def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None, *, named: bool = False) -> Metadata:
-    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
-    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
-
-    Raises:
-        InvalidProperty, InvalidOption: the table cannot be created so.
-    """
-    properties = iceberg.with_defaults(without_requests(new.properties))
-    validate(properties)
-    check_retention(properties)
-    columns = new.partition_columns or ()
-    schema = new.schema() if callable(new.schema) else new.schema
-    check_columns(schema, columns)
-    check_keys(schema, properties)
-    check_stats_columns(schema, columns, properties)
-    older = requested("", new.properties).is_older_than_vectors
-    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
-    metadata = Metadata(
-        id=str(runtime.new_id()),
-        name=new.name,
-        description=new.description,
-        schema_string=schema_json(schema),
-        partition_columns=columns,
-        configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
-        created_time=runtime.now_ms(),
-    )
-    metadata = metadata.with_schema(schema, runtime.new_id, named=named) if is_mapped(vectors) else metadata
-    check_spelling(metadata)
-    return with_columns(metadata, runtime.new_id, old=before)
-
-
-def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
-    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
-    it has given, and what guards its history.
-    """
-    made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
-    guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
-    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
-    return values_kept(metadata, made)
-
-
-def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
-    """Hold that a table can have these columns and this partitioning.
-
-    Raises:
-        InvalidOption: with the reason.
-    """
-    lowered = [name.lower() for name in schema.names]
-    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
-    if doubled:
-        raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
-    if not schema.names:
-        raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
-    for name in partition_columns:
-        found = schema.find(name)
-        if found is None or found.name != name:
-            raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
-        if not isinstance(found.type, str):
-            raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
-        if found.type in ("variant", VOID):
-            raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
-    if partition_columns and len(partition_columns) == len(schema.names):
-        raise InvalidOption(
-            option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."
-        )
-
-
 def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
     """Refuse another partitioning than the table has, or is given now."""
     asked = new.partition_columns
@@ -356,8 +239,8 @@ def _metrics(adds: pa.Table) -> dict[str, int]:
     }
 
 
-class InsertHands:
-    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row, unless its
+class InsertHandler:
+    """The handler of an insert: of what it takes away, and of its own new files. An append selects no row, unless its
     rows come from the table.
     """
 

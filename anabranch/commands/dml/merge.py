@@ -49,10 +49,11 @@ class Merge:
     """Merge ``source`` into ``table``.
 
     Attributes:
-        matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
-        of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
-        it is row-local if everything in the command is decided row by row. parameters: what the history shows. schema:
-        what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
+        matching: the condition over both sides and the clauses, in the engine's words.
+        where: what the condition says of the table's rows alone (its predicate holds for every row that can match); its
+            text is the condition's, and it is row-local if everything in the command is decided row by row.
+        parameters: what the history shows.
+        schema: what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
         reads_target: as for `anabranch.commands.dml.write.Write`.
 
     Example:
@@ -82,7 +83,8 @@ class Merge:
         seen = context.snapshot(log)
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
-        check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
+        changes_rows = any(clause.action != "insert" for clause in self.matching.clauses)
+        check_changeable(snapshot, "MERGE", changes_rows=changes_rows)
         txn = application_of()
         if is_written(txn, seen, runtime.now_ms()):
             return Merged(None, {})
@@ -91,7 +93,7 @@ class Merge:
         reach("read")
         staging = Staging(log.store, str(runtime.new_id()))
         computed_from = None if read is None else seen.version
-        handler = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
+        handler = MergeHandler(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
         ours, committed = staged_and_committed(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
         return Merged(committed, committed.metrics if committed else ours.info.metrics)
@@ -110,10 +112,6 @@ class Merged:
         return sum(self.metrics.get(f"numTargetRows{what}", 0) for what in ("Updated", "Deleted", "Inserted"))
 
 
-def _changes_rows(merge: Merge) -> bool:
-    return any(clause.action != "insert" for clause in merge.matching.clauses)
-
-
 def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     """The table's metadata as the MERGE makes it."""
     schema = snapshot.schema
@@ -124,9 +122,11 @@ def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     return snapshot.metadata.with_schema(schema, runtime.new_id)
 
 
-class MergeHands(RowRebaseHandler):
-    """The hands of one running MERGE, under the metadata that it leaves. Where its source was computed from the table's
-    rows, any row may matter to it, and it has to stand behind the version that its user has seen, ``computed_from``.
+class MergeHandler(RowRebaseHandler):
+    """The handler of one running MERGE, under the metadata that it leaves.
+
+    Where its source was computed from the table's rows, any row may matter to it, and it has to stand behind the
+    version that its user has seen, ``computed_from``.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class MergeHands(RowRebaseHandler):
         assert self._looked is not None, "a redo follows a look"
         withdrawn, before = self._inserted, self._insert_count
         part = self._part(files, self._looked)
-        remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
+        remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
         written = part.info.metrics["numOutputRows"] - before
         counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
         return replace(
@@ -288,9 +288,6 @@ class MergeHands(RowRebaseHandler):
         files = self._collected()
         self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files
-
-    def _name(self, path: str) -> str | None:
-        return store_name(self._snapshot.table, path)
 
 
 def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.opening import Location, open_log, without_options
@@ -46,8 +46,8 @@ from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, 
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
@@ -61,10 +61,12 @@ class Clone:
     """Make a table at ``target`` that is as ``source`` was.
 
     Attributes:
-        shallow: name the source's files instead of copying them. version, timestamp: of the source; the newest where
-        both are None. zone: of timestamps that say none. replace: put the clone in the place of a table that is there.
-        properties: set in the clone, whatever the source says. storage_options: of the source, and of the target unless
-        it has ``target_options``.
+        shallow: name the source's files instead of copying them.
+        version, timestamp: of the source; the newest where both are None.
+        zone: of timestamps that say none.
+        replace: put the clone in the place of a table that is there.
+        properties: set in the clone, whatever the source says.
+        storage_options: of the source, and of the target unless it has ``target_options``.
 
     Example:
         >>> Clone("/data/flights", "/data/copy").run().metrics["numCopiedFiles"]
@@ -108,7 +110,7 @@ class Clone:
             raise TableAlreadyExists(table=log.table)
         work = _Cloning(self, source, _spelled(location, source.table), log, base, context.runtime)
         reach("read")
-        handler = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
+        handler = CloneHandler(base, work.staging) if base is not None else CreationHandler(work.staging)
         try:
             ours = work.staged()
             reach("staged")
@@ -121,8 +123,8 @@ class Clone:
         return committed
 
 
-class NewHands(NoRows):
-    """The hands of a clone where no table was."""
+class CreationHandler(NoRows):
+    """The handler of a clone where no table was."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -132,8 +134,8 @@ class NewHands(NoRows):
         self._staging.discard()
 
 
-class CloneHands(EveryRow):
-    """The hands of a clone that takes a table's place: it has read all of it."""
+class CloneHandler(EveryRow):
+    """The handler of a clone that takes a table's place: it has read all of it."""
 
     def __init__(self, snapshot: Snapshot, staging: Staging) -> None:
         super().__init__(snapshot)
@@ -156,7 +158,7 @@ class _Cloning:
         self._started = False
 
     def staged(self) -> Transaction:
-        """Mine, with every file that it names in its place."""
+        """Ours, with every file that it names in its place."""
         metadata, base = self._metadata(), self._base
         protocol = self._protocol(metadata)
         check_writable(self._table, protocol, metadata, changes_rows=False)
@@ -186,7 +188,7 @@ class _Cloning:
         return ours.with_counts(**self._metrics(gone))
 
     def check_source(self, ours: Transaction) -> None:
-        """Hold that the files which a shallow clone would name are there; copies are made already.
+        """Raises MissingDataFile unless the files which a shallow clone would name are there; copies are made already.
 
         Raises:
             MissingDataFile: one is not.
@@ -339,7 +341,7 @@ class _Cloning:
 
 
 def _check_apart(source: str, target: str) -> None:
-    """Hold that neither table lies in the folder of the other, whichever of its names is used.
+    """Raises CloneRefused if a table lies in the folder of the other, whichever of its names is used.
 
     Raises:
         CloneRefused: one does.
@@ -364,7 +366,7 @@ def _spelled(location: Location, url: str) -> str:
 
 
 def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Hold that the source's files are such as the properties say: none is written anew.
+    """Raises InvalidProperty unless the source's files are such as the properties say: none is written anew.
 
     Raises:
         InvalidProperty: they are not.

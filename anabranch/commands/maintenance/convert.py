@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.dml.insert import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.dml.new_table import NewTable, completed, first_protocol, new_metadata
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.opening import Location, open_log, without_options
@@ -50,8 +50,8 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
@@ -132,7 +132,8 @@ class Convert:
 
 
 def _check_found(metadata: Metadata) -> None:
-    """Hold that columns are found in files that no writer of Delta wrote: by their names, for numbers they have none.
+    """Raises InvalidProperty unless columns are found in files that no writer of Delta wrote: by their names, for
+    numbers they have none.
 
     Raises:
         InvalidProperty: they are not.

@@ -83,7 +83,7 @@ def _check_mode(mode: str) -> None:
 
 
 def _check_listable(snapshot: Snapshot) -> None:
-    """Hold that who reads the files as they are reads the table's rows."""
+    """Raises an error unless whoever reads the files as they are reads the rows of the table."""
     if is_mapped(snapshot.metadata.configuration):
         reason = "its columns have other names in the files than in the table (delta.columnMapping.mode)."
         rule = "DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING"

@@ -60,9 +60,10 @@ class Optimize:
     """Lay out the files of ``table`` anew where that is worth it.
 
     Attributes:
-        where: over partition columns only: which partitions. zorder_by: the columns by whose values rows are laid
-        together, of tables that have no clustering columns. full: lay out all files of a clustered table anew, also
-        those that were laid out before. auto: whether a writer runs it after its commit, by the table's properties.
+        where: over partition columns only: which partitions.
+        zorder_by: the columns by whose values rows are laid together, of tables that have no clustering columns.
+        full: lay out all files of a clustered table anew, also those that were laid out before.
+        auto: whether a writer runs it after its commit, by the table's properties.
         workers: how many batches are written at once.
 
     Example:

@@ -36,7 +36,8 @@ class Purge:
     """Write anew each file of ``table`` in which rows are deleted, or columns are left that were dropped.
 
     Attributes:
-        where: over partition columns only: which partitions. workers: how many files are written at once.
+        where: over partition columns only: which partitions.
+        workers: how many files are written at once.
 
     Example:
         >>> Purge("/data/flights").run(engine).metrics["numRemovedFiles"]
@@ -61,12 +62,10 @@ class Purge:
         files = selected(base, self.where)
         chosen = only(files, _to_purge(base, files))
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
-        move = Move(base, batches, "REORG", self._parameters(), workers=self.workers)
+        where = {} if self.where is EVERY_ROW else {"predicate": json.dumps([self.where.text])}
+        move = Move(base, batches, "REORG", {**PURGE, **where}, workers=self.workers)
         log = Log(base.store)
         return outcome_of(log, move.run(engine, log, context), len(files))
-
-    def _parameters(self) -> dict[str, str]:
-        return dict(PURGE) if self.where is EVERY_ROW else {**PURGE, "predicate": json.dumps([self.where.text])}
 
 
 def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:

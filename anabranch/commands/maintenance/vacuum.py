@@ -45,9 +45,9 @@ from anabranch.protocol.features.table_features import check_writable
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import END, START
 from anabranch.transaction.transaction import CommitInfo, Transaction
@@ -67,9 +67,13 @@ class Vacuumed:
     """What a VACUUM did, or with ``dry_run`` would do.
 
     Attributes:
-        table: its URL. dry_run: whether nothing was removed. files: what was removed, or would be, sorted by name.
-        failed: what could not be removed, and why. folders: how many empty folders were removed. spared: the jobs whose
-        files were left because they run. directories: how many folders were looked at.
+        table: its URL.
+        dry_run: whether nothing was removed.
+        files: what was removed, or would be, sorted by name.
+        failed: what could not be removed, and why.
+        folders: how many empty folders were removed.
+        spared: the jobs whose files were left because they run.
+        directories: how many folders were looked at.
     """
 
     table: str
@@ -92,9 +96,11 @@ class Vacuum:
     default what ``delta.deletedFileRetentionDuration`` says).
 
     Attributes:
-        dry_run: only say what would go. lite: look only at files that the log says were removed, and list nothing.
-        check_retention: refuse to retain less than the table says. dead_after_seconds: how long a running job may show
-        no sign of life. threads: so many files or folders are worked on at once; one: on the caller's thread.
+        dry_run: only say what would go.
+        lite: look only at files that the log says were removed, and list nothing.
+        check_retention: refuse to retain less than the table says.
+        dead_after_seconds: how long a running job may show no sign of life.
+        threads: so many files or folders are worked on at once; one: on the caller's thread.
 
     Example:
         >>> Vacuum("/data/flights", dry_run=True).run().bytes
@@ -146,7 +152,7 @@ class Vacuum:
         raise AssertionError("the last attempt returns or raises")
 
     def _plan(self, snapshot: Snapshot, runtime: Runtime) -> Plan:
-        """Hold that it may be run, and say by which moments it goes."""
+        """Says by which moments it goes; raises an error unless it may be run."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
         if hours is not None and not 0 <= hours < float("inf"):
@@ -234,7 +240,7 @@ class Plan:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Hold that the table needs nothing of who vacuums it that is not known here.
+    """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here.
 
     Raises:
         UnsupportedFeature: it does.

@@ -17,7 +17,7 @@ from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.ddl.sync_identity import SyncIdentity
-from anabranch.commands.dml.insert import NewTable, check_columns
+from anabranch.commands.dml.new_table import NewTable, check_columns
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import open_log

@@ -18,7 +18,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import DROPPED, ChangeColumn, ChangeColumns
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget

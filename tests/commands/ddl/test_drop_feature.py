@@ -20,7 +20,7 @@ from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.drop_feature import DropFeature, truncate
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,

@@ -17,7 +17,7 @@ from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.keys import AddKey, DropKey
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
 from anabranch.protocol.schema.types import Field, Struct

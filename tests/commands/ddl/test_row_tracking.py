@@ -15,7 +15,7 @@ from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, U
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.row_tracking import backfill, without_ids
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
 from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracked

@@ -15,15 +15,15 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.identity_values import _reservation, reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.identity_values import reservation, reserve
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.rules.identity import identities, identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
@@ -139,7 +139,7 @@ def test_a_reservation_stands_behind_writers_that_it_has_not_seen(world: World) 
     world.append({"id": 1, "x": 1})
     before = world.log.snapshot()
     world.update("id = 1", x=9)
-    transaction = _reservation(before, {"n": 50}, "w", Runtime())
+    transaction = reservation(before, {"n": 50}, "w", Runtime())
     commit(transaction, world.log, NoRows(), default_retry(blind=False), Runtime())
     assert marks(world) == [50]
 

@@ -17,7 +17,7 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert

@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidOption, InvalidProperty, NonPartitionColumn

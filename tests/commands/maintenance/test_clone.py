@@ -15,7 +15,7 @@ from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone

@@ -294,7 +294,7 @@ def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
 
     def kept(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
         now = passed(self, ours, winners)
-        return ours if now.adds["path"].equals(ours.adds["path"]) else now
+        return ours if now.does.adds["path"].equals(ours.does.adds["path"]) else now
 
     patch.setattr(Fence, "passed", kept)
 

@@ -14,7 +14,7 @@ import pytest
 
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.errors import AnabranchError, CorruptLog, InvalidOption, InvalidSchema
 from anabranch.log.file_names import commit_name
