@@ -13,7 +13,7 @@ from anabranch.commands.context import NEWEST, Command, RunContext
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
-from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
+from anabranch.commands.ddl.change_column import DROPPED, ChangeColumn, ChangeColumns
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.ddl.drop_feature import DropFeature
@@ -24,6 +24,7 @@ from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.commands.engine import Engine
@@ -60,12 +61,14 @@ __all__ = [
     "ChangeColumns",
     "ClusterBy",
     "Create",
+    "DROPPED",
     "Drop",
     "DropColumns",
     "DropConstraint",
     "DropFeature",
     "DropKey",
     "NewColumn",
+    "NewTable",
     "RenameColumn",
     "Replace",
     "ReplaceColumns",

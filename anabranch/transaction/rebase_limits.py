@@ -101,11 +101,7 @@ class Bounded:
         return self._handler.narrower(ours, file)
 
     def check_time(self) -> None:
-        """Raises Exceeded if no time is left.
-
-        Raises:
-            Exceeded: there is none.
-        """
+        """Raises Exceeded if no time is left."""
         spent, allowed = self._spent(), self._bounds().seconds
         if spent > allowed:
             raise Exceeded(RESOLUTION_SECONDS, allowed, spent)

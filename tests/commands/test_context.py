@@ -20,7 +20,7 @@ COMMANDS = sorted(
     for name in commands.__all__
     if inspect.isclass(kind := getattr(commands, name)) and hasattr(kind, "run") and kind is not Command
 )
-WITHOUT_RUN = {"Command", "Engine", "NEWEST", "NewColumn", "RunContext"}
+WITHOUT_RUN = {"Command", "DROPPED", "Engine", "NEWEST", "NewColumn", "NewTable", "RunContext"}
 
 
 def arguments(kind: type) -> list[tuple[str, Any, Any]]:

@@ -293,11 +293,7 @@ def _only_written(before: Snapshot, after: Snapshot) -> bool:
 
 
 def refuse_constraints(properties: Mapping[str, str]) -> None:
-    """Raises InvalidProperty if properties name a constraint.
-
-    Raises:
-        InvalidProperty: one does.
-    """
+    """Raises InvalidProperty if properties name a constraint."""
     for key, value in properties.items():
         if key.lower().startswith((_CONSTRAINT, KEY_PREFIX)):
             reason = "constraints are added and dropped by commands of their own, which look at the rows."

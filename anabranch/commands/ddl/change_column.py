@@ -149,11 +149,7 @@ class ChangeColumn:
         return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
 
     def check_filled(self, base: Snapshot, files: FileSet, engine: Engine) -> None:
-        """Raises ConstraintNotMet if a row has NULL in the column.
-
-        Raises:
-            ConstraintNotMet: some have.
-        """
+        """Raises ConstraintNotMet if a row has NULL in the column."""
         rows = rows_of(files.files) - count_of(files.vectors)
         missing = count_of(engine.find(files, _is_missing(base.schema, self.column))) if rows else 0
         if missing:
@@ -224,11 +220,7 @@ class ChangeColumns:
 
 
 def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
-    """Raises InvalidOption if two of these changes are of one column, or one of a member of the other.
-
-    Raises:
-        InvalidOption: they are.
-    """
+    """Raises InvalidOption if two of these changes are of one column, or one of a member of the other."""
     folded = [tuple(name.lower() for name in path) for path in paths]
     for i, path in enumerate(folded):
         if any(other[: len(path)] == path for other in folded[:i] + folded[i + 1 :]):

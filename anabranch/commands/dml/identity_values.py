@@ -25,11 +25,7 @@ _ATTEMPTS = 1_000
 
 
 def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> None:
-    """Raises IdentityColumnGiven if an UPDATE sets an identity column.
-
-    Raises:
-        IdentityColumnGiven: it does.
-    """
+    """Raises IdentityColumnGiven if an UPDATE sets an identity column."""
     for each in identities(schema):
         if each.column.lower() in {name.lower() for name in columns}:
             raise IdentityColumnGiven(table=table, column=each.column, what="updated")

@@ -114,11 +114,7 @@ def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Me
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
-    """Raises InvalidOption unless a table can have these columns and this partitioning.
-
-    Raises:
-        InvalidOption: with the reason.
-    """
+    """Raises InvalidOption unless a table can have these columns and this partitioning."""
     lowered = [name.lower() for name in schema.names]
     doubled = sorted({name for name in lowered if lowered.count(name) > 1})
     if doubled:

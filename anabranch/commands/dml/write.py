@@ -283,9 +283,6 @@ class _Jobs:
 def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Engine) -> None:
     """Raises ReplaceWhereMismatch unless a condition is TRUE for every row of these new files, by running it on what
     was really written.
-
-    Raises:
-        ReplaceWhereMismatch: it is not, for some row.
     """
     schema, columns = metadata.schema, metadata.partition_columns
     unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))

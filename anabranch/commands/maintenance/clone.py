@@ -188,11 +188,7 @@ class _Cloning:
         return ours.with_counts(**self._metrics(gone))
 
     def check_source(self, ours: Transaction) -> None:
-        """Raises MissingDataFile unless the files which a shallow clone would name are there; copies are made already.
-
-        Raises:
-            MissingDataFile: one is not.
-        """
+        """Raises MissingDataFile unless the files that a shallow clone would name are there."""
         if self._plan.shallow:
             check_there(self._source, self.staging.store, ours.does.adds.to_pylist())
 
@@ -341,11 +337,7 @@ class _Cloning:
 
 
 def _check_apart(source: str, target: str) -> None:
-    """Raises CloneRefused if a table lies in the folder of the other, whichever of its names is used.
-
-    Raises:
-        CloneRefused: one does.
-    """
+    """Raises CloneRefused if a table lies in the folder of the other, whichever of its names is used."""
     one, other = _real(source), _real(target)
     if not lies_in(one, other) and not lies_in(other, one):
         return
@@ -366,11 +358,7 @@ def _spelled(location: Location, url: str) -> str:
 
 
 def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises InvalidProperty unless the source's files are such as the properties say: none is written anew.
-
-    Raises:
-        InvalidProperty: they are not.
-    """
+    """Raises InvalidProperty unless the source's files are such as the properties say: none is written anew."""
     for key in ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId"):
         if key in after and after[key] != before.get(key) and (key in before or mode_of(after) != mode_of(before)):
             raise InvalidProperty(

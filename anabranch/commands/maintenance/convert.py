@@ -134,9 +134,6 @@ class Convert:
 def _check_found(metadata: Metadata) -> None:
     """Raises InvalidProperty unless columns are found in files that no writer of Delta wrote: by their names, for
     numbers they have none.
-
-    Raises:
-        InvalidProperty: they are not.
     """
     for key in (MODE,) if is_by_id(metadata) else flags(metadata.configuration):
         reason = "the files have no field ids; convert without it."

@@ -117,11 +117,7 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
 
 
 def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: str, path: str, size: int) -> None:
-    """Raises CloneRefused unless what is to be copied is a data file: a log may name any file of its store.
-
-    Raises:
-        CloneRefused: it is not.
-    """
+    """Raises CloneRefused unless what is to be copied is a data file: a log may name any file of its store."""
     try:
         check_is_parquet(store, name)
     except ValueError:

@@ -37,9 +37,9 @@ from anabranch.protocol.layout.file_sets import Marks
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
-from anabranch.transaction.transaction import Transaction
 
 _NAMED = 100
 """So many missing files are named at most."""
@@ -172,7 +172,7 @@ def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
 # -- before the put ----------------------------------------------------------------------------------------------------
 
 
-class RestoreHandler:
+class RestoreHandler(NoRows):
     """The handler of one RESTORE (`RebaseHandler`, and `Guarded`): every row matters to it."""
 
     def __init__(self, plan: Plan, runtime: Runtime) -> None:
@@ -195,11 +195,7 @@ class RestoreHandler:
         return conflict
 
     def check_files(self) -> None:
-        """Raises RestoreFilesMissing unless each file that comes back, and the file of its vector, is there.
-
-        Raises:
-            RestoreFilesMissing: one is not; nothing is committed.
-        """
+        """Raises RestoreFilesMissing unless each file that comes back, and the file of its vector, is there."""
         found = absent(self._plan.base.store, self._plan.adds)
         if found:
             raise missing_files(self._plan, [each.missing for each in found])
@@ -251,21 +247,6 @@ class RestoreHandler:
     def matches(self, files: pa.Table) -> Marks:
         """Never asked for: it is judged by files."""
         raise AssertionError("a RESTORE does not look at rows")
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a RESTORE is not redone on rows")
-
-    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """Files go and come whole; none of their rows says more."""
-        return ()
-
-    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """There is no condition."""
-        return None
-
-    def discard(self) -> None:
-        """Nothing was staged: what it names was there before."""
 
 
 def vacuums_until(snapshot: Snapshot) -> Iterator[Event]:

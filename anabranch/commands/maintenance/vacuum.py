@@ -240,11 +240,7 @@ class Plan:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here.
-
-    Raises:
-        UnsupportedFeature: it does.
-    """
+    """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
 
 
