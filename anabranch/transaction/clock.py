@@ -20,7 +20,8 @@ def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms:
         ours: placed, whatever it said of this version before.
         previous_ms: when the newest of the versions before was made; None for the first one.
     """
-    moment = (now_ms if previous_ms is None else max(now_ms, previous_ms + 1)) if is_enabled(ours.metadata) else None
+    later = now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
+    moment = later if is_enabled(ours.metadata) else None
     if ours.says.metadata is None:
         return ours, moment
     before = None if ours.base is None else ours.base.metadata
