@@ -145,7 +145,7 @@ class _Table:
             "delta.checkpointInterval": str(INTERVAL),
             "delta.enableDeletionVectors": str(self.has_vectors).lower(),
         }
-        AppendCommand(self.path, ("p",) if self.is_partitioned else None, properties).run(table_of(_FIRST))
+        AppendCommand(self.path, table_of(_FIRST), ("p",) if self.is_partitioned else None, properties).run()
         forget()  # whoever reads it here later has to read it anew
 
     def journal(self, life: int) -> Path:

@@ -17,15 +17,15 @@ from pyroaring import BitMap64
 
 from anabranch.commands import clustering
 from anabranch.commands.dml import insert, write
-from anabranch.commands.dml.merge import MergeHands
-from anabranch.commands.dml.write import SelectedRows, WrittenPartitions
+from anabranch.commands.dml.merge import MergeHandler
+from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
-from anabranch.transaction import commit, commit_actions, conflicts, net_effect, rebase
+from anabranch.transaction import commit, commit_actions, conflicts, net_effect, put, rebase
 from anabranch.transaction import relocation as relocating
 from anabranch.transaction.transaction import RESERVED_FOR, Transaction, tags_of
 
@@ -140,7 +140,7 @@ def _not_repointed(ours: Transaction, verdict: Any, handler: Any) -> Transaction
 
 
 def _vectors_not_joined(ours: Transaction, path: str) -> BitMap64:
-    return BitMap64(ours.marks[path])
+    return BitMap64(ours.does.marks[path])
 
 
 def _still_reading(ours: Transaction, verdict: Any, handler: Any) -> Transaction:
@@ -154,10 +154,14 @@ def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> BitMap64:
 
 def _where_they_were(ours: Transaction, relocation: relocating.Relocation, loaders: Any) -> Transaction:
     """Rows that were moved are thought to need no marks any more."""
-    kept = {path: rows for path, rows in ours.marks.items() if path not in relocation.left}
-    sources = {path: source for path, source in ours.sources.items() if path not in relocation.left}
+    kept = {path: rows for path, rows in ours.does.marks.items() if path not in relocation.left}
+    sources = {path: source for path, source in ours.does.sources.items() if path not in relocation.left}
     version = relocation.winner.version
-    return replace(ours, marks=kept, removes=ours.removes - relocation.left, sources=sources, rebased_to=version)
+    return replace(
+        ours,
+        does=replace(ours.does, marks=kept, removes=ours.does.removes - relocation.left, sources=sources),
+        stands=replace(ours.stands, rebased_to=version),
+    )
 
 
 def _all_alive(ours: Transaction) -> list[Any]:
@@ -167,13 +171,13 @@ def _all_alive(ours: Transaction) -> list[Any]:
 _one_after_the_other = moves._one_after_the_other
 
 
-def _changed_rows_only(handler: MergeHands, files: pa.Table) -> Any:
+def _changed_rows_only(handler: MergeHandler, files: pa.Table) -> Any:
     _matches(handler, files)
     assert handler._looked is not None
     return handler._looked.marks
 
 
-_matches = MergeHands.matches
+_matches = MergeHandler.matches
 
 
 def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +198,7 @@ def _lost_is_failed(ours: Transaction, log: Any, version: int, data: bytes, *res
         raise StoreError(name=str(version), root=ours.table, reason="the reply was lost.") from error
 
 
-class _AnotherName(commit.Attempt):
+class _AnotherName(rebase.Rebase):
     """A transaction that does not know its own commit again."""
 
     def look(self) -> Sequence[Commit]:
@@ -219,14 +223,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("C2 dropped", _without("_ROW_RULES", "_new_rows_match")),
     Mutant("C2 dropped for blind winners at Serializable", _without("_ROW_RULES", "_blind_rows_match")),
     Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
-    Mutant("a MERGE looks for the rows it would change only", ((MergeHands, "matches", _changed_rows_only),)),
+    Mutant("a MERGE looks for the rows it would change only", ((MergeHandler, "matches", _changed_rows_only),)),
     Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
     Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda handler, files: {}),)),
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
     Mutant("an insert that reads its table counts as blind", ((write, "version_read", _nothing),)),
     Mutant("an insert starts later than its source was read", ((write, "base_of", _newest),)),
     Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
-    Mutant("every blind winner is skipped", ((commit, "judge", _skipping_every_blind_winner),)),
+    Mutant("every blind winner is skipped", ((rebase, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
     Mutant("a winner without a file counts as blind", ((conflicts, "_sees", _silent_is_blind),)),
     Mutant("isBlindAppend is believed whatever was done", ((conflicts, "is_blind_append", _blind_by_flag),)),
@@ -234,19 +238,19 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a record of moves of nothing is believed", ((relocating, "_only_moves", _moves_of_nothing),)),
     Mutant("mine is put before every winner", ((conflicts, "_cut", _before_everything),)),
     Mutant("blind winners' rows are not redone", ((conflicts, "_blind_rows", _clear),)),
-    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_i_read_are_changed")),
-    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_i_should_have_read")),
+    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_ours_read_are_changed")),
+    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_ours_should_have_read")),
     Mutant("file level: blind files may come in", _without("_FILE_RULES", "_blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
     Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),
     Mutant("files that are gone count as known", ((rebase, "_reading", _still_reading),)),
     Mutant("winner's vector not joined", ((commit_actions, "_joined", _vectors_not_joined),)),
-    Mutant("only the newest winner is judged", ((commit.Attempt, "look", _only_the_newest(commit.Attempt.look)),)),
-    Mutant("the oldest winner is skipped", ((commit.Attempt, "look", _all_but_the_first(commit.Attempt.look)),)),
-    Mutant("own commit not known again", ((commit, "Attempt", _AnotherName), (commit, "_is_mine", lambda *a: False))),
-    Mutant("lost reply reported as failure", ((commit, "_decided", _lost_is_failed),)),
+    Mutant("only the newest winner is judged", ((rebase.Rebase, "look", _only_the_newest(rebase.Rebase.look)),)),
+    Mutant("the oldest winner is skipped", ((rebase.Rebase, "look", _all_but_the_first(rebase.Rebase.look)),)),
+    Mutant("own commit not known again", ((commit, "Rebase", _AnotherName), (put, "_is_ours", lambda *a: False))),
+    Mutant("lost reply reported as failure", ((put, "_decided", _lost_is_failed),)),
     Mutant("moved rows are looked for as if none were dead", ((moves, "_one_after_the_other", _as_if_none_were_dead),)),
-    Mutant("marks of moved rows are dropped", ((commit, "followed", _where_they_were),)),
+    Mutant("marks of moved rows are dropped", ((rebase, "followed", _where_they_were),)),
     Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "_buried", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
     Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),

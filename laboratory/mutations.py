@@ -37,6 +37,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum
@@ -239,7 +240,7 @@ def examined(case: Case, at: Callable[[str], None] = lambda phase: None) -> str:
         if outcome == TRUTH:
             outcome = _of_rows(case, location, findings)
         at("append")
-        _typed("append", lambda: Append(location).run([_NEW]))
+        _typed("append", lambda: Append(location, [_NEW]).run())
     at("vacuum")
     _vacuum(case)
     return outcome
@@ -334,7 +335,7 @@ def _vacuum(case: Case) -> None:
     runtime = Runtime(now_ms=lambda: _LATER_MS, sleep=lambda seconds: None)
     with opened(case.mutation.files) as (location, store):
         vacuum = Vacuum(location, 0, check_retention=False, threads=1)
-        _typed("vacuum", lambda: vacuum.run(runtime=runtime))
+        _typed("vacuum", lambda: vacuum.run(context=RunContext(runtime=runtime)))
         lost = {name for name in truth_of(case.kind).paths if name in case.mutation.files and name not in store.kept}
     if lost:
         raise Fault(f"VACUUM removed {sorted(lost)}")

@@ -19,6 +19,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.update import Update
@@ -104,16 +105,18 @@ def _made(policy: str) -> Files:
         forget()
 
         def append(*ids: int) -> None:
-            Append(location, ("p",), properties if ids[0] == 0 else None).run(_rows(*ids), runtime=runtime)
+            Append(location, _rows(*ids), ("p",), properties if ids[0] == 0 else None).run(
+                context=RunContext(runtime=runtime)
+            )
 
         append(*range(8))
         append(*range(8, 14))
         append(*range(14, 20))
-        Delete(location, _where(location, "id in (1, 6, 11, 16)")).run(engine, runtime=runtime)
-        Update(location, {"x": -1}, _where(location, "id in (2, 9)")).run(engine, runtime=runtime)
-        Delete(location, _where(location, "p = 'a' AND id < 8")).run(engine, runtime=runtime)
+        Delete(location, _where(location, "id in (1, 6, 11, 16)")).run(engine, RunContext(runtime=runtime))
+        Update(location, {"x": -1}, _where(location, "id in (2, 9)")).run(engine, RunContext(runtime=runtime))
+        Delete(location, _where(location, "p = 'a' AND id < 8")).run(engine, RunContext(runtime=runtime))
         append(*range(20, 30))
-        Delete(location, _where(location, "id = 22")).run(engine, runtime=runtime)
+        Delete(location, _where(location, "id = 22")).run(engine, RunContext(runtime=runtime))
         assert open_log(location).snapshot().version == NEWEST
         forget()
     return contents(store)

@@ -20,6 +20,7 @@ from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
 from anabranch.catalog.entries import Name, dotted, parts_of, spelled, whole
 from anabranch.catalog.named_tables import entry_of, located, naming, path_in, place, refresh_named
+from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
@@ -180,7 +181,7 @@ class DeltaTable:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = open_log(self._path).snapshot()
-        Delete(self._path, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
+        Delete(self._path, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     @honours("UPDATE")
     def update(
@@ -204,7 +205,7 @@ class DeltaTable:
             raise InvalidArgument(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
         snapshot = open_log(self._path).snapshot()
         assignments = understood_values(set, snapshot, self._engine, self._alias)
-        Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, at=snapshot)
+        Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     def merge(
         self, source: DataFrame, condition: str | Column, *, reads_target: bool | int = False

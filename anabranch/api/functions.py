@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.idempotence import application
@@ -18,7 +19,7 @@ from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck, Repair
 from anabranch.commands.maintenance.generate import Generate, Manifests
 from anabranch.commands.maintenance.restore import Restore, Restored
-from anabranch.commands.maintenance.vacuum import Progress, Vacuum, Vacuumed, unwatched
+from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.queries.describe import history as describe_history
 from anabranch.commands.queries.explain import Skipping
@@ -80,8 +81,17 @@ def append(
     clusters = None if cluster_by is None else paths_of(cluster_by)
     txn = application(txn_app_id, txn_version)
     place = path_or_name if spark is None else _placed(spark, path_or_name)
-    command = Append(place, columns, dict(properties or {}), storage_options, txn=txn, cluster_by=clusters)
-    return command.run(rows, texts=Texts(exact_predicate, exact_literal)).version
+    command = Append(
+        place,
+        rows,
+        columns,
+        dict(properties or {}),
+        storage_options,
+        txn=txn,
+        cluster_by=clusters,
+        texts=Texts(exact_predicate, exact_literal),
+    )
+    return command.run().version
 
 
 def _placed(spark: Any, path_or_name: Location) -> Location:
@@ -310,4 +320,4 @@ def vacuum(
         >>> anabranch.vacuum("/data/flights", dry_run=True).bytes
     """
     command = Vacuum(path, retention_hours, dry_run, lite, check_retention, storage_options)
-    return command.run(progress=progress)
+    return command.run(context=RunContext(progress=progress))

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidArgument
 from anabranch.errors.rows import statement
@@ -124,7 +125,7 @@ class DeltaMergeBuilder(MergeRequest):
         snapshot = open_log(self.table).snapshot()
         command = self.filled().command(snapshot)
         with statement():
-            outcome = command.run(self.engine, at=snapshot)
+            outcome = command.run(self.engine, RunContext(at=snapshot))
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
         counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.arguments import flat
+from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.maintenance.optimize import Optimize, Optimized
 from anabranch.commands.maintenance.optimize_result import RESULT, WORKERS, shown
 from anabranch.commands.maintenance.reorg import Purge
-from anabranch.commands.moving import Told
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.layout.clustering import Path, paths_of
@@ -78,9 +78,9 @@ class DeltaOptimizeBuilder:
 
 
 def optimized(
-    spark: SparkSession, command: Optimize | Purge, where: str | None = None, told: Told | None = None
+    spark: SparkSession, command: Optimize | Purge, where: str | None = None, progress: Progress = unwatched
 ) -> Optimized:
-    """Run one of the commands that move rows, on the partitions that SQL text selects; ``told`` hears of its progress.
+    """Run one of the commands that move rows, on the partitions that SQL text selects; ``progress`` hears of its steps.
 
     Raises:
         InvalidCondition: the condition names other columns than those that partition the table; and as the command.
@@ -89,4 +89,4 @@ def optimized(
     if isinstance(command, Optimize):
         check_named(snapshot.schema, command.zorder_by, snapshot.table, engine)
     partitions = command.where if where is None else understood(where, snapshot, engine)
-    return replace(command, where=partitions, workers=WORKERS).run(engine, at=snapshot, told=told)
+    return replace(command, where=partitions, workers=WORKERS).run(engine, RunContext(at=snapshot, progress=progress))

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.entries import Name, parts_of, spelled
 from anabranch.catalog.named_tables import Named, entry_of, naming, path_in, place, refresh_named
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.options import Options
@@ -333,6 +334,7 @@ class Writer:
         engine, where = SparkEngine(self._frame.sparkSession), self._options.take("replaceWhere")
         write = Write(
             path,
+            rows,
             self._mode,
             self._partition_by,
             dynamic=self._is_dynamic(where),
@@ -344,7 +346,7 @@ class Writer:
         )
         self._options.finish(WRITE)
         understood = None if where is None else self._understood(where, open_log(path), snapshot, engine)
-        replace(write, replace_where=understood).run(engine, rows, at=snapshot)
+        replace(write, replace_where=understood).run(engine, RunContext(at=snapshot))
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         given = self._options.take("readsTarget")

@@ -17,7 +17,7 @@ from anabranch.api.arguments import flat, text
 from anabranch.catalog.entries import Name, parts_of, spelled
 from anabranch.catalog.named_tables import naming, path_in, place
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, UnknownTable
 from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.protocol.rules.identity import identity_metadata

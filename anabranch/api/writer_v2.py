@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from anabranch.api.reader_and_writer import formats, table_of
 from anabranch.catalog.entries import parts_of, spelled
 from anabranch.catalog.named_tables import Named, naming, path_in, place
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
 from anabranch.commands.options import Options
@@ -155,6 +156,7 @@ class WriterV2:
         properties = {**options.properties(), **self._properties}
         write = Write(
             location,
+            self._frame,
             mode,
             partitions,
             properties,
@@ -164,7 +166,7 @@ class WriterV2:
             **options.of_a_write(),
         )
         options.finish(WRITE)
-        write.run(SparkEngine(self._spark), self._frame)
+        write.run(SparkEngine(self._spark))
 
     # -- writing to one that is there
 
@@ -193,9 +195,9 @@ class WriterV2:
     def _replace(self, path: str, condition: Column | str) -> None:
         engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
         where = understood(condition, snapshot, engine)
-        write = Write(path, "overwrite", replace_where=where, **options.of_a_write())
+        write = Write(path, self._frame, "overwrite", replace_where=where, **options.of_a_write())
         options.finish(WRITE)
-        write.run(engine, self._frame, at=snapshot)
+        write.run(engine, RunContext(at=snapshot))
 
     def overwritePartitions(self) -> None:
         """Put the rows in the place of the partitions that they lie in; of a table without any, of all rows."""

@@ -298,9 +298,9 @@ def _move(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
     from anabranch.api.session import session
 
     spark = session(f"anabranch {type(command).__name__.lower()}")
-    with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
-        task = progress.add_task("files", total=None)
-        done = optimized(spark, command, where, lambda ready, of: progress.update(task, completed=ready, total=of))
+    with Progress(console=Console(stderr=True), transient=True, disable=as_json) as shown:
+        task = shown.add_task("files", total=None)
+        done = optimized(spark, command, where, lambda _, ready, of: shown.update(task, completed=ready, total=of))
     version = None if done.committed is None else done.committed.version
     if as_json:
         _print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": done.metrics})

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AppendOnlyTable, InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -25,15 +27,14 @@ from anabranch.protocol.layout.clustering import (
     shown,
 )
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.transaction import CommitInfo, Transaction
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
-    """Hold that this version may write a table's rows, in the layout that the table has; ``only_marks``: what it takes
-    away it only marks, and it changes no row.
+    """Raises an error unless this version may write a table's rows, in the layout that the table has; ``only_marks``:
+    what it takes away it only marks, and it changes no row.
 
     Raises:
         UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.
@@ -71,9 +72,7 @@ def clustered(ours: Transaction, columns: Sequence[Path]) -> Transaction:
     """Ours as it also says by which columns the table is clustered, with the features that this needs, where that is
     not what the table says already.
     """
-    base = ours.base
-    metadata = ours.metadata or (base.metadata if base is not None else None)
-    protocol = ours.protocol or (base.protocol if base is not None else None)
+    base, metadata, protocol = ours.base, ours.metadata, ours.protocol
     assert metadata is not None, "a transaction that creates a table brings its metadata"
     assert protocol is not None, "and its protocol"
     domain = domain_of(columns, metadata.schema)
@@ -81,8 +80,8 @@ def clustered(ours: Transaction, columns: Sequence[Path]) -> Transaction:
     if same_clustering(domain, said):
         return ours
     upgraded = with_features(protocol, FEATURES)
-    changed = ours.protocol if upgraded == protocol else upgraded
-    return replace(ours, protocol=changed, domains=(*ours.domains, domain))
+    changed = ours.says.protocol if upgraded == protocol else upgraded
+    return replace(ours, says=replace(ours.says, protocol=changed, domains=(*ours.says.domains, domain)))
 
 
 @dataclass(frozen=True)
@@ -100,34 +99,22 @@ class ClusterBy:
 
     __repr__ = without_options
 
-    def run(
-        self, *, at: Snapshot | None = None, retry: RetryPolicy | None = None, runtime: Runtime | None = None
-    ) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is clustered so already.
 
         Raises:
             InvalidOption: the table cannot be clustered so; with the reason.
             DeltaConcurrentModificationException: its metadata, its protocol or its clustering were changed meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table)
-        base = at or log.snapshot()
+        log = open_log(self.table)
+        base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
         columns = clusters_of(self.columns, base.metadata, base)
         reach("read")
-        ours = clustered(self._transaction(base, columns, runtime), columns)
-        if not ours.domains:
+        old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))
+        info = CommitInfo("CLUSTER BY", {"oldClusteringColumns": old, "newClusteringColumns": new})
+        ours = clustered(Transaction.on(base, str(context.runtime.new_id()), info), columns)
+        if not ours.says.domains:
             return None
         reach("staged")
-        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
-
-    def _transaction(self, base: Snapshot, columns: Sequence[Path], runtime: Runtime) -> Transaction:
-        old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))
-        return Transaction(
-            base=base,
-            table=base.table,
-            txn_id=str(runtime.new_id()),
-            operation="CLUSTER BY",
-            parameters={"oldClusteringColumns": old, "newClusteringColumns": new},
-            isolation=base.properties.isolation_level,
-            resolution=base.properties.conflict_resolution,
-        )
+        return commit(ours, log, NoRows(), context.policy(), context.runtime)

@@ -1,4 +1,4 @@
-"""Clues: what a conflict's message can show beyond positions and names.
+"""What a conflict's message can show beyond positions and names.
 
 Knows a few rows of one data file, by reading just those column chunks that a small number of bytes allows, and how
 conditions are written in SQL. Decides nothing. Guarantee: where the table or the environment keeps rows out of
@@ -135,7 +135,7 @@ def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -
     """
     if file is None or not ours.touched or not may_show(snapshot):
         return None
-    partitions = [_partition(snapshot, ours.sources[path].row) for path in sorted(ours.touched)]
+    partitions = [_partition(snapshot, ours.does.sources[path].row) for path in sorted(ours.touched)]
     other = _partition(snapshot, file)
     for name in snapshot.partition_columns:
         values = list(dict.fromkeys(each[name] for each in partitions))

@@ -124,7 +124,7 @@ class Engine(Protocol):
         ...
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """Hold that a table's expressions fit its columns.
+        """Raises an error unless a table's expressions fit its columns.
 
         Raises:
             InvalidCondition, SchemaMismatch: one does not.

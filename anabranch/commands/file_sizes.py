@@ -20,7 +20,7 @@ from anabranch.storage.sizes import sizes
 
 
 def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
-    """Hold that these files, with columns ``path`` and ``size``, have the sizes that the log says.
+    """Raises an error unless these files, with columns ``path`` and ``size``, have the sizes that the log says.
 
     Raises:
         MissingDataFile: one has not. CorruptLog: the log names what is no file of any table. StoreError: the store did

@@ -61,4 +61,8 @@ def is_written(txn: AppTransaction | None, snapshot: Snapshot | None, now_ms: in
 
 def with_txn(ours: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
     """Ours as it says how far the application will have written."""
-    return ours if txn is None else replace(ours, app_transactions=(replace(txn, last_updated=now_ms),))
+    return (
+        ours
+        if txn is None
+        else replace(ours, says=replace(ours.says, app_transactions=(replace(txn, last_updated=now_ms),)))
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
@@ -30,11 +31,8 @@ from anabranch.protocol.layout.paths import decode, encode
 from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
-
-Told = Callable[[int, int], None]
-"""Hears how many batches of how many are written."""
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,12 @@ class Move:
     """Batches of a version's files that are to be written anew.
 
     Attributes:
-        base: the version. batches: no file is in two of them. operation, parameters: the commit's names in the history.
-        provider: what the log is to say of who has laid out the files (``clusteringProvider``). most_rows: a batch with
-        more rows is not recorded where its order changes, since the record holds an address for each.
+        base: the version.
+        batches: no file is in two of them.
+        operation, parameters: the commit's names in the history.
+        provider: what the log is to say of who has laid out the files (``clusteringProvider``).
+        most_rows: a batch with more rows is not recorded where its order changes, since the record holds an address for
+            each.
         workers: how many batches are written at once.
     """
 
@@ -68,25 +69,23 @@ class Move:
     most_rows: int = 0
     workers: int = 1
 
-    def run(
-        self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime, told: Told | None = None
-    ) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
         """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
 
         Raises:
             DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(runtime.new_id()))
-        return staged_and_committed(MoveHands(self, engine, staging, told), log, retry, runtime)[1]
+        staging = Staging(log.store, str(context.runtime.new_id()))
+        return staged_and_committed(MoveHandler(self, engine, staging, context.progress), log, context)[1]
 
 
-class MoveHands(RowRebaseHandler):
-    """The hands of one move."""
+class MoveHandler(RowRebaseHandler):
+    """The handler of one move."""
 
-    def __init__(self, move: Move, engine: Engine, staging: Staging, told: Told | None = None) -> None:
+    def __init__(self, move: Move, engine: Engine, staging: Staging, progress: Progress) -> None:
         super().__init__(NO_ROW, move.base, engine, staging)
-        self._move, self._told = move, told
+        self._move, self._progress = move, progress
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Write the batches, and hold that not a row came or went."""
@@ -101,28 +100,24 @@ class MoveHands(RowRebaseHandler):
         groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
         rows = [row for each in chosen for row in each.files.to_pylist()]
         paths = frozenset(row["path"] for row in rows)
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=move.operation,
-            parameters=move.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(move.operation, move.parameters, metrics={"executionTimeMs": runtime.now_ms() - began}),
             reads=ReadSet(NO_ROW, paths),
-            removes=paths,
-            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-            adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
-            data_change=False,
-            groups=groups,
-            metrics={"executionTimeMs": runtime.now_ms() - began},
+            does=Changes(
+                removes=paths,
+                sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+                adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
+                data_change=False,
+                groups=groups,
+            ),
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
         written = _mapped(self._write_one, list(enumerate(chosen)), self._move.workers)
         for done, _ in enumerate(written, 1):
-            if self._told is not None:
-                self._told(done, len(chosen))
+            self._progress("written", done, len(chosen))
 
     def _write_one(self, numbered: tuple[int, FileSet]) -> None:
         number, files = numbered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,9 +25,6 @@ from anabranch.protocol.stats.statistics import num_records
 from anabranch.storage import open_store
 
 Location = str | os.PathLike[str]
-Newest = Literal["newest"]
-"""Where a command starts that was not understood for a certain version before."""
-
 
 _SECRET = ("storage_options", "target_options")
 

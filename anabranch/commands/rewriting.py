@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from anabranch.commands.clustering import clustered
+from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
@@ -26,8 +27,8 @@ from anabranch.protocol.predicates import Always, Condition
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 
 NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
 PURGE = {"predicate": "[]", "applyPurge": "true"}
@@ -51,7 +52,7 @@ class Rewriting:
     operation: str = "REORG"
     parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
 
-    def run(self, engine: Engine, log: Log, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
         """Run it; None where there is nothing to do.
 
         Raises:
@@ -59,8 +60,8 @@ class Rewriting:
                 where it is to say something else.
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
-        staging = Staging(log.store, str(runtime.new_id()))
-        return staged_and_committed(RewriteHands(self, engine, staging), log, retry, runtime)[1]
+        staging = Staging(log.store, str(context.runtime.new_id()))
+        return staged_and_committed(RewriteHandler(self, engine, staging), log, context)[1]
 
     def to_read(self) -> FileSet:
         """The files to be rewritten: read under the names that they have for columns, written under those to come."""
@@ -89,8 +90,8 @@ def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return files.set_column(place, known, pa.array(values, known.type))
 
 
-class RewriteHands(RowRebaseHandler):
-    """The hands of one rewriting."""
+class RewriteHandler(RowRebaseHandler):
+    """The handler of one rewriting."""
 
     def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
         super().__init__(NO_ROW, plan.base, engine, staging)
@@ -104,23 +105,19 @@ class RewriteHands(RowRebaseHandler):
         paths = frozenset(chosen.files["path"].to_pylist())
         adds, live = self._rewritten(chosen) if paths else (chosen.files, 0)
         rows = plan.files.to_pylist()
-        ours = Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=plan.operation,
-            parameters=plan.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        ours = Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(plan.operation, plan.parameters, metrics={"numCopiedRows": live}),
             reads=ReadSet(NO_ROW, paths),
-            removes=paths,
-            sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-            adds=adds,
-            metadata=plan.metadata,
-            protocol=plan.protocol,
-            data_change=False,
-            means_files=True,
-            metrics={"numCopiedRows": live},
+            does=Changes(
+                removes=paths,
+                sources={row["path"]: Source(row, self.vector(row)) for row in rows},
+                adds=adds,
+                data_change=False,
+                means_files=True,
+            ),
+            says=Declarations(metadata=plan.metadata, protocol=plan.protocol),
         )
         columns = snapshot.clustering_columns
         return clustered(ours, columns) if columns else ours  # it names them as files do

@@ -2,7 +2,7 @@
 
 Knows which files a condition may touch, asks the engine which rows it selects, and stages their marks and new images.
 With deletion vectors rows are *marked* and files stay; without, files are rewritten. The same steps run again on the
-rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHands.redo`).
+rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHandler.redo`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
@@ -38,8 +39,8 @@ from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.commit import Committed, check_place, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 Counter = dict[str, int]
 
@@ -70,21 +71,14 @@ class Outcome:
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
-def run_change(
-    change: Change,
-    snapshot: Snapshot,
-    engine: Engine,
-    *,
-    retry: RetryPolicy | None = None,
-    runtime: Runtime | None = None,
-) -> Outcome:
+def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunContext = NEWEST) -> Outcome:
     """Read at this version, stage, validate and commit.
 
     Raises:
         DeltaConcurrentModificationException: a winner stands in the way.
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
-    runtime, log = runtime or Runtime(), Log(snapshot.store)
+    runtime, log = context.runtime, Log(snapshot.store)
     only_marks = change.assignments is None and snapshot.properties.vectors
     check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
     if change.assignments is not None or change.where.predicate != Always(True):
@@ -98,8 +92,8 @@ def run_change(
     base = base_of(log, snapshot, asked)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
-    handler = ChangeHands(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
-    _, committed = staged_and_committed(handler, log, retry, runtime, txn)
+    handler = ChangeHandler(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
@@ -113,7 +107,7 @@ def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | 
 
 
 class RowRebaseHandler(ABC):
-    """What the hands of all commands have in common that change rows of a table (`RebaseHandler`)."""
+    """What the handlers of all commands have in common that change rows of a table (`RebaseHandler`)."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
@@ -136,22 +130,21 @@ class RowRebaseHandler(ABC):
 
     @abstractmethod
     def matches(self, files: pa.Table) -> Marks:
-        """See `Hands.matches`."""
+        """See `RebaseHandler.matches`."""
 
     @abstractmethod
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """See `Hands.redo`."""
+        """See `RebaseHandler.redo`."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows of a file, those of the condition's columns first."""
-        return conflict_details.sampled(self._snapshot, file, rows, self._told_first())
+        return conflict_details.sampled(
+            self._snapshot, file, rows, (self._where.columns or columns_of(self._where.predicate))
+        )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """The partitions that hold all selected rows, if this file lies in another."""
         return conflict_details.of_partitions(self._snapshot, ours, file)
-
-    def _told_first(self) -> frozenset[str]:
-        return self._where.columns or columns_of(self._where.predicate)
 
     def discard(self) -> None:
         """Remove what was staged."""
@@ -170,7 +163,7 @@ class RowRebaseHandler(ABC):
             self._staging.start()
 
     def check_settings(self) -> None:
-        """Hold that the condition still means what it meant at the start of the command.
+        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command.
 
         Raises:
             ExecutionFailed: a setting of the session on which its value depends was changed.
@@ -187,7 +180,7 @@ class RowRebaseHandler(ABC):
 
 
 def staged_and_committed(
-    handler: RowRebaseHandler, log: Log, retry: RetryPolicy | None, runtime: Runtime, txn: AppTransaction | None = None
+    handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
     is committed with it, also where that is all.
@@ -196,27 +189,27 @@ def staged_and_committed(
         DeltaConcurrentModificationException: a winner stands in the way.
     """
     try:
-        ours = with_txn(handler.stage(runtime), txn, runtime.now_ms())
+        ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
         reach("staged")
     except BaseException:  # an interrupt too: no commit names what was staged
         handler.discard()
         raise
-    if not ours.touched and len(ours.adds) == 0 and ours.metadata is None and txn is None:
+    if not ours.touched and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
         try:
-            check_place(ours, log, handler, runtime)
+            check_place(ours, log, handler, context.runtime)
         finally:
             handler.discard()
         return ours, None
     try:
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
     except NothingLeft:
         return ours, None
     handler.finish()
     return ours, committed
 
 
-class ChangeHands(RowRebaseHandler):
-    """The hands of one running change. Where its condition was computed from the table's own rows, it has to stand
+class ChangeHandler(RowRebaseHandler):
+    """The handler of one running change. Where its condition was computed from the table's own rows, it has to stand
     behind the version that its user has seen, ``computed_from``.
     """
 
@@ -236,7 +229,7 @@ class ChangeHands(RowRebaseHandler):
         scanned = runtime.now_ms()
         part = self._staged_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
-        ours = replace(part, reads=reads, seen=self._seen)
+        ours = replace(part, reads=reads, stands=replace(part.stands, must_follow=self._seen))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -272,19 +265,20 @@ class ChangeHands(RowRebaseHandler):
         adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
         touched = pa.concat_tables([chosen.files, whole]).to_pylist()
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation=change.operation,
-            parameters=change.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
-            marks={path: rows for path, rows in marks.items() if path not in removed},
-            removes=frozenset(removed),
-            sources={row["path"]: Source(row, self.vector(row)) for row in touched},
-            adds=adds,
-            metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(
+                change.operation,
+                change.parameters,
+                metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
+            ),
+            does=Changes(
+                marks={path: rows for path, rows in marks.items() if path not in removed},
+                removes=frozenset(removed),
+                sources={row["path"]: Source(row, self.vector(row)) for row in touched},
+                adds=adds,
+            ),
         )
 
     def _new_files(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:

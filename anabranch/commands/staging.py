@@ -72,7 +72,7 @@ class Staging:
         self._heart.append(Heartbeat(self.store, self._marker("beating"), every_seconds=self.beat_seconds))
 
     def check_alive(self) -> None:
-        """Hold that no VACUUM has taken this job for dead: then nothing of what it had written by now was removed.
+        """Raises StagedFilesVacuumed if a VACUUM has taken this job for dead: then what it had written may be gone.
 
         Raises:
             StagedFilesVacuumed: one has; run the command again.
@@ -244,7 +244,8 @@ def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[
 
 
 def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
-    """Hold that a new file says the numbers of its columns where it is read by them, in mode ``id`` or as Iceberg's.
+    """Raises ExecutionFailed unless a new file says the numbers of its columns where it is read by them, in mode ``id``
+    or as Iceberg's.
 
     Raises:
         ExecutionFailed: it does not; a setting of Spark keeps them out.

@@ -156,7 +156,7 @@ def mounted(store: Store, at: str | None = None) -> Iterator[str]:
 
     Example:
         >>> with mounted(faulty) as location:
-        ...     Append(location).run([{"id": 1}])
+        ...     Append(location, [{"id": 1}]).run()
     """
     location = store.url if at is None else at
     before = _mounts.get(location)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
@@ -143,8 +144,8 @@ def make(setup: Setup, location: str, store: Store, place: Place, properties: Ma
     runtime = Runtime(now_ms=lambda: EPOCH_MS, new_id=lambda: next(ids), user=lambda: "setup")
     for rows in setup.files:
         partition_by = ("p",) if setup.partitioned else None
-        AppendCommand(location, partition_by, {**_properties(setup), **(properties or {})}).run(
-            table_of(rows), runtime=runtime
+        AppendCommand(location, table_of(rows), partition_by, {**_properties(setup), **(properties or {})}).run(
+            context=RunContext(runtime=runtime)
         )
     session = Session(location, store, place.engine(runtime.new_id), place, RETRY, runtime, "before")
     for statement in setup.before:

@@ -33,7 +33,7 @@ class DictStore:
 
     Example:
         >>> with mounted(DictStore("memory://shop/orders")) as location:
-        ...     Append(location).run([{"id": 1}])
+        ...     Append(location, [{"id": 1}]).run()
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
 from anabranch.commands.dml.merge import Merge as MergeCommand
@@ -122,29 +123,33 @@ def condition_of(text: str) -> Condition:
 
 def _append(statement: Append, session: Session) -> Done:
     if statement.bulk:
-        command = WriteCommand(session.location, "append")
-        done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
+        command = WriteCommand(session.location, table_of(statement.rows), "append")
+        done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     else:
         rows = table_of(statement.rows)
-        done = AppendCommand(session.location).run(rows, retry=session.retry, runtime=session.runtime)
+        done = AppendCommand(session.location, rows).run(
+            context=RunContext(retry=session.retry, runtime=session.runtime)
+        )
     return Done(done.version if done else None, None, statement)
 
 
 def _overwrite(statement: Overwrite, session: Session) -> Done:
-    command = WriteCommand(session.location, "overwrite")
-    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
+    command = WriteCommand(session.location, table_of(statement.rows), "overwrite")
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
 def _replace(statement: Replace, session: Session) -> Done:
-    command = WriteCommand(session.location, "overwrite", replace_where=condition_of(str(statement.where)))
-    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
+    command = WriteCommand(
+        session.location, table_of(statement.rows), "overwrite", replace_where=condition_of(str(statement.where))
+    )
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
 def _dynamic(statement: Dynamic, session: Session) -> Done:
-    command = WriteCommand(session.location, "overwrite", dynamic=True)
-    done = command.run(session.engine, table_of(statement.rows), retry=session.retry, runtime=session.runtime)
+    command = WriteCommand(session.location, table_of(statement.rows), "overwrite", dynamic=True)
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
@@ -152,20 +157,20 @@ def _select(statement: Select, session: Session) -> Done:
     versions = Reader(session.store, gone_from(session.store)).versions()
     read = versions[max(len(versions) - 1 - statement.back, 0)]
     source = session.words.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
-    command = WriteCommand(session.location, "overwrite" if statement.overwrites else "append")
-    done = command.run(session.engine, source, retry=session.retry, runtime=session.runtime)
+    command = WriteCommand(session.location, source, "overwrite" if statement.overwrites else "append")
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
 def _delete(statement: Delete, session: Session) -> Done:
     command = DeleteCommand(session.location, condition_of(str(statement.where)))
-    return _changed(statement, command.run(session.engine, retry=session.retry, runtime=session.runtime))
+    return _changed(statement, command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime)))
 
 
 def _update(statement: Update, session: Session) -> Done:
     sets = {each.column: session.words.value(each) for each in statement.sets}
     command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
-    return _changed(statement, command.run(session.engine, retry=session.retry, runtime=session.runtime))
+    return _changed(statement, command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime)))
 
 
 def _changed(statement: Statement, outcome: Outcome) -> Done:
@@ -175,14 +180,14 @@ def _changed(statement: Statement, outcome: Outcome) -> Done:
 def _merge(statement: Merge, session: Session) -> Done:
     where = replace(condition_of(str(statement.also)), text=str(statement))
     command = MergeCommand(session.location, table_of(statement.source), session.words.matching(statement), where)
-    merged = command.run(session.engine, retry=session.retry, runtime=session.runtime)
+    merged = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(merged.committed.version if merged.committed else None, merged.rows, statement)
 
 
 def _optimize(statement: Optimize, session: Session) -> Done:
     by = tuple((column,) for column in statement.by)
     command = Purge(session.location) if statement.purges else OptimizeCommand(session.location, zorder_by=by)
-    done = command.run(session.engine, retry=session.retry, runtime=session.runtime)
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.committed.version if done.committed else None, None, statement)
 
 
@@ -205,7 +210,7 @@ def gone_from(store: Store) -> Mapping[str, Any]:
 def _vacuum(statement: Vacuum, session: Session) -> Done:
     dead_after = 0.0 if statement.spares_none else DEAD_AFTER_SECONDS
     command = VacuumCommand(session.location, 0, check_retention=False, dead_after_seconds=dead_after)
-    command.run(runtime=session.runtime)
+    command.run(context=RunContext(runtime=session.runtime))
     return Done(None, None, statement)
 
 
@@ -218,7 +223,7 @@ def _restore(statement: Restore, session: Session) -> Done:
     if back is versions[-1]:
         return Done(None, None, Vacuum())  # there is nothing older, and nothing is done
     command = RestoreCommand(session.location, back.number)
-    done = command.run(retry=session.retry, runtime=session.runtime)
+    done = command.run(context=RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.committed.version if done.committed else None, None, after)
 
 

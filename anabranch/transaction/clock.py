@@ -20,12 +20,10 @@ def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms:
         ours: placed, whatever it said of this version before.
         previous_ms: when the newest of the versions before was made; None for the first one.
     """
-    before = None if ours.base is None else ours.base.metadata
-    moment = _after(previous_ms, now_ms) if is_enabled(ours.metadata or before) else None
-    if ours.metadata is None:
+    later = now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
+    moment = later if is_enabled(ours.metadata) else None
+    if ours.says.metadata is None:
         return ours, moment
-    return replace(ours, metadata=bounded(ours.metadata, before, version=version, timestamp=moment)), moment
-
-
-def _after(previous_ms: int | None, now_ms: int) -> int:
-    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
+    before = None if ours.base is None else ours.base.metadata
+    metadata = bounded(ours.says.metadata, before, version=version, timestamp=moment)
+    return replace(ours, says=replace(ours.says, metadata=metadata)), moment

@@ -45,7 +45,7 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     Raises:
         StoreError: nothing was committed.
     """
-    vectors = {path: vector for path in sorted(ours.marks) if (vector := _joined(ours, path)) is not None}
+    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := _joined(ours, path)) is not None}
     vectors |= {row["path"]: rows for row in _buried(ours) if (rows := _partly(ours, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
@@ -67,30 +67,30 @@ def remove_vectors(store: Store, name: str) -> None:
 
 
 def _joined(ours: Transaction, path: str) -> BitMap64 | None:
-    source = ours.sources[path]
-    vector = source.vector | ours.marks[path]
+    source = ours.does.sources[path]
+    vector = source.vector | ours.does.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector
 
 
 def _buried(ours: Transaction) -> list[FileRow]:
     """The new files in which winners have deleted rows."""
-    if not ours.buried:
-        return []
-    found: list[FileRow] = ours.adds.filter(pc.is_in(ours.adds["path"], pa.array(list(ours.buried)))).to_pylist()
+    adds, buried = ours.does.adds, ours.does.buried
+    found: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []
     return found
 
 
 def _partly(ours: Transaction, row: FileRow) -> BitMap64 | None:
     """The rows that were deleted in a new file; None where these are all."""
-    rows = ours.buried[row["path"]]
+    rows = ours.does.buried[row["path"]]
     return None if len(rows) == num_records(row.get("stats")) else rows
 
 
 def _new_files(ours: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Table:
     """The new files as they are committed: where winners have deleted rows, with their vectors; empty ones not."""
-    if not ours.buried:
+    if not ours.does.buried:
         return files
-    rows = [row for row in files.to_pylist() if row["path"] not in ours.buried or row["path"] in vectors.descriptors]
+    buried, descriptors = ours.does.buried, vectors.descriptors
+    rows = [row for row in files.to_pylist() if row["path"] not in buried or row["path"] in descriptors]
     return files_table([_with_vector(row, vectors.descriptors.get(row["path"])) for row in rows])
 
 
@@ -110,21 +110,21 @@ def commit_lines(
     """The lines of the commit file, ``commitInfo`` first; ``ids`` are the rows' at the version that is tried."""
     stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
     yield line("commitInfo", {**stamp, **commit_info(ours, vectors, ids, now_ms=now_ms, user=user)})
-    if ours.protocol is not None:
-        yield line("protocol", ours.protocol.to_json())
-    if ours.metadata is not None:
-        yield line("metaData", ours.metadata.to_json())
-    yield from (line("txn", t.to_json()) for t in ours.app_transactions)
-    yield from (line("domainMetadata", d.to_json()) for d in (*ours.domains, *ids.domains))
+    if ours.says.protocol is not None:
+        yield line("protocol", ours.says.protocol.to_json())
+    if ours.says.metadata is not None:
+        yield line("metaData", ours.says.metadata.to_json())
+    yield from (line("txn", t.to_json()) for t in ours.says.app_transactions)
+    yield from (line("domainMetadata", d.to_json()) for d in (*ours.says.domains, *ids.domains))
     for path in sorted(ours.touched):
-        row = ours.sources[path].row
-        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.data_change))
+        row = ours.does.sources[path].row
+        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.does.data_change))
         if path in vectors.descriptors:
             marked = ids.of(_marked(row, vectors.descriptors[path]))
-            yield line("add", add_body(marked, data_change=ours.data_change))
+            yield line("add", add_body(marked, data_change=ours.does.data_change))
     for path in sorted(ids.recommitted(ours)):
-        yield line("add", add_body(ids.of(ours.sources[path].row), data_change=False))
-    yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.data_change)
+        yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
+    yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
 
 
 def commit_info(
@@ -133,8 +133,8 @@ def commit_info(
     """The commit's provenance (PROTOCOL.md, "Commit Provenance Information"), our footprint under ``tags``."""
     info: dict[str, Any] = {
         "timestamp": now_ms,
-        "operation": ours.operation,
-        "operationParameters": dict(ours.parameters),
+        "operation": ours.info.operation,
+        "operationParameters": dict(ours.info.parameters),
         "isolationLevel": ours.isolation,
         "isBlindAppend": ours.is_blind,
         "operationMetrics": {name: str(value) for name, value in _metrics(ours, vectors).items()},
@@ -146,7 +146,7 @@ def commit_info(
         info["userName"] = user
     if ours.base is not None:
         info["readVersion"] = ours.base.version
-    said = ours.user_metadata if ours.user_metadata is not None else current().user_metadata
+    said = ours.info.user_metadata if ours.info.user_metadata is not None else current().user_metadata
     if said is not None:
         info["userMetadata"] = said
     return info
@@ -154,34 +154,37 @@ def commit_info(
 
 def _tags(ours: Transaction) -> dict[str, str]:
     """What later writers may want to prove more with: the cut, what was read and how ours was carried over."""
-    tags = {"anabranch.cut": str(ours.rebased_to), "anabranch.carriedOver": ",".join(map(str, ours.rebased_over))}
-    if ours.reserved_for is not None:
-        tags[RESERVED_FOR] = ours.reserved_for
-    if ours.groups is not None:
-        tags[moves.TAG] = moves.to_text(ours.groups)
+    tags = {
+        "anabranch.cut": str(ours.stands.rebased_to),
+        "anabranch.carriedOver": ",".join(map(str, ours.stands.rebased_over)),
+    }
+    if ours.identity.reserved_for is not None:
+        tags[RESERVED_FOR] = ours.identity.reserved_for
+    if ours.does.groups is not None:
+        tags[moves.TAG] = moves.to_text(ours.does.groups)
     if ours.reads is not None:
         tags[READ] = ours.reads.condition.text
         tags["anabranch.rowLocal"] = str(ours.reads.row_local).lower()
-    return {**tags, **ours.tags}
+    return {**tags, **ours.info.tags}
 
 
 def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
     """The command's own metrics with those that depend on where ours stands, in Delta's names; a command that is judged
     by whole files alone has counted them itself.
     """
-    if not ours.touched or "numRemovedFiles" in ours.metrics:
-        return dict(ours.metrics)
-    with_old = [path for path in ours.touched if ours.sources[path].row.get("deletionVector") is not None]
+    if not ours.touched or "numRemovedFiles" in ours.info.metrics:
+        return dict(ours.info.metrics)
+    with_old = [path for path in ours.touched if ours.does.sources[path].row.get("deletionVector") is not None]
     kept = set(vectors.descriptors)
     gone = ours.touched - kept
-    moved = {} if ours.groups is None else _metrics_of_moves(ours)
+    moved = {} if ours.does.groups is None else _metrics_of_moves(ours)
     return {
-        **ours.metrics,
+        **ours.info.metrics,
         **moved,
         "numRemovedFiles": len(gone),
-        "numAddedFiles": len(ours.adds),
-        "numRemovedBytes": sum(ours.sources[path].row["size"] for path in gone),
-        "numAddedBytes": sum(ours.adds["size"].to_pylist()),
+        "numAddedFiles": len(ours.does.adds),
+        "numRemovedBytes": sum(ours.does.sources[path].row["size"] for path in gone),
+        "numAddedBytes": sum(ours.does.adds["size"].to_pylist()),
         "numDeletionVectorsAdded": len(kept),
         "numDeletionVectorsRemoved": len(with_old),
         "numDeletionVectorsUpdated": len(kept & set(with_old)),
@@ -191,9 +194,9 @@ def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
 
 def _metrics_of_moves(ours: Transaction) -> dict[str, int]:
     """What was moved, what was left out, and how large the files are into which it went."""
-    groups = ours.groups or ()
+    groups = ours.does.groups or ()
     names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
-    sizes = sorted(ours.adds["size"].to_pylist())
+    sizes = sorted(ours.does.adds["size"].to_pylist())
     places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
     return {
         **({name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}),

@@ -1,8 +1,8 @@
-"""Words: what a refused transaction tells its user.
+"""What a refused transaction tells its user.
 
-Knows the footprints of ours and of the winner. A row's values, and how a condition could say more, only the command's
-hands know: they are asked (`ConflictDetails`), once, when the error is made. Nothing here decides anything. Guarantee:
-whatever goes wrong in asking, the conflict is told all the same, with less to say.
+Knows ours and the winner. A row's values, and how a condition could say more, only the command's handler knows: it
+is asked (`ConflictDetails`), once, when the error is made. Nothing here decides anything. Guarantee: whatever goes
+wrong in asking, the conflict is told all the same, with less to say.
 
 Source of the sub-conditions: Databricks documentation, "Error conditions", below each ``DELTA_CONCURRENT_…``.
 """
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class ConflictDetails(Protocol):
-    """What a command's hands can tell about a conflict, for people only. Anything raised here is swallowed."""
+    """What a command's handler can tell about a conflict, for people only. Anything raised here is swallowed."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of these few rows of a file, deleted ones too; none where they may not be shown."""
@@ -70,7 +70,7 @@ class Conflict:
             table=ours.table,
             sub_condition=self.sub_condition,
             explanation=self.explanation,
-            operation=ours.operation,
+            operation=ours.info.operation,
             predicate=ours.predicate,
             base_version=-1 if ours.base is None else ours.base.version,
             user=runtime.user() or "an unknown user",
@@ -119,7 +119,7 @@ def why_files(ours: Transaction, winner: Commit, kind: type[DeltaConcurrentModif
         return "PREDICATES_NEED_REWRITE"
     if ours.reads is not None and _reads_everything(ours, ours.reads.condition):
         return "WHOLE_TABLE_READ" if kind is ConcurrentAppendException else "EMPTY_READ_PREDICATES"
-    return "WITH_PARTITION_HINT" if _partition_columns(ours) else "WITHOUT_HINT"
+    return "WITH_PARTITION_HINT" if (ours.base.partition_columns if ours.base is not None else ()) else "WITHOUT_HINT"
 
 
 def why_rows(winner: Commit) -> str:
@@ -143,11 +143,7 @@ def _selects_all(condition: Condition) -> bool:
 
 def _reads_everything(ours: Transaction, condition: Condition) -> bool:
     """Whether nothing that ours says could tell some rows of the table from others: a MERGE's ON may only compare."""
-    return _selects_all(condition) or (ours.operation == "MERGE" and not columns_of(condition.predicate))
-
-
-def _partition_columns(ours: Transaction) -> tuple[str, ...]:
-    return ours.base.partition_columns if ours.base is not None else ()
+    return _selects_all(condition) or (ours.info.operation == "MERGE" and not columns_of(condition.predicate))
 
 
 # -- what to do --------------------------------------------------------------------------------------------------------
@@ -178,7 +174,7 @@ _TO_WHERE = "All rows that it selected have {}: if no others are meant, add that
 def _suggestion(sub_condition: str, ours: Transaction, narrower: str | None) -> str:
     said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
-        said.append((_TO_ON if ours.operation == "MERGE" else _TO_WHERE).format(narrower))
+        said.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))
     if sub_condition in _BY_FILES and ours.resolution == "file" and ours.base is not None:
         vectors = ours.base.properties.vectors
         setting = "anabranch.conflictResolution = row" if vectors else "delta.enableDeletionVectors = true"

@@ -1,9 +1,9 @@
 """The conflict grid: whether ours may stand behind its winners, and if not, why.
 
-Knows footprints and positions, never a row's values and never an operation's name: what it must know of rows it asks
-through `RebaseHandler`, which a command passes in. Each rule is one line of the form *when the winners have X and ours
-has Y
--> outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict.
+Knows what ours and the winners read and did, never a row's values and never an operation's name: what it must know of
+rows it asks the command's `RebaseHandler`. Each rule is one line of the form *when the winners have X and ours has Y ->
+outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict. It is one module
+beyond 400 lines since the grid is read as a whole.
 
 Source: Databricks documentation, "Isolation levels and write conflicts".
 
@@ -13,9 +13,8 @@ at the end of the window, and behind all others by their net effect. At Serializ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +39,6 @@ from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.conflict_errors import (
     SAMPLE,
     Conflict,
-    ConflictDetails,
     file_of,
     some_of,
     why_files,
@@ -55,6 +53,7 @@ from anabranch.transaction.identity_marks import (
     uncounted,
 )
 from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.relocation import Relocation, relocation_of
 from anabranch.transaction.transaction import (
     Source,
@@ -63,81 +62,6 @@ from anabranch.transaction.transaction import (
     is_vacuum,
     only_deletes,
 )
-
-
-class RebaseHandler(ConflictDetails, Protocol):
-    """What a command does for its transaction, since only it knows rows and the store."""
-
-    def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file."""
-        ...
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """Those of these files that may hold a row which my condition selects, by statistics and partition values."""
-        ...
-
-    def matches(self, files: pa.Table) -> Marks:
-        """The live rows of these files which my condition selects, by running it."""
-        ...
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Run the command on exactly these rows of these files, and give what that adds to ours as a transaction."""
-        ...
-
-    def discard(self) -> None:
-        """Remove what was staged; called only when it is known that no commit names it."""
-        ...
-
-
-@runtime_checkable
-class Guarded(Protocol):
-    """Hands that look once more at what their transaction names, at every attempt, between looking and putting.
-
-    Commands that bring old files back, or take missing ones away, have such hands: what they saw when they staged may
-    be another way by now.
-    """
-
-    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Why ours may not be put now; None where it may.
-
-        Args:
-            winners: all commits since its base, oldest first; the last one is the version before.
-
-        Raises:
-            AnabranchError: what it needs is not there any more; nothing is committed.
-        """
-        ...
-
-
-class NoRows:
-    """The hands of a transaction that neither reads nor touches a row, such as a change of properties."""
-
-    def vector(self, file: FileRow) -> BitMap64:
-        """Nothing is known of rows."""
-        return BitMap64()
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """No row is read."""
-        return files.slice(0, 0)
-
-    def matches(self, files: pa.Table) -> Marks:
-        """No row is read."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a transaction without rows has nothing to redo")
-
-    def discard(self) -> None:
-        """Nothing was staged."""
-
-    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """No row is in the way."""
-        return ()
-
-    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """There is no condition."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -166,7 +90,7 @@ class Verdict:
 
 
 def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -> Verdict:
-    """Judge ours against every winner since it last settled, oldest first, the whole window at once; or, where winners
+    """Judge ours against all winners since the version that it stands behind, oldest first and at once; where winners
     moved rows, up to the first of them.
     """
     for winner in window:
@@ -176,18 +100,18 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
     if (back := fallen_back(ours, window)) is not None:
         said = "the mark of an identity column was set back, so that values of ours may be given again"
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
-    if ours.is_blind or ours.reserved_for is not None:
+    if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _leg(window[: _cut(ours, window)]) if ours.groups is None else (window, None)
-    known = ours.touched | ours.recommits | (ours.reads.files if ours.reads else frozenset())
+    behind, then = _segment(window[: _cut(ours, window)]) if ours.does.groups is None else (window, None)
+    known = ours.touched | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, known)
-    outcome = _judge_rows(ours, net, handler) if ours.groups is None else Clear()
+    outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
     if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(ours, window)):
         outcome = conflict
     return Verdict(outcome, behind, net, then)
 
 
-def _leg(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
+def _segment(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
     """The winners before the first one that only moved rows, and that one."""
     for place, winner in enumerate(behind):
         if (relocation := relocation_of(winner)) is not None:
@@ -199,13 +123,13 @@ def _unseen_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | No
     """Ours changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
     that fits the new one. Where ours takes a feature away, whatever was committed counts, since it may need it.
     """
-    if ours.metadata is None and ours.protocol is None:
+    if ours.says.metadata is None and ours.says.protocol is None:
         return None
     every = _drops_feature(ours)
     winner = next((each for each in window if every or _writes(each)), None)
     if winner is None:
         return None
-    if ours.metadata is None:
+    if ours.says.metadata is None:
         said = "the table was written while its protocol was to be changed"
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
     said = "the table was written while its metadata was to be changed"
@@ -219,9 +143,9 @@ def _writes(winner: Commit) -> bool:
 
 
 def _drops_feature(ours: Transaction) -> bool:
-    if ours.protocol is None or ours.base is None:
+    if ours.says.protocol is None or ours.base is None:
         return False
-    return bool(writer_features(ours.base.protocol) - writer_features(ours.protocol))
+    return bool(writer_features(ours.base.protocol) - writer_features(ours.says.protocol))
 
 
 def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
@@ -233,7 +157,8 @@ def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
     domains = list(ours.base.state.domains.values()) if ours.base is not None else []
     cut = 0
     for place, winner in enumerate(window, 1):
-        if winner.version <= ours.seen or _sees(ours, winner) or lowers_row_ids(winner, domains):
+        must_follow = winner.version <= ours.stands.must_follow
+        if must_follow or _sees(ours, winner) or lowers_row_ids(winner, domains):
             cut = place
         domains += winner.head.domains
     return cut
@@ -280,7 +205,7 @@ def _protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _both_replace(ours: Transaction, winner: Commit) -> bool:
     """Whether each puts another table, made at another time, in the place of the one that ours has read."""
-    both = (ours.metadata, winner.head.metadata)
+    both = (ours.says.metadata, winner.head.metadata)
     return ours.base is not None and all(
         each is not None and each.created_time != ours.base.metadata.created_time for each in both
     )
@@ -298,7 +223,7 @@ def _metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
-    both = ({d.domain for d in ours.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
+    both = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
     if not both:
         return None
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
@@ -306,7 +231,7 @@ def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
-    both = {t.app_id for t in ours.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    both = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
     if not both:
         return None
     return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
@@ -334,12 +259,12 @@ def _marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
 def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        rows = ours.marks.get(path) or _live(ours.sources[path])
+        rows = ours.does.marks.get(path) or _live(ours.does.sources[path])
         return _row_conflict(ours, change.winners[-1], change.before, rows)
-    grown, shrunk = growth(ours.sources[path].vector, handler.vector(change.after))
+    grown, shrunk = growth(ours.does.sources[path].vector, handler.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
         return _restored(ConcurrentDeleteReadException, change, shrunk)
-    both = grown if path in ours.removes else grown & ours.marks[path]
+    both = grown if path in ours.does.removes else grown & ours.does.marks[path]
     return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
 
 
@@ -386,7 +311,7 @@ def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Confl
         if change.after is None or path in ours.touched:
             continue
         _, shrunk = growth(handler.vector(change.before), handler.vector(change.after))
-        if shrunk and len(handler.could_match(_one(change.after))):
+        if shrunk and len(handler.could_match(files_table([change.after]))):
             return _restored(ConcurrentAppendException, change, shrunk)
     return None
 
@@ -427,7 +352,7 @@ _ROW_RULES = (_marked_rows_are_gone, _matched_rows_are_gone, _restored_rows, _ne
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
 
 
-def _files_added_that_i_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def _files_added_that_ours_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner that had read the table added a file that may hold rows which ours selects."""
     return _added_file(ours, net.seeing, handler)
 
@@ -446,7 +371,7 @@ def _added_file(ours: Transaction, added: Added, handler: RebaseHandler) -> Conf
     return None
 
 
-def _files_that_i_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def _files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed, marked or rewrote a file that ours had to read."""
     read = ours.reads.files if ours.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
@@ -455,7 +380,7 @@ def _files_that_i_read_are_changed(ours: Transaction, net: Net, handler: RebaseH
     return None
 
 
-def _files_that_i_remove_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def _files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
     for path in sorted(ours.touched & net.changed.keys()):
         change, said = net.changed[path], "both delete from one file"
@@ -470,10 +395,10 @@ def _file_conflict(
 
 
 _FILE_RULES = (
-    _files_added_that_i_should_have_read,
+    _files_added_that_ours_should_have_read,
     _blind_files_added,
-    _files_that_i_read_are_changed,
-    _files_that_i_remove_are_gone,
+    _files_that_ours_read_are_changed,
+    _files_that_ours_removes_are_gone,
 )
 
 
@@ -489,7 +414,3 @@ def _blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | 
         return Clear()
     keep = pc.is_in(net.blind.files["path"], value_set=pa.array(list(rows), pa.string()))
     return Redo(net.blind.files.filter(keep), rows)
-
-
-def _one(file: FileRow) -> pa.Table:
-    return files_table([file])

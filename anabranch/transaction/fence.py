@@ -134,15 +134,17 @@ class Fence:
         self._passed = max(self._passed, winners[-1].version if winners else -1)
         if not starts:
             return ours
-        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(ours.adds, starts)}
-        present = {path: renamed.get(now, now) for path, now in ours.restaged.items()}
-        return replace(
-            ours,
-            adds=_renamed(ours.adds, renamed),
+        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(ours.does.adds, starts)}
+        present = {path: renamed.get(now, now) for path, now in ours.does.restaged.items()}
+        groups = ours.does.groups
+        does = replace(
+            ours.does,
+            adds=_renamed(ours.does.adds, renamed),
             restaged={**present, **renamed},
-            groups=None if ours.groups is None else tuple(each.renamed(renamed) for each in ours.groups),
-            buried={renamed.get(path, path): rows for path, rows in ours.buried.items()},
+            groups=None if groups is None else tuple(each.renamed(renamed) for each in groups),
+            buried={renamed.get(path, path): rows for path, rows in ours.does.buried.items()},
         )
+        return replace(ours, does=does)
 
     def discard(self) -> None:
         """Remove the copies, now that it is known that no commit names them."""

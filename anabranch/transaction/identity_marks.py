@@ -28,7 +28,7 @@ def fallen_back(ours: Transaction, window: Sequence[Commit]) -> Commit | None:
     """The first winner whose metadata set the mark of an identity column behind where an earlier version had it: the
     values between may be ours, and would be given again.
     """
-    known = ours.passed or (ours.base.metadata if ours.base is not None else None)
+    known = ours.stands.passed or (ours.base.metadata if ours.base is not None else None)
     for winner in window:
         found = winner.head.metadata
         if known is not None and found is not None and goes_back(known, found):
@@ -63,9 +63,10 @@ def passes(ours: Transaction, winner: Commit) -> bool:
     By files, tables with identity columns conflict as documented, but not with what was reserved for ours; and of two
     reservations the second must take other values.
     """
-    if ours.reserved_for is not None or not only_marks(ours, winner) or uncounted(ours, winner):
+    if ours.identity.reserved_for is not None or not only_marks(ours, winner) or uncounted(ours, winner):
         return False
-    return ours.resolution != "file" or (ours.writer is not None and reservation_of(winner) == ours.writer)
+    writer = ours.identity.writer
+    return ours.resolution != "file" or (writer is not None and reservation_of(winner) == writer)
 
 
 def uncounted(ours: Transaction, winner: Commit) -> bool:
@@ -73,15 +74,15 @@ def uncounted(ours: Transaction, winner: Commit) -> bool:
     that the table would give it once more.
     """
     metadata = winner.head.metadata
-    if not ours.own_numbers or metadata is None or len(winner.adds) or reservation_of(winner) is not None:
+    if not ours.identity.own_numbers or metadata is None or len(winner.adds) or reservation_of(winner) is not None:
         return False
-    own = [each for each in identities(metadata.schema) if each.column in ours.own_numbers]
+    own = [each for each in identities(metadata.schema) if each.column in ours.identity.own_numbers]
     return any(_may_lie_behind(ours, metadata, each) for each in own)
 
 
 def _may_lie_behind(ours: Transaction, metadata: Metadata, identity: Identity) -> bool:
     """Whether some new file of ours may hold a value that is still to be given."""
-    stated = stats_columns(ours.adds["stats"], metadata.schema, [identity.column]).columns[identity.column]
+    stated = stats_columns(ours.does.adds["stats"], metadata.schema, [identity.column]).columns[identity.column]
     mark = identity.next - identity.step
     if identity.step > 0:
         behind = pc.greater(stated.maximum, mark)

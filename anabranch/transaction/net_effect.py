@@ -74,7 +74,7 @@ def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) ->
     changed: dict[str, Change] = {}
     added: dict[str, _Arrival] = {}
     for commit in winners:
-        adds = _positions(commit.adds)
+        adds = {path: i for i, path in enumerate(commit.adds["path"].to_pylist())}
         for row in commit.removes.to_pylist():
             _remove(row, commit, changed, added, comes_back=row["path"] in adds)
         for path, position in adds.items():
@@ -122,10 +122,6 @@ def _add(
         return
     first = added[path].first if path in added else commit
     added[path] = _Arrival(first, commit, position)
-
-
-def _positions(adds: pa.Table) -> dict[str, int]:
-    return {path: i for i, path in enumerate(adds["path"].to_pylist())}
 
 
 def _row(adds: pa.Table, position: int) -> FileRow:

@@ -1,23 +1,221 @@
-"""Carrying over: ours, moved from where it was read to where it can stand.
+"""Rebase: ours, moved from where it was read to where it can stand.
 
-Knows net effects and positions. Transforms only; `conflicts` has judged before. Guarantee: each path has one present
-state in ``sources``; a vector is only ever joined to one that holds all rows which ours knew as deleted; what is
-already staged is never changed.
+Knows commits, net effects and positions, and the log only to see what was committed since. `conflicts` judges;
+what is here transforms. Guarantee: each path has one present state in ``sources``; a vector is only ever joined to one
+that holds all rows which ours knew as deleted; what is already staged is never changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.errors import (
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    ExecutionFailed,
+    ProtocolChangedException,
+)
+from anabranch.log.commits import Commit
+from anabranch.log.log import Log, LogPosition
+from anabranch.log.row_lineage import origins_of
 from anabranch.protocol.actions import FileRow
+from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.stats.statistics import num_records, with_num_records
-from anabranch.transaction.conflicts import Clear, RebaseHandler, Redo, Verdict
-from anabranch.transaction.relocation import Loaders, overtaken
+from anabranch.transaction.conflict_errors import Conflict
+from anabranch.transaction.conflicts import Clear, Redo, Verdict, judge
+from anabranch.transaction.fence import Fence, StagedFileGone
+from anabranch.transaction.phases import reach
+from anabranch.transaction.rebase_handler import Guarded, RebaseHandler
+from anabranch.transaction.rebase_limits import Bounded, Bounds, Exceeded
+from anabranch.transaction.relocation import Loaders, Relocation, followed, overtaken, relocation_of
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
+
+_ORIGINS_KEPT = 8
+
+
+class Rebase:
+    """Ours on its way behind its winners: made of what a command staged, fed one window of winners after the other.
+
+    Attributes:
+        ours: as it stands behind the winners that it has to follow; the next window is judged against it.
+        to_put: the same as it is to be put, at the addresses that rows have in the newest version.
+        winners: all commits since its base that were seen, oldest first.
+    """
+
+    def __init__(self, ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime) -> None:
+        self.ours = self.to_put = ours
+        self.winners: list[Commit] = []
+        self._log, self._runtime = log, runtime
+        self._handler = Bounded(handler, lambda: _bounds(ours), runtime.seconds)
+        self._guard = handler if isinstance(handler, Guarded) else None
+        self._fence = Fence(log.store, runtime)
+        self._kept_origins = lru_cache(_ORIGINS_KEPT)(lambda path: origins_of(log.store, path))
+        self._loaders = Loaders(self._handler.vector, self._origins)
+
+    @property
+    def next_version(self) -> int:
+        """The version behind all winners."""
+        return (self.winners[-1].version if self.winners else self.ours.stands.rebased_to) + 1
+
+    def keep_identity_values(self) -> None:
+        """Let new metadata of ours remember which identity values the table has given, whichever command brings it.
+
+        Raises:
+            InvalidProperty: what the table remembers of them is damaged.
+        """
+        base, metadata = self.ours.base, self.ours.says.metadata
+        if base is not None and metadata is not None:
+            says = replace(self.ours.says, metadata=values_kept(base.metadata, metadata))
+            self.ours = self.to_put = replace(self.ours, says=says)
+
+    def look(self) -> Sequence[Commit]:
+        """The window: all winners since the version that ours stands behind, oldest first.
+
+        Raises:
+            ProtocolChangedException: another table stands at this path now.
+        """
+        base = self.ours.base
+        if self.winners:
+            known = LogPosition.commit(self.winners[-1])
+        else:
+            known = LogPosition.snapshot(base) if base else LogPosition.nothing()
+        later = self._log.commits_after(known, base.partition_keys if base else ())
+        if later is None:
+            said = "another table stands at this path now"
+            raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said))
+        self.winners.extend(later)
+        return [winner for winner in self.winners if winner.version > self.ours.stands.rebased_to]
+
+    def over(self, window: Sequence[Commit]) -> None:
+        """Move ours behind the winners of a window.
+
+        Raises:
+            DeltaConcurrentModificationException: it cannot stand there.
+        """
+        try:
+            self._over(window)
+        except Exceeded as bound:
+            said = f"what finding a place behind the winners may cost is used up ({bound})"
+            more = {"bound": bound.bound, "allowed": bound.allowed, "needed": bound.needed}
+            kind = ConcurrentWriteException
+            raise self.error(Conflict(kind, "ALLOTTED_TIME_EXCEEDED", said, window[-1], more=more)) from bound
+
+    def check_guard(self) -> None:
+        """Let a command that names files which others may delete look whether they are there.
+
+        Raises:
+            AnabranchError: ours may not be put now.
+        """
+        conflict = self._guard.before_put(self.winners) if self._guard is not None else None
+        if conflict is not None:
+            raise self.error(conflict)
+
+    def discard(self) -> None:
+        """Remove what was staged on the way, and by the command.
+
+        Raises:
+            AnabranchError: something could not be removed.
+        """
+        self._fence.discard()
+        self._handler.discard()
+
+    def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
+        """A conflict of ours as the exception that says it."""
+        return conflict.error(self.ours, self._handler, self._runtime)
+
+    def allotted_time_exceeded(self) -> DeltaConcurrentModificationException:
+        """The exception that says that too many winners came too fast."""
+        said = "the attempts or the time allowed for this commit are used up"
+        last = self.winners[-1] if self.winners else None
+        return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said, last))
+
+    # -- over one window
+
+    def _over(self, window: Sequence[Commit]) -> None:
+        """Judge ours and carry it over; where winners only moved rows, segment by segment between them."""
+        verdict = self._judged(self.ours, window)
+        reach("checked")
+        self._raise_conflict(verdict)
+        ours = self._carried_over(self._fenced(), verdict)
+        while verdict.then is not None:
+            ours = self._followed(ours, verdict.then)
+            window = [winner for winner in window if winner.version > ours.stands.rebased_to]
+            verdict = self._judged(ours, window)
+            self._raise_conflict(verdict)
+            ours = self._carried_over(ours, verdict)
+        self.ours, self.to_put = ours, self._at_new_addresses(ours, window)
+
+    def _judged(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
+        try:
+            with self._handler.timed():
+                return judge(ours, window, self._handler)
+        except ExecutionFailed as error:
+            # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
+            said = f"the winners' rows could not be judged: {error.message}"
+            conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", said, window[-1])
+            raise self.error(conflict) from error
+
+    def _raise_conflict(self, verdict: Verdict) -> None:
+        if isinstance(verdict.outcome, Conflict):
+            raise self.error(verdict.outcome)
+
+    def _fenced(self) -> Transaction:
+        """Ours with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
+
+        Whoever names files that were there before looks after them by itself (`check_guard`): only its vectors are put
+        again.
+        """
+        if self._guard is not None:
+            return replace(self.ours)
+        try:
+            return self._fence.passed(self.ours, self.winners)
+        except StagedFileGone as gone:
+            raise self.error(gone.conflict) from None
+
+    def _carried_over(self, ours: Transaction, verdict: Verdict) -> Transaction:
+        if ours.does.groups is None:
+            return carried_over(ours, verdict, self._handler, self._loaders)
+        with self._handler.timed():  # a redo counts its time by itself, a relocation does not
+            return carried_over(ours, verdict, self._handler, self._loaders)
+
+    def _followed(self, ours: Transaction, relocation: Relocation) -> Transaction:
+        with self._handler.timed():
+            outcome = followed(ours, relocation, self._loaders)
+        if isinstance(outcome, Conflict):
+            raise self.error(outcome)
+        return outcome
+
+    def _at_new_addresses(self, ours: Transaction, window: Sequence[Commit]) -> Transaction:
+        """Ours as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
+        if ours.reads is None and not ours.touched:
+            return ours
+        to_put = ours
+        for winner in window:
+            relocation = relocation_of(winner) if winner.version > ours.stands.rebased_to else None
+            to_put = to_put if relocation is None else self._followed(to_put, relocation)
+        if to_put is ours:
+            return ours
+        return replace(to_put, stands=replace(to_put.stands, rebased_to=ours.stands.rebased_to))
+
+    def _origins(self, path: str) -> pa.Table:
+        """What says where moved rows came from, if there is time to read it; kept for the next look."""
+        self._handler.check_time()
+        return self._kept_origins(path)
+
+
+def _bounds(ours: Transaction) -> Bounds:
+    properties = ours.base.properties if ours.base is not None else Properties({})
+    return Bounds(properties.resolution_bytes, properties.resolution_seconds)
+
+
+# -- the transforms ----------------------------------------------------------------------------------------------------
 
 
 def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:
@@ -29,44 +227,46 @@ def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, lo
     """
     if not verdict.behind:
         return ours
-    if ours.groups is not None:
+    if ours.does.groups is not None:
         return overtaken(ours, verdict.net, verdict.behind, loaders)
     moved = _repointed(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
         moved = joined(moved, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
     moved = _with_marks(_reading(moved, verdict, handler), verdict)
-    return replace(moved, rebased_to=versions[-1], rebased_over=ours.rebased_over + versions)
+    return replace(moved, stands=moved.stands.behind(*versions))
 
 
 def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
-    """Mine, knowing the newest metadata; where it changes that, it keeps what others have reserved of identity columns
+    """Ours, knowing the newest metadata; where it changes that, it keeps what others have reserved of identity columns
     meanwhile.
     """
     known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
     if not known:
         return ours
-    ours = replace(ours, passed=known[-1])
-    return ours if ours.metadata is None else replace(ours, metadata=values_kept(known[-1], ours.metadata))
+    ours = replace(ours, stands=replace(ours.stands, passed=known[-1]))
+    if ours.says.metadata is None:
+        return ours
+    return replace(ours, says=replace(ours.says, metadata=values_kept(known[-1], ours.says.metadata)))
 
 
 def joined(ours: Transaction, extra: Transaction) -> Transaction:
     """Ours together with what was done in addition, on files that ours had not touched."""
     assert not ours.touched & extra.touched, "a redo may only touch files that came in since"
-    together = replace(
-        ours,
-        marks={**ours.marks, **extra.marks},
-        removes=ours.removes | extra.removes,
-        sources={**ours.sources, **extra.sources},
-        adds=pa.concat_tables([_kept(ours.adds, _now(ours, extra.withdraws)), extra.adds]),
-        reads=_both(ours.reads, extra.reads),
+    does = replace(
+        ours.does,
+        marks={**ours.does.marks, **extra.does.marks},
+        removes=ours.does.removes | extra.does.removes,
+        sources={**ours.does.sources, **extra.does.sources},
+        adds=pa.concat_tables([_kept(ours.does.adds, _now(ours, extra.does.withdraws)), extra.does.adds]),
     )
-    return together.with_counts(**extra.metrics)
+    together = replace(ours, does=does, reads=_both(ours.reads, extra.reads))
+    return together.with_counts(**extra.info.metrics)
 
 
 def _now(ours: Transaction, paths: frozenset[str]) -> frozenset[str]:
     """What these files of ours are called by now: a redo knows them by the names under which it staged them."""
-    return frozenset(ours.restaged.get(path, path) for path in paths)
+    return frozenset(ours.does.restaged.get(path, path) for path in paths)
 
 
 def _kept(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:
@@ -85,17 +285,17 @@ def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
 def _repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
     """The winners' newest rows and vectors for the files that ours touches."""
     assert isinstance(verdict.outcome, Clear | Redo)
-    moved, gone = dict(ours.sources), set()
-    for path in (ours.touched | ours.recommits) & verdict.net.changed.keys():
+    moved, gone = dict(ours.does.sources), set()
+    for path in (ours.touched | ours.does.recommits) & verdict.net.changed.keys():
         after = verdict.net.changed[path].after
         if after is None:
             assert path not in ours.touched, "a touched file that is gone is a conflict"
             gone.add(path)
             continue
         vector = handler.vector(after)
-        assert not ours.sources[path].vector - vector, "a shrunken vector is a conflict"
-        moved[path] = Source(_counted(after, ours.sources[path].row), vector)
-    return replace(ours, sources=moved, recommits=ours.recommits - gone)
+        assert not ours.does.sources[path].vector - vector, "a shrunken vector is a conflict"
+        moved[path] = Source(_counted(after, ours.does.sources[path].row), vector)
+    return replace(ours, does=replace(ours.does, sources=moved, recommits=ours.does.recommits - gone))
 
 
 def _counted(after: FileRow, before: FileRow) -> FileRow:

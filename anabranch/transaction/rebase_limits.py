@@ -1,9 +1,9 @@
 """Bounds: how much a transaction spends on finding its place behind its winners.
 
-Knows bytes and seconds, and a command's hands, which it stands before; never a row. Looking at the winners' rows and
+Knows bytes and seconds, and a command's handler, which it stands before; never a row. Looking at the winners' rows and
 redoing ours on them costs what *they* wrote, so a command that is short by itself could hang behind a huge one.
 Guarantee: no step is begun past a bound; a step that was begun is finished, and its outcome counts. Blind appends ask
-nothing of their hands, so that no bound ever meets them.
+nothing of their handler, so that no bound ever meets them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.properties import RESOLUTION_BYTES, RESOLUTION_SECONDS
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import Transaction
 
 
@@ -41,10 +41,10 @@ class Exceeded(Exception):
 
 
 class Bounded:
-    """Hands (`RebaseHandler`) that stop, by `Exceeded`, where too much was spent.
+    """A `RebaseHandler` that stops, by `Exceeded`, where too much was spent.
 
     Args:
-        hands: those that do the work.
+        handler: the one that does the work.
         bounds: asked for once something is to be done, so that a blind append never looks at them.
         seconds: a clock.
     """
@@ -70,11 +70,11 @@ class Bounded:
         return self._handler.vector(file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """See `Hands.could_match`; it reads nothing."""
+        """See `RebaseHandler.could_match`; it reads nothing."""
         return self._handler.could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows that my condition selects, if the files are not too big to look."""
+        """The rows that the condition selects, if the files are not too big to look."""
         self.check_time()
         needed, allowed = self._bytes + int(pc.sum(files["size"]).as_py() or 0), self._bounds().bytes
         if needed > allowed:
@@ -83,7 +83,7 @@ class Bounded:
         return self._handler.matches(files)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """See `Hands.redo`; in time."""
+        """See `RebaseHandler.redo`; in time."""
         self.check_time()
         with self.timed():
             return self._handler.redo(files, rows)
@@ -93,19 +93,15 @@ class Bounded:
         self._handler.discard()
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """See `Clues.sample`."""
+        """See `ConflictDetails.sample`."""
         return self._handler.sample(file, rows)
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """See `Clues.narrower`."""
+        """See `ConflictDetails.narrower`."""
         return self._handler.narrower(ours, file)
 
     def check_time(self) -> None:
-        """Hold that there is time left.
-
-        Raises:
-            Exceeded: there is none.
-        """
+        """Raises Exceeded if no time is left."""
         spent, allowed = self._spent(), self._bounds().seconds
         if spent > allowed:
             raise Exceeded(RESOLUTION_SECONDS, allowed, spent)

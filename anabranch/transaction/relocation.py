@@ -115,7 +115,7 @@ def _live_rows(files: pa.Table, records: Mapping[str, int]) -> int:
 
 def followed(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
     """Ours behind a relocation: what it marks, removes and watches, at the new addresses."""
-    if ours.means_files and ours.touched & relocation.left:
+    if ours.does.means_files and ours.touched & relocation.left:
         return _in_the_way(ours, relocation, "the rows of files that ours takes away were moved to others")
     try:
         for group in relocation.groups:
@@ -123,13 +123,12 @@ def followed(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Tra
     except (Misplaced, AnabranchError) as error:
         said = f"rows that ours had read were moved, and cannot be found again: {error}"
         return _in_the_way(ours, relocation, said)
-    version = relocation.winner.version
-    return replace(ours, rebased_to=version, rebased_over=(*ours.rebased_over, version))
+    return replace(ours, stands=ours.stands.behind(relocation.winner.version))
 
 
 def _through(ours: Transaction, group: Group, relocation: Relocation, loaders: Loaders) -> Transaction:
     gone, winner = group.paths & relocation.left, relocation.winner
-    ours = replace(ours, recommits=ours.recommits - gone)
+    ours = replace(ours, does=replace(ours.does, recommits=ours.does.recommits - gone))
     if ours.reads is not None:
         ours = replace(ours, reads=_reads(ours.reads, gone, group, winner, loaders))
     touched = ours.touched & gone
@@ -138,19 +137,19 @@ def _through(ours: Transaction, group: Group, relocation: Relocation, loaders: L
     rows = {each.path: _taken(ours, each, loaders) for each in group.sources if each.path in touched}
     found = moves.moved(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _output(winner, path, loaders) for path in found}
-    left = {path: source for path, source in ours.sources.items() if path not in touched}
-    marks = {path: positions for path, positions in ours.marks.items() if path not in touched}
-    ours = replace(ours, sources={**left, **outputs}, marks=marks, removes=ours.removes - touched)
-    return _taking(ours, found)
+    left = {path: source for path, source in ours.does.sources.items() if path not in touched}
+    marks = {path: positions for path, positions in ours.does.marks.items() if path not in touched}
+    does = replace(ours.does, sources={**left, **outputs}, marks=marks, removes=ours.does.removes - touched)
+    return _taking(replace(ours, does=does), found)
 
 
 def _taken(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
     """The rows of a file that ours takes away. (Who takes whole files away need not have read their vectors.)"""
-    row = ours.sources[origin.path].row
+    row = ours.does.sources[origin.path].row
     if num_records(row.get("stats")) not in (None, origin.records):
         raise Misplaced(f"{origin.path} holds another number of rows than the record of moves says")
-    if origin.path in ours.marks:
-        return ours.marks[origin.path]
+    if origin.path in ours.does.marks:
+        return ours.does.marks[origin.path]
     return _all_but(loaders.vector(row), origin.records)
 
 
@@ -163,9 +162,9 @@ def _output(winner: Commit, path: str, loaders: Loaders) -> Source:
 
 def _taking(ours: Transaction, found: Marks) -> Transaction:
     """Ours with these rows taken away: whole files where no other row is left, else by marks, if the table has them."""
-    marks, removes = dict(ours.marks), set(ours.removes)
+    marks, removes = dict(ours.does.marks), set(ours.does.removes)
     for path, rows in found.items():
-        source = ours.sources[path]
+        source = ours.does.sources[path]
         records = num_records(source.row.get("stats"))
         if rows & source.vector or records is None or rows.max() >= records:
             raise Misplaced(f"a row in {path} was deleted already")
@@ -175,7 +174,7 @@ def _taking(ours: Transaction, found: Marks) -> Transaction:
             marks[path] = rows
         else:
             raise Misplaced("without deletion vectors a part of a file cannot be taken away")
-    return replace(ours, marks=marks, removes=frozenset(removes))
+    return replace(ours, does=replace(ours.does, marks=marks, removes=frozenset(removes)))
 
 
 def _reads(reads: ReadSet, gone: frozenset[str], group: Group, winner: Commit, loaders: Loaders) -> ReadSet:
@@ -193,7 +192,7 @@ def _reads(reads: ReadSet, gone: frozenset[str], group: Group, winner: Commit, l
 
 def _in_the_way(ours: Transaction, relocation: Relocation, said: str) -> Conflict:
     winner, path = relocation.winner, min(ours.touched & relocation.left, default=None)
-    file = None if path is None else ours.sources[path].row
+    file = None if path is None else ours.does.sources[path].row
     return Conflict(ConcurrentDeleteReadException, "WITHOUT_HINT", said, winner, file)
 
 
@@ -205,31 +204,30 @@ class NothingLeft(Exception):
 
 
 def overtaken(ours: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
-    """Mine, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
+    """Ours, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
     that others have moved, or brought rows back to, is left as it is.
 
     Raises:
         NothingLeft: of ours nothing remains.
     """
-    assert ours.groups is not None, "only a relocation is overtaken"
-    found = (_overtaken(ours, group, net, loaders) for group in ours.groups)
+    assert ours.does.groups is not None, "only a relocation is overtaken"
+    found = (_overtaken(ours, group, net, loaders) for group in ours.does.groups)
     kept = [each for each in found if each is not None and each.sources]
     if not kept:
         raise NothingLeft
     outputs = {output.path for each in kept for output in each.group.outputs}
     sources = {path: source for each in kept for path, source in each.sources.items()}
-    before = {path: rows for path, rows in ours.buried.items() if path in outputs}
-    versions = tuple(winner.version for winner in behind)
-    return replace(
-        ours,
+    before = {path: rows for path, rows in ours.does.buried.items() if path in outputs}
+    adds = ours.does.adds
+    does = replace(
+        ours.does,
         groups=tuple(each.group for each in kept),
         sources=sources,
         removes=frozenset(sources),
-        adds=ours.adds.filter(pc.is_in(ours.adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
+        adds=adds.filter(pc.is_in(adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
         buried=union_of([before, *(each.buried for each in kept)]),
-        rebased_to=versions[-1],
-        rebased_over=ours.rebased_over + versions,
     )
+    return replace(ours, does=does, stands=ours.stands.behind(*(winner.version for winner in behind)))
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ def _overtaken(ours: Transaction, group: Group, net: Net, loaders: Loaders) -> _
     """A group behind winners; None where it is left alone, since others have moved its files too, or brought rows back,
     or deleted some where there are no vectors to say so.
     """
-    known = {path: ours.sources[path] for path in group.paths & ours.sources.keys()}
+    known = {path: ours.does.sources[path] for path in group.paths & ours.does.sources.keys()}
     try:
         states = {p: _state(known[p], net.changed[p], loaders) for p in known.keys() & net.changed.keys()}
         lost = {path: rows for path, (_, rows) in states.items() if rows}

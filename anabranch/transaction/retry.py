@@ -1,4 +1,4 @@
-"""Patience: how often and how long a transaction tries, and how it waits.
+"""How often and how long a transaction tries, how it waits, and by which clock, chance and ids it runs.
 
 Time and chance are arguments here, so that a simulator can own them. Pure but for what is passed in.
 """
@@ -65,5 +65,5 @@ class RetryPolicy:
 
 
 def default_retry(*, blind: bool) -> RetryPolicy:
-    """The default patience of a blind append, or of any other transaction."""
+    """The default bounds of a blind append, or of any other transaction."""
     return RetryPolicy(attempts=APPEND_ATTEMPTS if blind else CHANGE_ATTEMPTS)

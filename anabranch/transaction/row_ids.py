@@ -39,8 +39,10 @@ class RowIds:
     """The ids of one attempt.
 
     Attributes:
-        adds: the new files with theirs; None where the table has none. again: of files that are named again and had no
-        ids, path -> the two fields. domains: the mark, where it has moved. tags: for the commit's ``commitInfo``.
+        adds: the new files with theirs; None where the table has none.
+        again: of files that are named again and had no ids, path -> the two fields.
+        domains: the mark, where it has moved.
+        tags: for the commit's ``commitInfo``.
     """
 
     adds: pa.Table | None = None
@@ -50,7 +52,7 @@ class RowIds:
 
     def new_files(self, ours: Transaction) -> pa.Table:
         """The new files of ours, as they are committed."""
-        return ours.adds if self.adds is None else self.adds
+        return ours.does.adds if self.adds is None else self.adds
 
     def of(self, file: FileRow) -> FileRow:
         """A file that is named again, as it is committed."""
@@ -58,7 +60,7 @@ class RowIds:
 
     def recommitted(self, ours: Transaction) -> frozenset[str]:
         """Those of the files that ours would name again only for their ids which still lack them."""
-        return ours.recommits & self.again.keys()
+        return ours.does.recommits & self.again.keys()
 
 
 NO_ROW_IDS = RowIds()
@@ -76,20 +78,19 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     Raises:
         CorruptLog: the mark of ids cannot be read, or the numbers are used up.
     """
-    base = ours.base
-    protocol = ours.protocol or (base.protocol if base is not None else None)
-    metadata = ours.metadata or (base.metadata if base is not None else None)
+    base, protocol, metadata = ours.base, ours.protocol, ours.metadata
     if protocol is None or metadata is None or not assigns(protocol, metadata):
         return NO_ROW_IDS
     kept = tracked(protocol, metadata) is not None or not ours.touched
     tags = {PRESERVED: str(kept).lower()}
-    again = [row for path in sorted(ours.recommits | ours.marks.keys()) if _lacks(row := ours.sources[path].row)]
-    if not again and not len(ours.adds):
-        return RowIds(ours.adds, tags=tags)
+    named = sorted(ours.does.recommits | ours.does.marks.keys())
+    again = [row for path in named if _lacks(row := ours.does.sources[path].row)]
+    if not again and not len(ours.does.adds):
+        return RowIds(ours.does.adds, tags=tags)
     before = _mark(base, winners)
     try:
-        files, mark = numbered(files_table(again), max(before, ours.row_mark), version)
-        adds, mark = numbered(ours.adds, mark, version)
+        files, mark = numbered(files_table(again), max(before, ours.does.row_mark), version)
+        adds, mark = numbered(ours.does.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
     return RowIds(adds, _fields(files), (domain_of(mark),) if mark > before else (), tags)

@@ -29,8 +29,9 @@ class Event:
     """What one version says of a VACUUM.
 
     Attributes:
-        version, timestamp: of the commit, the latter in milliseconds. starts: whether it is a START. retention_ms: that
-        of a START; None where it does not say it, so that nothing is known to be safe.
+        version, timestamp: of the commit, the latter in milliseconds.
+        starts: whether it is a START.
+        retention_ms: that of a START; None where it does not say it, so that nothing is known to be safe.
     """
 
     version: int

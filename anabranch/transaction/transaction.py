@@ -1,7 +1,8 @@
-"""Footprints: all that one transaction needs to know of another.
+"""All that one transaction needs to know of another.
 
-Knows two versions, ours and the winner's, and never a row's values: rows are positions. Pure data. ``ours`` is a
-`Transaction`, which also says what it read; a winner is a commit, judged by its actions.
+Knows two versions, ours and the winner's, and never a row's values: rows are positions. Pure data. Ours is a
+`Transaction`: what it read (`ReadSet`), what it does (`Changes`, `Declarations`), where it stands (`Position`). A
+winner is a commit, judged by its actions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from anabranch.protocol.features import row_tracking
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.layout.moves import Group
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.properties import SERIALIZABLE
+from anabranch.protocol.properties import SERIALIZABLE, Properties
 from anabranch.transaction.running_vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"
@@ -39,9 +40,11 @@ _OF_RESERVATIONS = frozenset({"commitInfo", "metaData"})
 class ReadSet:
     """What a transaction read: the rows that satisfy ``condition``, found in ``files``.
 
-    ``files`` holds the paths that statistics and partition values could not rule out; file-level rules go by them.
-    ``matched`` holds rows on whose *presence* the outcome depends, though they need not be touched: what a MERGE
-    matched, where it inserts what it does not match.
+    Attributes:
+        condition: what the rows satisfy.
+        files: the paths that statistics and partition values could not rule out; file-level rules go by them.
+        matched: rows on whose *presence* the outcome depends, though they need not be touched: what a MERGE matched,
+            where it inserts what it does not match.
     """
 
     condition: Condition
@@ -63,80 +66,193 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Transaction:
-    """Mine: read at ``base``, staged, and waiting for its place.
+class Changes:
+    """What a transaction does to files.
 
     Attributes:
-        base: the snapshot that it read; None when it creates the table. txn_id: by which it knows its own commit
-        again. reads: None when nothing of the table was read, as by a blind append. marks: the positions that it
-        deletes in files that stay (path -> positions); never any that ``sources`` deleted already. removes: the paths
-        of files that it removes whole. sources: the present state of every path in ``marks`` and ``removes``. adds:
-        new files (`FILES`), already staged and durable. withdraws: of what a redo gives, the paths among the earlier
-        ``adds`` that it replaces. settled: the newest version that ours stands behind; ``base``
-        at first, moved on by each carry-over. seen: a version behind which ours has to stand whatever the level, since
-        it was there when the command began, though ``base`` may be older. writer: by which its own reservations of
-        identity values are known. reserved_for: the writer for whom ours itself is a reservation. resolution:
-        ``file`` or ``row``. recommits: the paths of files that it names again, as ``sources`` has them, only so that
-        they get row ids; those that a winner takes away are left out. data_change: false where rows are
-        only moved to other files. groups: where each row went, if moving rows is all that it does and it says so; None
-        else. buried: of its own ``adds``, the rows that winners have deleted at their old addresses. means_files:
-        whether it takes files away for what they are, not for their rows, so that it cannot follow these elsewhere.
+        marks: the positions that it deletes in files that stay (path -> positions); never any that ``sources`` deleted
+            already.
+        removes: the paths of files that it removes whole.
+        sources: the present state of every path in ``marks``, ``removes`` and ``recommits``.
+        adds: new files (`FILES`), already staged and durable.
+        recommits: the paths of files that it names again, as ``sources`` has them, only so that they get row ids; those
+            that a winner takes away are left out.
+        withdraws: of what a redo gives, the paths among the earlier ``adds`` that it replaces.
         restaged: files among ``adds`` that were put again under another name, by the path under which they were staged
-        (`anabranch.transaction.fence`). tags: further ones for its ``commitInfo``. row_mark: a row id that stands in
-        the files which it brings back, so that none up to it may be given again. passed: the newest metadata that it
-        was carried over; None where that is its base's.
+            (`anabranch.transaction.fence`).
+        data_change: false where rows are only moved to other files.
+        means_files: whether it takes files away for what they are, not for their rows, so that it cannot follow these
+            elsewhere.
+        groups: where each row went, if moving rows is all that it does and it says so; None else.
+        buried: of its own ``adds``, the rows that winners have deleted at their old addresses.
+        row_mark: a row id that stands in the files which it brings back, so that none up to it may be given again.
+    """
+
+    marks: Marks = field(default_factory=dict)
+    removes: frozenset[str] = frozenset()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    adds: pa.Table = field(default_factory=empty_files)
+    recommits: frozenset[str] = frozenset()
+    withdraws: frozenset[str] = frozenset()
+    restaged: Mapping[str, str] = field(default_factory=dict)
+    data_change: bool = True
+    means_files: bool = False
+    groups: tuple[Group, ...] | None = None
+    buried: Marks = field(default_factory=dict)
+    row_mark: int = row_tracking.NOTHING
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a transaction says of the table from now on; a part that stays is None or empty."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: tuple[DomainMetadata, ...] = ()
+    app_transactions: tuple[AppTransaction, ...] = ()
+
+
+@dataclass(frozen=True)
+class CommitInfo:
+    """What the history says of a transaction; ``tags`` are further ones than those of its footprint."""
+
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    user_metadata: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IdentityUse:
+    """What a transaction has to do with identity values.
+
+    Attributes:
+        writer: by which its own reservations are known.
+        own_numbers: the identity columns for which its rows bring values of their own.
+        reserved_for: the writer for whom it is itself a reservation.
+    """
+
+    writer: str | None = None
+    own_numbers: frozenset[str] = frozenset()
+    reserved_for: str | None = None
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a transaction stands in the order of versions.
+
+    Attributes:
+        rebased_to: the newest version that it stands behind; ``base`` at first, moved on by each carry-over.
+        rebased_over: the winners that it was carried over.
+        must_follow: a version behind which it has to stand whatever the level, since it was there when the command
+            began, though ``base`` may be older.
+        passed: the newest metadata that it was carried over; None where that is its base's.
+    """
+
+    rebased_to: int = -1
+    rebased_over: tuple[int, ...] = ()
+    must_follow: int = -1
+    passed: Metadata | None = None
+
+    def behind(self, *versions: int) -> Position:
+        """Behind these versions too, the newest one last."""
+        return replace(self, rebased_to=versions[-1], rebased_over=self.rebased_over + versions)
+
+
+@dataclass(frozen=True, eq=False)
+class Transaction:
+    """Ours: read at ``base``, staged, and waiting for its place. `Transaction.on` makes one.
+
+    Attributes:
+        base: the snapshot that it read; None when it creates the table.
+        table: the URL of the table.
+        txn_id: by which it knows its own commit again.
+        isolation: the level by which it is judged.
+        resolution: ``file``, ``row`` or ``redo``.
+        info: what the history says of it.
+        reads: what it read; None when nothing of the table was read, as by a blind append.
+        does: what it does to files.
+        says: what it says of the table.
+        identity: what it has to do with identity values.
+        stands: where it stands.
     """
 
     base: Snapshot | None
     table: str
     txn_id: str
-    operation: str
-    parameters: Mapping[str, Any]
     isolation: str
     resolution: str
+    info: CommitInfo
     reads: ReadSet | None = None
-    marks: Marks = field(default_factory=dict)
-    removes: frozenset[str] = frozenset()
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    adds: pa.Table = field(default_factory=empty_files)
-    withdraws: frozenset[str] = frozenset()
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    app_transactions: tuple[AppTransaction, ...] = ()
-    domains: tuple[DomainMetadata, ...] = ()
-    metrics: Mapping[str, int] = field(default_factory=dict)
-    user_metadata: str | None = None
-    rebased_to: int = -1
-    seen: int = -1
-    writer: str | None = None
-    reserved_for: str | None = None
-    own_numbers: frozenset[str] = frozenset()
-    data_change: bool = True
-    rebased_over: tuple[int, ...] = ()
-    recommits: frozenset[str] = frozenset()
-    groups: tuple[Group, ...] | None = None
-    buried: Marks = field(default_factory=dict)
-    means_files: bool = False
-    restaged: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    row_mark: int = row_tracking.NOTHING
-    passed: Metadata | None = None
+    does: Changes = field(default_factory=Changes)
+    says: Declarations = field(default_factory=Declarations)
+    identity: IdentityUse = field(default_factory=IdentityUse)
+    stands: Position = field(default_factory=Position)
+
+    @classmethod
+    def on(
+        cls,
+        base: Snapshot | None,
+        txn_id: str,
+        info: CommitInfo,
+        *,
+        table: str | None = None,
+        reads: ReadSet | None = None,
+        does: Changes | None = None,
+        says: Declarations | None = None,
+        identity: IdentityUse | None = None,
+    ) -> Transaction:
+        """A transaction that has read a snapshot, judged by the dials of that version's table.
+
+        Args:
+            base: None where it makes the table: then ``table`` is its URL, and its own metadata has the dials.
+        """
+        says = says or Declarations()
+        if base is not None:
+            table, properties, version = base.table, base.properties, base.version
+        else:
+            assert table is not None, "a table that is to be made has a place"
+            properties, version = Properties(says.metadata.configuration if says.metadata else {}), -1
+        return cls(
+            base,
+            table,
+            txn_id,
+            properties.isolation_level,
+            properties.conflict_resolution,
+            info,
+            reads,
+            does or Changes(),
+            says,
+            identity or IdentityUse(),
+            Position(rebased_to=version),
+        )
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The table's metadata behind it; None only where it would make a table and says none."""
+        return self.says.metadata or (None if self.base is None else self.base.metadata)
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The table's protocol behind it; None only where it would make a table and says none."""
+        return self.says.protocol or (None if self.base is None else self.base.protocol)
 
     @property
     def is_blind(self) -> bool:
         """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
-        unchanged = self.metadata is None and self.protocol is None and not self.domains
-        return self.reads is None and not self.touched and not self.recommits and unchanged
+        unchanged = self.says.metadata is None and self.says.protocol is None and not self.says.domains
+        return self.reads is None and not self.touched and not self.does.recommits and unchanged
 
     @property
     def touched(self) -> frozenset[str]:
         """The paths of existing files that it marks or removes."""
-        return self.removes | frozenset(self.marks)
+        return self.does.removes | frozenset(self.does.marks)
 
     @property
     def only_deletes(self) -> bool:
         """Whether it takes rows away and brings none."""
-        return bool(self.touched) and len(self.adds) == 0
+        return bool(self.touched) and len(self.does.adds) == 0
 
     @property
     def serializable(self) -> bool:
@@ -144,7 +260,7 @@ class Transaction:
 
         A change of metadata is held to this at every level: an append under the old schema cannot stand behind it.
         """
-        must = self.metadata is not None or self.protocol is not None or bool(self.recommits)
+        must = self.says.metadata is not None or self.says.protocol is not None or bool(self.does.recommits)
         return must or self.isolation == SERIALIZABLE
 
     @property
@@ -154,8 +270,9 @@ class Transaction:
 
     def with_counts(self, **counts: int) -> Transaction:
         """With these metrics added to those that it has."""
-        merged = {**self.metrics, **{k: self.metrics.get(k, 0) + v for k, v in counts.items()}}
-        return replace(self, metrics=merged)
+        known = self.info.metrics
+        merged = {**known, **{name: known.get(name, 0) + count for name, count in counts.items()}}
+        return replace(self, info=replace(self.info, metrics=merged))
 
 
 def is_blind_append(commit: Commit) -> bool:

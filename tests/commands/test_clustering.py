@@ -13,7 +13,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.describe import detail
 from anabranch.errors import ColumnInUse, ConcurrentWriteException, InvalidOption, ProtocolChangedException
@@ -148,17 +148,17 @@ def test_replacing_the_columns_keeps_the_clustering_or_takes_another(tmp_path: P
 
     world = clustered_world(tmp_path)
     rows = pa.table({"z": [1], "x": [2]})
-    Write(world.path, "overwrite", schema_change="overwrite").run(world.engine, rows)
+    Write(world.path, rows, "overwrite", schema_change="overwrite").run(world.engine)
     assert by(world) == (("x",),)
     without = pa.table({"z": [1]})
     with pytest.raises(InvalidOption, match="columns are z"):
-        Write(world.path, "overwrite", schema_change="overwrite").run(world.engine, without)
-    Write(world.path, "overwrite", schema_change="overwrite", cluster_by=(("z",),)).run(world.engine, without)
+        Write(world.path, without, "overwrite", schema_change="overwrite").run(world.engine)
+    Write(world.path, without, "overwrite", schema_change="overwrite", cluster_by=(("z",),)).run(world.engine)
     assert by(world) == (("z",),)
 
 
 def test_a_table_is_not_both_partitioned_and_clustered(tmp_path: Path) -> None:
     path = table_path(tmp_path)
     with pytest.raises(InvalidOption, match="not both"):
-        Append(path, ("id",), cluster_by=(("x",),)).run([{"id": 1, "x": 1}])
+        Append(path, [{"id": 1, "x": 1}], ("id",), cluster_by=(("x",),)).run()
     assert not listing(path)

@@ -256,8 +256,8 @@ def stored(host: str) -> bytes:
 def test_no_door_stores_or_shows_a_secret(place: str, caplog: pytest.LogCaptureFixture) -> None:
     host = uuid4().hex
     source, copy, deep = (spelled(place, "memory", host, name) for name in ("source", "copy", "deep"))
-    shown = [str(Append(source).run(ROWS))]
-    Write(source, "overwrite").run(ArrowEngine(), pa.Table.from_pylist(ROWS))
+    shown = [str(Append(source, ROWS).run())]
+    Write(source, pa.Table.from_pylist(ROWS), "overwrite").run(ArrowEngine())
     World(source).delete("id = 1")
     shown += [str(Clone(source, copy, shallow=True).run()), str(Clone(source, deep).run())]
     assert World(copy).rows() == World(deep).rows() == [{"id": 2}]
@@ -316,7 +316,7 @@ def test_a_converted_folder_stores_no_secret(place: str) -> None:
 
 def test_a_secret_in_a_stranger_s_log_is_not_copied_by_a_clone() -> None:
     host = uuid4().hex
-    Append(f"memory://{host}/origin").run(ROWS)
+    Append(f"memory://{host}/origin", ROWS).run()
     [file] = World(f"memory://{host}/origin").log.snapshot().files.to_pylist()
     path = f"memory://KEY:{SECRET}@{host}/origin/{file['path']}"
     log = text_of(PROTOCOL, metadata(), add(path, size=file["size"])).encode()

@@ -144,7 +144,7 @@ def test_delta_spark_reads_what_spark_wrote_anew_without_mapping_and_widening(
     named = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true", "delta.enableRowTracking": "true"}
     small = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.int32())])), ("p", pa.int32())])
     rows = [{"id": i, "s": {"a": i}, "p": i % 2} for i in range(8)]
-    Append(path, ("p",), named).run(pa.Table.from_pylist(rows, schema=small))
+    Append(path, pa.Table.from_pylist(rows, schema=small), ("p",), named).run()
     for column, name in ((("id",), "key"), (("s", "a"), "b"), (("p",), "part")):
         RenameColumn(path, column, name).run()
     table = DeltaTable.forPath(spark, path)

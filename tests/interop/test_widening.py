@@ -36,7 +36,7 @@ def test_others_read_what_we_widened_or_say_that_they_cannot(
 ) -> None:
     world = World(table_path(tmp_path))
     rows = pa.table({"id": [1, 2], "c": pa.array(values, arrow_type(before))})
-    Append(world.path, None, {"delta.enableTypeWidening": "true"}).run(rows)
+    Append(world.path, rows, None, {"delta.enableTypeWidening": "true"}).run()
     if after == "timestamp_ntz":
         SetProperties(world.path, {"delta.feature.timestampNtz": "supported"}).run()
     ChangeColumn(world.path, ("c",), type=after).run()

@@ -54,7 +54,7 @@ CHANGES: dict[str, Callable[[World], Any]] = {
     "delete a file": lambda world: world.delete("id >= 10"),
     "merge": lambda world: world.merge([{"id": 3, "x": 7}, {"id": 50, "x": 8}]),
     "overwrite": lambda world: world.overwrite({"id": 1, "x": 1}),
-    "app": lambda world: Append(world.path, txn=AppTransaction("app", 3)).run([{"id": 4, "x": 4}]),
+    "app": lambda world: Append(world.path, [{"id": 4, "x": 4}], txn=AppTransaction("app", 3)).run(),
 }
 
 
@@ -73,7 +73,7 @@ def test_every_commit_is_summed_up(world: World) -> None:
 
 def test_it_has_the_fields_of_the_protocol(world: World) -> None:
     world.delete("id = 1")
-    Append(world.path, txn=AppTransaction("app", 3)).run([{"id": 4, "x": 4}])
+    Append(world.path, [{"id": 4, "x": 4}], txn=AppTransaction("app", 3)).run()
     files = world.log.snapshot().files.to_pylist()
     fields = said(world, 2)
     assert fields["tableSizeBytes"] == sum(file["size"] for file in files)
@@ -173,8 +173,8 @@ def test_a_commit_stands_whatever_becomes_of_its_checksum() -> None:
         return refuse if call.method == "put_hint" or str(call.about).endswith(".crc") else None
 
     with mounted(Watched(DictStore("memory://moods/t"), before)) as location:
-        assert Append(location).run([{"id": 1}]).version == 0
-        assert Append(location).run([{"id": 2}]).version == 1
+        assert Append(location, [{"id": 1}]).run().version == 0
+        assert Append(location, [{"id": 2}]).run().version == 1
 
 
 # -- the check ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.log import checkpointing
 from anabranch.log.cleanup import DAY_MS, FARTHEST_AHEAD_MS, clean_up
@@ -443,7 +444,7 @@ def test_a_put_that_comes_after_its_version_was_taken_and_cleaned_up_is_no_commi
         clock["ms"] = 9 * DAY_MS
 
     with pytest.raises(errors.VersionCleanedUp) as refused, at_phase("put", others):
-        Append(world.path).run([{"id": 99, "x": 0}], runtime=runtime)
+        Append(world.path, [{"id": 99, "x": 0}]).run(context=RunContext(runtime=runtime))
     assert refused.value.version == 2
     forget()
     assert [row["id"] for row in world.rows()] == list(range(7))
@@ -454,7 +455,7 @@ def test_a_slow_put_that_is_in_time_is_a_commit(tmp_path: Path) -> None:
     clock = {"ms": 0}
     runtime = Runtime(now_ms=lambda: 1_700_000_000_000 + clock["ms"])
     with at_phase("put", lambda: clock.update(ms=9 * DAY_MS)):
-        Append(world.path).run([{"id": 1, "x": 1}], runtime=runtime)
+        Append(world.path, [{"id": 1, "x": 1}]).run(context=RunContext(runtime=runtime))
     assert [row["id"] for row in world.rows()] == [0, 1]
 
 

@@ -328,7 +328,7 @@ def test_threads_that_append_and_read_at_once_see_every_acknowledged_row(world: 
 
     def write(writer: int) -> None:
         for i in range(6):
-            acknowledged.append(Append(world.path).run([{"id": writer * 100 + i, "x": writer}]).version)
+            acknowledged.append(Append(world.path, [{"id": writer * 100 + i, "x": writer}]).run().version)
 
     def read(_: int) -> None:
         for _ in range(10):

@@ -25,7 +25,7 @@ def store() -> Iterator[DictStore]:
     store = DictStore("memory://ends/table")
     with mounted(store) as location:
         for number in range(LOST + 1):
-            Append(location).run([{"id": number}])
+            Append(location, [{"id": number}]).run()
         yield store
     forget()
 
@@ -49,7 +49,7 @@ def test_a_lost_newest_commit_is_told_by_the_checksum_file_that_it_left(store: D
     assert (error.file, checksum_name(LOST) in error.message) == (commit_name(LOST), True)
     before = dict(store.kept)
     with pytest.raises(CorruptLog):
-        Append(store.url).run([{"id": 9}])
+        Append(store.url, [{"id": 9}]).run()
     with pytest.raises(CorruptLog):
         Vacuum(store.url, 0, check_retention=False).run()
     assert set(store.kept) == set(before), "nothing is written over what was lost"
@@ -59,7 +59,7 @@ def test_the_versions_before_it_can_be_read_and_without_that_file_the_log_goes_o
     store.delete(commit_name(LOST))
     assert Log(store).snapshot(LOST - 1).version == LOST - 1
     store.delete(checksum_name(LOST))
-    assert Append(store.url).run([{"id": 9}]).version == LOST
+    assert Append(store.url, [{"id": 9}]).run().version == LOST
 
 
 def test_the_checksum_file_of_another_table_at_this_path_says_nothing_of_its_end(store: DictStore) -> None:

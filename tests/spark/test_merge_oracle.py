@@ -37,7 +37,7 @@ def make(folder: Path, table: RandomTable) -> World:
     properties = {"delta.enableDeletionVectors": str(table.vectors).lower()}
     for i, rows in enumerate(table.files):
         first = i == 0
-        Append(world.path, table.partition_by if first else None, properties if first else {}).run(arrow(rows))
+        Append(world.path, arrow(rows), table.partition_by if first else None, properties if first else {}).run()
     return world
 
 

@@ -15,7 +15,7 @@ from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch.protocol.schema.types import Field, Struct

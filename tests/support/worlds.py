@@ -66,16 +66,16 @@ class World:
     ) -> World:
         """Create it in one file per partition; keywords become properties (``delta_isolationLevel``)."""
         named = {key.replace("_", ".", 1): value for key, value in properties.items()}
-        Append(self.path, partition_by or None, named, cluster_by=paths_of(cluster_by)).run(rows)
+        Append(self.path, rows, partition_by or None, named, cluster_by=paths_of(cluster_by)).run()
         return self
 
     def append(self, *rows: Row) -> int:
         """A blind append."""
-        return Append(self.path).run(list(rows)).version
+        return Append(self.path, list(rows)).run().version
 
     def overwrite(self, *rows: Row) -> None:
         """Replace every row."""
-        Write(self.path, "overwrite").run(self.engine, pa.Table.from_pylist(list(rows)))
+        Write(self.path, pa.Table.from_pylist(list(rows)), "overwrite").run(self.engine)
 
     def update(self, where: str | None, **values: Any) -> Outcome:
         """UPDATE … SET."""

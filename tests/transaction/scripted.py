@@ -14,6 +14,7 @@ from functools import partial
 from itertools import count, permutations
 from typing import Any
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
 from anabranch.commands.dml.update import Update as UpdateCommand
@@ -294,7 +295,9 @@ class _Play:
 
     def run(self) -> Run:
         for rows in [self._script.rows] if self._table.one_file else [(row,) for row in self._script.rows]:
-            AppendCommand(self._location, None, self._table.properties).run(table_of(rows), runtime=_CHANCE)
+            AppendCommand(self._location, table_of(rows), None, self._table.properties).run(
+                context=RunContext(runtime=_CHANCE)
+            )
         self._scheduler.run([partial(self._play, fate) for fate in self._fates.values()])
         reader = Reader(open_store(self._location))
         versions = reader.versions()
@@ -345,14 +348,16 @@ class _Play:
         """The version at which it stands and the rows that it changed, if it says so."""
         if isinstance(statement, Append | Overwrite):
             mode = "append" if isinstance(statement, Append) else "overwrite"
-            written = WriteCommand(self._location, mode).run(ArrowEngine(), table_of(statement.rows), runtime=_CHANCE)
+            written = WriteCommand(self._location, table_of(statement.rows), mode).run(
+                ArrowEngine(), RunContext(runtime=_CHANCE)
+            )
             return (written.version if written else None), None
         where = condition_of(str(statement.where))
         if isinstance(statement, Delete):
-            outcome = DeleteCommand(self._location, where).run(ArrowEngine(), runtime=_CHANCE)
+            outcome = DeleteCommand(self._location, where).run(ArrowEngine(), RunContext(runtime=_CHANCE))
         else:
             sets = {each.column: partial(_assigned, each) for each in statement.sets}
-            outcome = UpdateCommand(self._location, sets, where).run(ArrowEngine(), runtime=_CHANCE)
+            outcome = UpdateCommand(self._location, sets, where).run(ArrowEngine(), RunContext(runtime=_CHANCE))
         return (outcome.committed.version if outcome.committed else None), outcome.rows
 
     def _rows(self, fate: Fate, act: Sees) -> Rows:

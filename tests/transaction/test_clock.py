@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.ddl.alter import Moment, SetProperties, UnsetProperties
+from anabranch.commands.context import RunContext
+from anabranch.commands.ddl.alter import SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidProperty, ProtocolChangedException
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import writer_features
@@ -52,7 +53,7 @@ def kept(snapshot: Snapshot) -> dict[str, str]:
 def dated(tmp_path: Path) -> World:
     """A table with in-commit timestamps from its first commit, which was made at 1000."""
     world = World(table_path(tmp_path))
-    Append(world.path, properties=ON).run(ROW, runtime=at(1000))
+    Append(world.path, ROW, properties=ON).run(context=RunContext(runtime=at(1000)))
     return world
 
 
@@ -70,7 +71,7 @@ def test_a_new_table_has_them_from_the_beginning_and_says_no_boundary(dated: Wor
 
 
 def test_the_commit_info_is_the_first_action_and_says_it(dated: World) -> None:
-    Append(dated.path).run(ROW, runtime=at(2000))
+    Append(dated.path, ROW).run(context=RunContext(runtime=at(2000)))
     for version in (0, 1):
         first = (Path(dated.path) / f"_delta_log/{version:020d}.json").read_text().splitlines()[0]
         assert first.startswith('{"commitInfo":')
@@ -79,19 +80,21 @@ def test_the_commit_info_is_the_first_action_and_says_it(dated: World) -> None:
 
 @pytest.mark.parametrize(("now", "stamp"), [(5000, 5000), (1001, 1001), (1000, 1001), (3, 1001)])
 def test_it_grows_by_a_millisecond_at_least_whatever_the_clock_shows(dated: World, now: int, stamp: int) -> None:
-    Append(dated.path).run(ROW, runtime=at(now))
+    Append(dated.path, ROW).run(context=RunContext(runtime=at(now)))
     assert stamp_of(dated, 1) == stamp
     dated.assert_clean()
 
 
 def test_it_is_made_anew_where_another_commit_came_first(dated: World) -> None:
-    with at_phase("put", lambda: Append(dated.path).run(ROW, runtime=at(9000))):
-        Append(dated.path).run(ROW, runtime=at(2000))
+    with at_phase("put", lambda: Append(dated.path, ROW).run(context=RunContext(runtime=at(9000)))):
+        Append(dated.path, ROW).run(context=RunContext(runtime=at(2000)))
     assert [stamp_of(dated, version) for version in (0, 1, 2)] == [1000, 9000, 9001]
 
 
 def test_a_change_that_is_carried_over_is_later_than_what_it_was_carried_over(dated: World) -> None:
-    with at_phase("put", lambda: [Append(dated.path).run([{"id": 7}], runtime=at(t)) for t in (8000, 9000)]):
+    with at_phase(
+        "put", lambda: [Append(dated.path, [{"id": 7}]).run(context=RunContext(runtime=at(t))) for t in (8000, 9000)]
+    ):
         dated.delete("id = 1")
     assert stamp_of(dated, 3) > stamp_of(dated, 2) > stamp_of(dated, 1)
 
@@ -99,7 +102,7 @@ def test_a_change_that_is_carried_over_is_later_than_what_it_was_carried_over(da
 def test_enabling_adds_the_feature_and_says_from_where(plain: World) -> None:
     before = plain.log.snapshot()
     assert "inCommitTimestamp" not in writer_features(before.protocol)
-    SetProperties(plain.path, ON).run(Moment(runtime=at(before.timestamp + 50)))
+    SetProperties(plain.path, ON).run(context=RunContext(runtime=at(before.timestamp + 50)))
     after = plain.log.snapshot()
     assert stamp_of(plain, 1) == before.timestamp + 50
     assert kept(after) == {**ON, SINCE_VERSION: "1", SINCE_TIMESTAMP: str(before.timestamp + 50)}
@@ -109,7 +112,7 @@ def test_enabling_adds_the_feature_and_says_from_where(plain: World) -> None:
 
 def test_the_first_one_is_later_than_the_file_of_the_commit_before(plain: World) -> None:
     before = plain.log.snapshot()
-    SetProperties(plain.path, ON).run(Moment(runtime=at(5)))
+    SetProperties(plain.path, ON).run(context=RunContext(runtime=at(5)))
     assert stamp_of(plain, 1) == before.timestamp + 1
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml import append, write
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
@@ -39,17 +40,19 @@ class Command:
 
 
 def appended(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
-    return Append(world.path).run([{"id": 9, "x": 9}], runtime=runtime, retry=retry)
+    return Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=runtime, retry=retry))
 
 
 def overwritten(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
-    return Write(world.path, "overwrite").run(world.engine, pa.table({"id": [7], "x": [7]}), runtime=runtime)
+    return Write(world.path, pa.table({"id": [7], "x": [7]}), "overwrite").run(
+        world.engine, RunContext(runtime=runtime)
+    )
 
 
 def changed(where: str | None, assignments: dict[str, Any] | None) -> Callable[..., Any]:
     def run(world: World, store: Store, runtime: Runtime, retry: RetryPolicy | None) -> Any:
         change = Change("UPDATE" if assignments else "DELETE", world.condition(where), assignments, {})
-        return run_change(change, Log(store).snapshot(), world.engine, runtime=runtime, retry=retry)
+        return run_change(change, Log(store).snapshot(), world.engine, RunContext(runtime=runtime, retry=retry))
 
     return run
 
@@ -278,7 +281,7 @@ def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: T
     store = through(Watched(open_store(world.path), before=always(is_commit, lost)))
     retry = RetryPolicy(attempts=5, unknown_seconds=7)
     with pytest.raises(errors.CommitOutcomeUnknown):
-        Append(world.path).run([{"id": 9, "x": 9}], runtime=runtime, retry=retry)
+        Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=runtime, retry=retry))
     assert sum(call.is_commit for call in store.calls) == 8  # one each second, and the first
     assert runtime.seconds() == 7
 
@@ -341,7 +344,7 @@ def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(worl
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(world: World, through: Through) -> None:
     world.append({"id": 8, "x": 8})
     store = through(Watched(open_store(world.path), before=always(lambda call: "checkpoint" in str(call.about), full)))
-    assert Append(world.path).run([{"id": 9, "x": 9}]).version == 2
+    assert Append(world.path, [{"id": 9, "x": 9}]).run().version == 2
     assert any("checkpoint.parquet" in str(call.about) for call in store.calls)
     assert rows(world).keys() == {0, 1, 2, 3, 8, 9}
 
@@ -383,11 +386,15 @@ def test_time_is_bounded(world: World) -> None:
     assert refused.value.winner_version == world.version - 1, "the last that was looked at"
 
 
+def patient() -> RunContext:
+    return RunContext(runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
+
+
 def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
     """However long that takes: the clock here says a second for each wait, and twenty are allowed."""
     assert default_retry(blind=True).attempts >= 1000
     store = through(Watched(open_store(world.path), before=losing_to(world, 999)))
-    committed = Append(world.path).run([{"id": 9, "x": 9}], runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
+    committed = Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert committed.attempts == 1000
     assert sum(call.is_commit for call in store.calls) == 1000
 
@@ -395,7 +402,7 @@ def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Th
 def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
     store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
-        Append(world.path).run([{"id": 9, "x": 9}], runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
+        Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert sum(call.is_commit for call in store.calls) == 1000
 
 
@@ -411,6 +418,6 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
 
 def test_an_append_gets_through_many_winners(world: World, through: Through) -> None:
     through(Watched(open_store(world.path), before=losing_to(world, 30)))
-    committed = Append(world.path).run([{"id": 9, "x": 9}], runtime=instant())
+    committed = Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=instant()))
     assert (committed.version, committed.attempts) == (31, 31)
     assert rows(world)[9] == 9

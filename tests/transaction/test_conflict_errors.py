@@ -334,5 +334,5 @@ def test_changed_metadata_and_protocol_say_so(by_row: World, tmp_path: Path) -> 
     )
     assert said.getCondition() == "DELTA_METADATA_CHANGED.METADATA_CHANGE"
     path = table_path(tmp_path)
-    made = refused(lambda: World(path).overwrite(row(1, 1)), lambda: Append(path).run([row(2, 1)]))
+    made = refused(lambda: World(path).overwrite(row(1, 1)), lambda: Append(path, [row(2, 1)]).run())
     assert made.getCondition() == "DELTA_PROTOCOL_CHANGED.PROTOCOL_CHANGE"

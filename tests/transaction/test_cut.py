@@ -151,7 +151,7 @@ def history_on_the_page(heading: str) -> list[tuple[str, ...]]:
     ("rule", "heading"),
     [
         (Rule(skips_blind=True), "Skip every blind winner"),
-        (Rule(jumps="unchecked"), "Jump before a winner that reads nothing of mine"),
+        (Rule(jumps="unchecked"), "Jump before a winner that reads nothing of ours"),
     ],
     ids=["skip", "jump"],
 )

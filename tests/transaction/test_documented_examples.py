@@ -19,8 +19,8 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
 from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.actions import AppTransaction
 from anabranch.protocol.merges import Matching
@@ -214,7 +214,7 @@ def test_two_writers_of_one_stream_at_once_are_told_apart_by_their_application(t
     world = events(tmp_path, level, "row", FIRST)
 
     def stream(x: int) -> object:
-        return Append(world.path, txn=AppTransaction("checkpoint", 1, None)).run([{"id": x, "date": FIRST, "x": x}])
+        return Append(world.path, [{"id": x, "date": FIRST, "x": x}], txn=AppTransaction("checkpoint", 1, None)).run()
 
     with pytest.raises(errors.ConcurrentTransactionException) as refused, at_phase("staged", lambda: stream(7)):
         stream(8)
@@ -236,8 +236,8 @@ def create(path: str) -> object:
 
 CREATIONS: dict[str, Callable[[str], object]] = {
     "create": create,
-    "write": lambda path: Write(path, "error").run(World(path).engine, NEW),
-    "replace": lambda path: Write(path, "overwrite").run(World(path).engine, NEW),
+    "write": lambda path: Write(path, NEW, "error").run(World(path).engine),
+    "replace": lambda path: Write(path, NEW, "overwrite").run(World(path).engine),
 }
 
 
@@ -261,7 +261,7 @@ def test_several_appends_to_one_empty_path_are_told_at_the_dial_file_and_all_lan
     tmp_path: Path,
 ) -> None:
     def write(path: str, dial: str, id: int) -> None:
-        Append(path, None, {"anabranch.conflictResolution": dial}).run([{"id": id}])
+        Append(path, [{"id": id}], None, {"anabranch.conflictResolution": dial}).run()
 
     documented, ours = table_path(tmp_path), table_path(tmp_path)
     with (
@@ -297,7 +297,7 @@ def spark_events(spark: Any, folder: Path, level: str, **properties: str) -> Any
     path = str(folder / "table")
     rows = pa.table({"id": [0, 1], "date": [FIRST, SECOND], "x": [0, 0]})
     named = {"delta.isolationLevel": level, "anabranch.conflictResolution": "file", **properties}
-    Append(path, ("date",), named).run(rows)
+    Append(path, rows, ("date",), named).run()
     return path, anabranch.DeltaTable.forPath(anabranch.install(spark), path)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.vacuum import Vacuum
@@ -16,7 +17,7 @@ from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
 from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase
-from anabranch.transaction import commit as committing
+from anabranch.transaction import rebase
 from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
@@ -108,7 +109,7 @@ def test_who_rewrites_a_file_for_what_it_is_does_not_follow_its_rows(table: Worl
     base = table.log.snapshot()
     rewriting = Rewriting(base, base.files.slice(0, 1))
     with pytest.raises(DeltaConcurrentModificationException), at_phase("staged", table.optimize):
-        rewriting.run(table.engine, table.log, None, Runtime())
+        rewriting.run(table.engine, table.log, NEWEST)
     assert ids(table) == EVERY
 
 
@@ -163,7 +164,7 @@ def test_a_file_that_nobody_counted_is_followed_by_what_the_record_says(table: W
 
 
 def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, real, read = [0.0], committing.origins_of, []
+    now, real, read = [0.0], rebase.origins_of, []
 
     def slow(*given: Any) -> Any:
         read.append(given)
@@ -175,11 +176,11 @@ def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.Monke
             table.optimize("x")
             table.append({"id": 10 + n, "x": 9})
         table.update("id = 1", x=5)
-        monkeypatch.setattr(committing, "origins_of", slow)
+        monkeypatch.setattr(rebase, "origins_of", slow)
 
     where, runtime = table.condition("id = 3"), Runtime(seconds=lambda: now[0])
     with pytest.raises(ConcurrentWriteException) as refused, at_phase("staged", meanwhile):
-        Delete(table.path, where).run(table.engine, runtime=runtime)
+        Delete(table.path, where).run(table.engine, RunContext(runtime=runtime))
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
     assert len(read) == 1
 

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.dml.append import parquet_bytes
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
@@ -83,14 +84,14 @@ VERBS = {
     "append": Verb(lambda world: world.append({"id": 9, "x": 9, "p": 1}), "WRITE"),
     "append at a checkpoint": Verb(lambda world: world.append({"id": 9, "x": 9, "p": 1}), "WRITE", due),
     "append with identity values": Verb(lambda world: world.append({"id": 9}, {"id": 10}), "WRITE", numbered),
-    "write": Verb(lambda world: Write(world.path, "append").run(world.engine, MORE), "WRITE"),
-    "overwrite": Verb(lambda world: Write(world.path, "overwrite").run(world.engine, MORE), "WRITE"),
+    "write": Verb(lambda world: Write(world.path, MORE, "append").run(world.engine), "WRITE"),
+    "overwrite": Verb(lambda world: Write(world.path, MORE, "overwrite").run(world.engine), "WRITE"),
     "dynamic overwrite": Verb(
-        lambda world: Write(world.path, "overwrite", dynamic=True).run(world.engine, MORE), "WRITE"
+        lambda world: Write(world.path, MORE, "overwrite", dynamic=True).run(world.engine), "WRITE"
     ),
     "replaceWhere": Verb(
-        lambda world: Write(world.path, "overwrite", replace_where=world.condition("id < 100 AND x > 2")).run(
-            world.engine, MORE
+        lambda world: Write(world.path, MORE, "overwrite", replace_where=world.condition("id < 100 AND x > 2")).run(
+            world.engine
         ),
         "WRITE",
     ),
@@ -119,7 +120,7 @@ def cloned(world: World, shallow: bool = False) -> None:
 
 
 def vacuumed(world: World) -> None:
-    Vacuum(world.path, 0, check_retention=False, threads=1).run(runtime=instant())
+    Vacuum(world.path, 0, check_retention=False, threads=1).run(context=RunContext(runtime=instant()))
 
 
 @pytest.fixture

@@ -324,7 +324,7 @@ def test_a_blind_append_that_passes_winners_reads_their_commits_and_no_file_of_t
     _ = world.log.snapshot()
     before = len(store.calls)
     with at_phase("staged", lambda: (foreign(world, 1), foreign(world, 2))):
-        Append(world.path).run([{"id": 200, "x": 0}])
+        Append(world.path, [{"id": 200, "x": 0}]).run()
     read = [str(call.about) for call in store.calls[before:] if call.method in ("get", "read_range")]
     assert set(read) <= {commit_name(0), commit_name(1), commit_name(2), checksum_name(2)}
     assert world.version == 3

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.row_changes import Change, run_change
 from anabranch.protocol.layout.file_sets import FileSet, Marks
@@ -127,7 +128,7 @@ def test_all_looks_of_one_command_count_together(tmp_path: Path) -> None:
     def ours() -> None:
         with at_phase("put", bring(world)):
             change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
-            run_change(change, world.log.snapshot(), world.engine, runtime=runtime)
+            run_change(change, world.log.snapshot(), world.engine, RunContext(runtime=runtime))
 
     assert exceeded(ours, bring(world)).needed == 3 * needed
 
@@ -146,7 +147,7 @@ def test_time_spent_in_looking_is_bounded_before_anything_is_redone(tmp_path: Pa
 
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
     snapshot = world.log.snapshot()
-    said = exceeded(lambda: run_change(change, snapshot, Slow(clock, 6.0), runtime=clock.runtime), winner)
+    said = exceeded(lambda: run_change(change, snapshot, Slow(clock, 6.0), RunContext(runtime=clock.runtime)), winner)
     assert (said.bound, said.allowed, said.needed) == ("anabranch.resolutionSeconds", 5, 6)
     assert {name for name in listing(world.path).keys() - files.keys() if name.startswith("job-")} == job_of(world, 2)
 
@@ -162,14 +163,14 @@ def test_a_look_that_was_begun_in_time_is_finished_and_counts(tmp_path: Path) ->
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
     snapshot = world.log.snapshot()
     with at_phase("staged", bring(world)):
-        assert run_change(change, snapshot, Slow(clock, 6.0), runtime=clock.runtime).rows == 1
+        assert run_change(change, snapshot, Slow(clock, 6.0), RunContext(runtime=clock.runtime)).rows == 1
 
 
 def test_time_before_the_commit_does_not_count(tmp_path: Path) -> None:
     """A command may work for hours; only what it does for others is bounded."""
     world, clock = made(tmp_path, anabranch_resolutionSeconds="0"), Clock()
     change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
-    assert run_change(change, world.log.snapshot(), Slow(clock, 9999.0), runtime=clock.runtime).rows == 1
+    assert run_change(change, world.log.snapshot(), Slow(clock, 9999.0), RunContext(runtime=clock.runtime)).rows == 1
 
 
 # -- appends -----------------------------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def test_time_before_the_commit_does_not_count(tmp_path: Path) -> None:
 def test_no_bound_meets_a_blind_append(tmp_path: Path) -> None:
     world = made(tmp_path, anabranch_resolutionBytes="0", anabranch_resolutionSeconds="0")
     with at_phase("staged", bring(world, 5)):
-        assert Append(world.path).run([{"id": 7, "x": 1}]).version == 7
+        assert Append(world.path, [{"id": 7, "x": 1}]).run().version == 7
 
 
 def test_a_bound_that_is_no_number_is_refused_when_it_is_set(tmp_path: Path) -> None:

@@ -72,15 +72,15 @@ def table_of(rows: tuple[Row, ...]) -> pa.Table:
 
 
 def replace_where(world: World, where: str, *rows: Row) -> Any:
-    return Write(world.path, "overwrite", replace_where=world.condition(where)).run(world.engine, table_of(rows))
+    return Write(world.path, table_of(rows), "overwrite", replace_where=world.condition(where)).run(world.engine)
 
 
 def replace_partitions(world: World, *rows: Row) -> Any:
-    return Write(world.path, "overwrite", dynamic=True).run(world.engine, table_of(rows))
+    return Write(world.path, table_of(rows), "overwrite", dynamic=True).run(world.engine)
 
 
 def write_once(world: World, version: int, *rows: Row, mode: str = "append") -> Any:
-    return Write(world.path, mode, txn=application("stream", version)).run(world.engine, table_of(rows))
+    return Write(world.path, table_of(rows), mode, txn=application("stream", version)).run(world.engine)
 
 
 def ids(world: World) -> list[int]:
@@ -357,7 +357,7 @@ def test_a_dynamic_overwrite_goes_by_values_whatever_their_spelling(tmp_path: Pa
 
     put_commit(made.path, 1, info(), spelled("a.parquet", "07"), spelled("b.parquet", ""), spelled("c.parquet", "8"))
     rows = pa.table({"k": pa.array([7, None], pa.int64()), "x": [9, 9]})
-    Write(made.path, "overwrite", dynamic=True).run(made.engine, rows)
+    Write(made.path, rows, "overwrite", dynamic=True).run(made.engine)
     assert made.rows() == [{"k": 7, "x": 9}, {"k": 8, "x": 3}, {"k": None, "x": 9}]
 
 
@@ -393,7 +393,7 @@ def test_an_older_version_of_the_application_stops_it_too(flat: World) -> None:
 
 
 def test_writes_of_different_applications_do_not_meet(flat: World) -> None:
-    with at_phase("staged", lambda: Append(flat.path, txn=application("other", 1)).run([row(10)])):
+    with at_phase("staged", lambda: Append(flat.path, [row(10)], txn=application("other", 1)).run()):
         write_once(flat, 1, row(20))
     assert ids(flat) == [0, 1, 2, 3, 4, 5, 10, 20]
 
@@ -401,8 +401,8 @@ def test_writes_of_different_applications_do_not_meet(flat: World) -> None:
 def test_a_replace_may_be_idempotent(flat: World) -> None:
     def run() -> Any:
         where = flat.condition("id <= 2")
-        command = Write(flat.path, "overwrite", replace_where=where, txn=application("stream", 3))
-        return command.run(flat.engine, table_of((row(0),)))
+        command = Write(flat.path, table_of((row(0),)), "overwrite", replace_where=where, txn=application("stream", 3))
+        return command.run(flat.engine)
 
     assert run().version == 1
     flat.append(row(1))

@@ -55,7 +55,7 @@ def doubled(world: World, version: int | None = None) -> pa.Table:
 
 
 def insert(world: World, source: pa.Table, mode: str = "append", **more: Any) -> Any:
-    return Write(world.path, mode, **more).run(world.engine, source)
+    return Write(world.path, source, mode, **more).run(world.engine)
 
 
 def merge(world: World, source: pa.Table, **more: Any) -> Any:

@@ -20,7 +20,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.log.commits import Raw, parse_commit
 from anabranch.protocol.layout import moves
@@ -75,11 +75,11 @@ def after(world: World, winner: Callable[[World], object]) -> list[tuple[int, in
 
 def replaced(world: World) -> None:
     where = world.condition("p = 2")
-    Write(world.path, "overwrite", replace_where=where).run(world.engine, nothing())
+    Write(world.path, nothing(), "overwrite", replace_where=where).run(world.engine)
 
 
 def selected(world: World) -> None:
-    Write(world.path, "append").run(world.engine, read_from(nothing(), world.version))
+    Write(world.path, read_from(nothing(), world.version), "append").run(world.engine)
 
 
 CDC: Action = {"cdc": {"path": "_change_data/a", "partitionValues": {}, "size": 1, "dataChange": False}}
@@ -311,12 +311,12 @@ def test_an_append_that_brings_its_own_numbers_is_refused_behind_a_sync_that_did
     world = numbered(tmp_path)
     row = {"id": 3, "p": 1, "n": 6}
     world.append({"id": 2, "p": 1, "n": 3})
-    append = Write(world.path, "append")
+    append = Write(world.path, pa.Table.from_pylist([row]), "append")
     with (
         pytest.raises(errors.MetadataChangedException, match="SYNC"),
         at_phase("staged", lambda: SyncIdentity(world.path, "n").run(world.engine)),
     ):
-        append.run(world.engine, pa.Table.from_pylist([row])) if bulk else world.append(row)
+        append.run(world.engine) if bulk else world.append(row)
     assert [row["id"] for row in world.rows()] == [1, 2]
 
 

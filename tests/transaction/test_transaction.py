@@ -19,7 +19,16 @@ from anabranch.testing.faults import instant
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.commit import commit as commit_transaction
 from anabranch.transaction.retry import RetryPolicy
-from anabranch.transaction.transaction import ReadSet, Transaction, is_blind_append, only_deletes
+from anabranch.transaction.transaction import (
+    Changes,
+    CommitInfo,
+    Declarations,
+    Position,
+    ReadSet,
+    Transaction,
+    is_blind_append,
+    only_deletes,
+)
 from tests.support.raw_logs import Action, add, info, metadata, put_commit, put_rows, remove, text_of
 from tests.support.worlds import World
 
@@ -95,7 +104,7 @@ def test_taking_away_is_told_from_bringing(actions: list[Action], expected: bool
 
 # -- ours --------------------------------------------------------------------------------------------------------------
 
-BLANK = Transaction(None, "t", "id", "WRITE", {}, "WriteSerializable", "row")
+BLANK = Transaction.on(None, "id", CommitInfo("WRITE"), table="t")
 READS = ReadSet(Condition("true", Always(True), True, "true"), frozenset())
 
 
@@ -105,14 +114,27 @@ def test_an_append_that_reads_nothing_is_blind() -> None:
 
 
 def test_whatever_read_or_takes_away_is_not_blind() -> None:
-    assert not Transaction(None, "t", "id", "X", {}, "WriteSerializable", "row", reads=READS).is_blind
-    assert not Transaction(None, "t", "id", "X", {}, "WriteSerializable", "row", removes=frozenset({"a"})).is_blind
+    assert not replace(BLANK, reads=READS).is_blind
+    assert not replace(BLANK, does=Changes(removes=frozenset({"a"}))).is_blind
 
 
 def test_a_change_of_metadata_is_held_to_serializable() -> None:
     head = commit(metadata(), PROTOCOL).head
-    assert Transaction(None, "t", "id", "X", {}, "WriteSerializable", "row", metadata=head.metadata).serializable
-    assert Transaction(None, "t", "id", "X", {}, "WriteSerializable", "row", protocol=head.protocol).serializable
+    assert replace(BLANK, says=Declarations(metadata=head.metadata)).serializable
+    assert replace(BLANK, says=Declarations(protocol=head.protocol)).serializable
+
+
+def test_a_transaction_is_judged_by_the_dials_of_its_table_and_stands_behind_its_base(tmp_path: object) -> None:
+    dials = {"delta.isolationLevel": "Serializable", "anabranch.conflictResolution": "file"}
+    world = World(f"{tmp_path}/t").create([{"id": 1}], **dials)
+    world.append({"id": 2})
+    base = world.log.snapshot()
+    read = Transaction.on(base, "id", CommitInfo("X"))
+    made = Transaction.on(None, "id", CommitInfo("X"), table="t", says=Declarations(metadata=base.metadata))
+    assert (read.table, read.stands) == (base.table, Position(rebased_to=1))
+    assert (made.table, made.stands) == ("t", Position(rebased_to=-1))
+    for ours in (read, made):
+        assert (ours.isolation, ours.resolution, ours.metadata) == ("Serializable", "file", base.metadata)
 
 
 # -- on a table --------------------------------------------------------------------------------------------------------
@@ -222,7 +244,8 @@ class EveryRow:
 
 def placed(world: World, **parts: Any) -> Committed:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""
-    ours = Transaction(world.log.snapshot(0), world.log.table, "ours", "WRITE", {}, "WriteSerializable", "row", **parts)
+    reads = parts.pop("reads", None)
+    ours = Transaction.on(world.log.snapshot(0), "ours", CommitInfo("WRITE"), reads=reads, says=Declarations(**parts))
     return commit_transaction(ours, world.log, EveryRow(), RetryPolicy(attempts=3), instant())  # type: ignore[arg-type]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.cli.demo.flights import KEY
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.update import Update
@@ -110,7 +111,7 @@ def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]
     """
     corrections = [_correction(engine, carrier) for carrier in CORRECTED]
     purge = Writer("purge", "DELETE WHERE dep_time IS NULL", lambda path: _delete(engine, path, "dep_time IS NULL"))
-    arrivals = Writer("late arrivals", f"append {len(late):,} rows", lambda path: Append(path).run(late))
+    arrivals = Writer("late arrivals", f"append {len(late):,} rows", lambda path: Append(path, late).run())
     upserts = [_upsert(engine, carrier, rows) for carrier, rows in changes.items()]
     return [*corrections, *upserts, purge, _zorder(engine), arrivals]
 
@@ -132,7 +133,7 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
         builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
         snapshot = open_log(path).snapshot()
         merge = builder.whenNotMatchedInsert(values=values).command(snapshot)
-        return merge.run(engine, at=snapshot).committed
+        return merge.run(engine, RunContext(at=snapshot)).committed
 
     return Writer(f"schedule {carrier}", says, run)
 
@@ -145,9 +146,9 @@ def _correction(engine: SparkEngine, carrier: str) -> Writer:
 
 def _update(engine: SparkEngine, path: str, values: Mapping[str, str], where: str) -> Committed | None:
     snapshot = open_log(path).snapshot()
-    return Update(path, values, understood(where, snapshot, engine)).run(engine, at=snapshot).committed
+    return Update(path, values, understood(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed
 
 
 def _delete(engine: SparkEngine, path: str, where: str) -> Committed | None:
     snapshot = open_log(path).snapshot()
-    return Delete(path, understood(where, snapshot, engine)).run(engine, at=snapshot).committed
+    return Delete(path, understood(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed

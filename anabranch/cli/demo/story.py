@@ -121,7 +121,7 @@ class _Story:
         path = str(self._folder / name)
         shutil.rmtree(path, ignore_errors=True)
         rows = self._engine.rows(self._rows).repartition(FILES)
-        Write(path, "error", properties=properties).run(self._engine, rows)
+        Write(path, rows, "error", properties=properties).run(self._engine)
         return path
 
     def _race(self, path: str, crew: list[Writer]) -> Race:

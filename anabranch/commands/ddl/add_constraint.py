@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
 from anabranch.commands.row_changes import rows_of, with_counts
@@ -22,7 +23,7 @@ from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
 from anabranch.protocol.schema.keys import KEY_PREFIX
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 
@@ -42,7 +43,7 @@ class AddConstraint:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it, at the version for which ``where`` was understood.
 
         Raises:
@@ -54,7 +55,8 @@ class AddConstraint:
         if not isinstance(self.where.expression, str):
             reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        return run_alteration(self.table, self._on, moment, lambda base: self._checked(base, engine))
+        looking = required(engine, self)
+        return run_alteration(self.table, self._on, context, lambda base: self._checked(base, looking))
 
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{CONSTRAINT_PREFIX}{self.name.lower()}"

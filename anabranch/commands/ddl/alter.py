@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.row_tracking import backfilled
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import (
     InvalidOption,
@@ -55,10 +57,10 @@ from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Field, Struct, check_storable
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows, RebaseHandler
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import ReadSet, Transaction
+from anabranch.transaction.rebase_handler import NoRows, RebaseHandler
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import CommitInfo, Declarations, ReadSet, Transaction
 
 _ATTEMPTS = 20
 """So often a change is begun anew that follows commits of its own."""
@@ -79,18 +81,6 @@ class Alteration:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """When and how patiently a command runs: at which version, with which clock and ids."""
-
-    at: Snapshot | None = None
-    retry: RetryPolicy | None = None
-    runtime: Runtime | None = None
-
-
-NOW = Moment()
-
-
-@dataclass(frozen=True)
 class SetProperties:
     """ALTER TABLE … SET TBLPROPERTIES.
 
@@ -108,7 +98,7 @@ class SetProperties:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table says so already.
 
         Raises:
@@ -116,20 +106,20 @@ class SetProperties:
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
         parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
-        runtime, log = moment.runtime or Runtime(), open_log(self.table)
+        runtime, log = context.runtime, open_log(self.table)
 
         def altered(base: Snapshot) -> Alteration:
             return self._on(base, parameters, runtime)
 
-        base = moment.at or log.snapshot()
+        base = context.snapshot(log)
         change = altered(base)
         if not _tracks_rows_then(change, base):
-            return run_alteration(self.table, lambda _: change, replace(moment, at=base))
+            return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
-            base = backfilled(log, runtime, moment.retry)
+            base = backfilled(log, context)
             try:
-                return run_alteration(self.table, altered, replace(moment, at=base))
+                return run_alteration(self.table, altered, replace(context, at=base))
             except (MetadataChangedException, ProtocolChangedException):
                 if not left or not _only_written(base, log.snapshot()):
                     raise
@@ -167,14 +157,14 @@ class UnsetProperties:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where none of them is set.
 
         Raises:
             InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
             MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         known, description = base.metadata.configuration, base.metadata.description
@@ -226,7 +216,7 @@ class AddColumns:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
         Raises:
@@ -239,8 +229,7 @@ class AddColumns:
             raise InvalidOption(option="columns", value="none", reason="name at least one column to add.")
         for column in self.columns:
             _check_new(column.field)
-        runtime = moment.runtime or Runtime()
-        return run_alteration(self.table, lambda base: self._on(base, runtime), moment)
+        return run_alteration(self.table, lambda base: self._on(base, context.runtime), context)
 
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         schema: Struct = base.schema
@@ -274,13 +263,13 @@ class DropConstraint:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is none of this name and this is ``if_exists``.
 
         Raises:
             InvalidOption: there is none of this name. MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         keys = [f"{prefix}{self.name.lower()}" for prefix in (_CONSTRAINT, KEY_PREFIX)]
@@ -304,11 +293,7 @@ def _only_written(before: Snapshot, after: Snapshot) -> bool:
 
 
 def refuse_constraints(properties: Mapping[str, str]) -> None:
-    """Hold that properties name no constraint.
-
-    Raises:
-        InvalidProperty: one does.
-    """
+    """Raises InvalidProperty if properties name a constraint."""
     for key, value in properties.items():
         if key.lower().startswith((_CONSTRAINT, KEY_PREFIX)):
             reason = "constraints are added and dropped by commands of their own, which look at the rows."
@@ -321,21 +306,21 @@ def refuse_constraints(properties: Mapping[str, str]) -> None:
 def run_alteration(
     table: Location,
     altered: Callable[[Snapshot], Alteration],
-    moment: Moment,
+    context: RunContext,
     read: Callable[[Snapshot], tuple[ReadSet, RebaseHandler]] | None = None,
 ) -> Committed | None:
     """Run a change of what a table says of itself; None where it says so already.
 
     Args:
         altered: what it is to say, by the version on which the change is run.
-        read: what was read of rows for it, with the hands that judge winners' rows.
+        read: what was read of rows for it, with the handler that judges winners' rows.
 
     Raises:
         UnsupportedFeature: this version may not write the table.
         MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
     """
-    runtime, log = moment.runtime or Runtime(), open_log(table)
-    base = moment.at or log.snapshot()
+    log = open_log(table)
+    base = context.snapshot(log)
     change = _real_part(altered(base), base)
     if change.metadata is None and change.protocol is None:
         return None
@@ -344,9 +329,15 @@ def run_alteration(
     check_spelling(change.metadata or base.metadata, base.metadata)
     reach("read")
     reads, handler = (None, NoRows()) if read is None else read(base)
-    ours = _transaction(change, base, reads, runtime)
+    ours = Transaction.on(
+        base,
+        str(context.runtime.new_id()),
+        CommitInfo(change.operation, change.parameters),
+        reads=reads,
+        says=Declarations(change.protocol, change.metadata, change.domains),
+    )
     reach("staged")
-    return commit(ours, log, handler, moment.retry or default_retry(blind=False), runtime)
+    return commit(ours, log, handler, context.policy(), context.runtime)
 
 
 def _real_part(change: Alteration, base: Snapshot) -> Alteration:
@@ -357,7 +348,7 @@ def _real_part(change: Alteration, base: Snapshot) -> Alteration:
 
 
 def _check_allowed(change: Alteration, base: Snapshot) -> None:
-    """Hold that this version may write the table, and knows what new columns ask for.
+    """Raises an error unless this version may write the table, and knows what new columns ask for.
 
     Raises:
         UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
@@ -377,19 +368,3 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
 
 def _in_types(metadata: Metadata | None) -> frozenset[str]:
     return frozenset() if metadata is None else required_by_types(metadata.schema)
-
-
-def _transaction(change: Alteration, base: Snapshot, reads: ReadSet | None, runtime: Runtime) -> Transaction:
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation=change.operation,
-        parameters=change.parameters,
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-        reads=reads,
-        metadata=change.metadata,
-        protocol=change.protocol,
-        domains=change.domains,
-    )

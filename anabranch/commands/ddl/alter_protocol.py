@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, SetProperties, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alteration
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, without_options
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import upgraded_to
@@ -31,14 +33,14 @@ class UpgradeProtocol:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has these versions.
 
         Raises:
             InvalidOption: a version is lower than the table's, or there is none such.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
@@ -59,11 +61,11 @@ class AddFeatureSupport:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has it.
 
         Raises:
             UnsupportedFeature: this version does not know it, or does not hold what it asks.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
-        return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(moment)
+        return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(engine, context)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, without_options
 from anabranch.commands.row_changes import rows_of, with_counts
@@ -31,7 +32,7 @@ from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH, Le
 from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
 from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
@@ -45,10 +46,12 @@ class ChangeColumn:
 
     Attributes:
         column: the path: a column, then members of structs, ``element``, ``key`` or ``value`` inside arrays and maps.
-        type: a wider type, on a table with ``delta.enableTypeWidening``. length: what the type says of texts, as
-        ``varchar(9)``; None where it sets them no limit. comment: `DROPPED` takes it away.
-        nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row. default: SQL text of a
-        value, or `DROPPED`. first, after: its place among its neighbours.
+        type: a wider type, on a table with ``delta.enableTypeWidening``.
+        length: what the type says of texts, as ``varchar(9)``; None where it sets them no limit.
+        comment: `DROPPED` takes it away.
+        nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row.
+        default: SQL text of a value, or `DROPPED`.
+        first, after: its place among its neighbours.
 
     Example:
         >>> ChangeColumn("/data/flights", ("delay",), type="long").run()
@@ -66,7 +69,7 @@ class ChangeColumn:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the column is so already.
 
         Args:
@@ -78,7 +81,7 @@ class ChangeColumn:
             ConstraintNotMet: SET NOT NULL, and rows hold NULL there. InvalidCondition: the default is no value.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
-        return ChangeColumns(self.table, (self,)).run(engine, moment)
+        return ChangeColumns(self.table, (self,)).run(engine, context)
 
     def on(self, base: Snapshot, schema: Struct) -> Struct:
         """The columns with this one changed.
@@ -146,11 +149,7 @@ class ChangeColumn:
         return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
 
     def check_filled(self, base: Snapshot, files: FileSet, engine: Engine) -> None:
-        """Hold that no row has NULL in the column.
-
-        Raises:
-            ConstraintNotMet: some have.
-        """
+        """Raises ConstraintNotMet if a row has NULL in the column."""
         rows = rows_of(files.files) - count_of(files.vectors)
         missing = count_of(engine.find(files, _is_missing(base.schema, self.column))) if rows else 0
         if missing:
@@ -174,7 +173,7 @@ class ChangeColumns:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine | None = None, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where all of them are so already.
 
         Raises:
@@ -186,7 +185,7 @@ class ChangeColumns:
             reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
             raise InvalidOption(option="engine", value=None, reason=reason)
         look = partial(_looked, looking, engine) if engine is not None and looking else None
-        return run_alteration(self.table, partial(self._on, engine=engine), moment, look)
+        return run_alteration(self.table, partial(self._on, engine=engine), context, look)
 
     def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
         schema: Struct = base.schema
@@ -221,11 +220,7 @@ class ChangeColumns:
 
 
 def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
-    """Hold that no two of these changes are of one column, nor one of a member of the other.
-
-    Raises:
-        InvalidOption: they are.
-    """
+    """Raises InvalidOption if two of these changes are of one column, or one of a member of the other."""
     folded = [tuple(name.lower() for name in path) for path in paths]
     for i, path in enumerate(folded):
         if any(other[: len(path)] == path for other in folded[:i] + folded[i + 1 :]):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from anabranch.commands.dml.insert import Insert, NewTable, completed, replaced_metadata, run_insert
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.dml.insert import Insert, run_insert
+from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
+from anabranch.commands.dml.replaced_rows import EveryRow
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Create:
 
     __repr__ = without_options
 
-    def run(self) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a table already and ``if_not_exists`` is set.
 
         Raises:
@@ -45,7 +47,8 @@ class Create:
                 discard=lambda: None,
                 finish=lambda: None,
                 operation="CREATE TABLE",
-            )
+            ),
+            context,
         )
 
 
@@ -66,15 +69,15 @@ class Replace:
 
     __repr__ = without_options
 
-    def run(self) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
         Raises:
             NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
-        log, runtime = open_log(self.table), Runtime()
-        at, new = log.newest() if self.or_create else log.snapshot(), completed(self.new)
+        log, new = open_log(self.table), completed(self.new)
+        at = context.snapshot_if_any(log) if self.or_create else context.snapshot(log)
         return run_insert(
             Insert(
                 log=log,
@@ -87,9 +90,10 @@ class Replace:
                 takes=EveryRow,
                 parameters=self._parameters(),
                 at=at,
-                evolve=lambda metadata: replaced_metadata(new, metadata, runtime),
+                evolve=lambda metadata: replaced_metadata(new, metadata, context.runtime),
                 lays_out=True,
-            )
+            ),
+            context,
         )
 
     def _parameters(self) -> dict[str, str]:

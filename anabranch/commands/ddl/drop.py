@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.storage.trees import remove_empty, tree
 
@@ -26,7 +28,7 @@ class Drop:
 
     __repr__ = without_options
 
-    def run(self) -> int:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> int:
         """Run it; gives how many files went.
 
         Raises:

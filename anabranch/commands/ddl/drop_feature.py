@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.feature_removal import remove_traces, removed
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
@@ -57,24 +58,24 @@ class DropFeature:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
         Raises:
             FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
             DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
         """
-        log, runtime = open_log(self.table), moment.runtime or Runtime()
+        engine, log, runtime = required(engine, self), open_log(self.table), context.runtime
         base = log.snapshot()
         feature = self._allowed(base)
         check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.rewrites)
-        cleaned = remove_traces(log, feature, engine, moment.retry, runtime)
+        cleaned = remove_traces(log, feature, engine, context)
         base = log.snapshot()
         if feature.name == CHECKPOINT_PROTECTION or (feature.is_in_history and self.truncate_history):
             self._cut_off(log, base, feature, runtime, cleaned=cleaned)
         elif feature.is_in_history:
             log.write_checkpoint(base, now_ms=runtime.now_ms())
-        done = run_alteration(self.table, self._without, replace(moment, at=base, runtime=runtime))
+        done = run_alteration(self.table, self._without, replace(context, at=base))
         if feature.is_in_history:
             _checkpoint(log, runtime)
         return done

@@ -13,7 +13,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.ddl.alter import Alteration, Moment, run_alteration
+from anabranch.commands.context import RunContext
+from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.types_in_files import older_than_types
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
@@ -26,40 +27,38 @@ from anabranch.protocol.features.removable import DOMAINS, Removable, without_co
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 
-def remove_traces(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
+def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
     """Take out what shows the feature; whether there was anything.
 
     Raises:
         DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
     """
-    moment = Moment(retry=retry, runtime=runtime)
     if feature.name == COLUMN_MAPPING:
-        return _unmap(log, feature, engine, retry, runtime)
-    done = _switch_off(log.snapshot(), feature, moment)
+        return _unmap(log, feature, engine, context)
+    done = _switch_off(log.snapshot(), feature, context)
     if feature.name == DOMAINS:
-        done = _remove_domains(log, retry, runtime) or done
+        done = _remove_domains(log, context) or done
     if feature.name == DELETION_VECTORS:
-        done = _purge(log, engine, retry, runtime) or done
+        done = _purge(log, engine, context) or done
     if feature.name == ROW_TRACKING:
-        done = _forget_row_ids(log, feature, retry, runtime) or done
+        done = _forget_row_ids(log, feature, context) or done
     if feature.name in LISTED_BY:
-        done = _unwiden(log, feature, engine, moment, runtime) or done
+        done = _unwiden(log, feature, engine, context) or done
     return done
 
 
-def _switch_off(base: Snapshot, feature: Removable, moment: Moment) -> bool:
+def _switch_off(base: Snapshot, feature: Removable, context: RunContext) -> bool:
     """Give the properties that use the feature other values."""
     if not feature.is_switched_on(base.metadata):
         return False
     after = feature.switched_off(base.metadata)
     change = Alteration(*_named(base, after), replace(base.metadata, configuration=after))
-    run_alteration(base.table, lambda _: change, replace(moment, at=base))
+    run_alteration(base.table, lambda _: change, replace(context, at=base))
     return True
 
 
@@ -76,13 +75,14 @@ def _named(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
 # -- domains -----------------------------------------------------------------------------------------------------------
 
 
-def _remove_domains(log: Log, retry: RetryPolicy | None, runtime: Runtime) -> bool:
+def _remove_domains(log: Log, context: RunContext) -> bool:
     base = log.snapshot()
     if not base.state.domains:
         return False
-    ours = replace(_transaction(base, "REMOVE DOMAIN METADATA", runtime), domains=removed(base, *base.state.domains))
-    names = json.dumps(sorted(base.state.domains))
-    commit(replace(ours, parameters={"domains": names}), log, NoRows(), retry or default_retry(blind=False), runtime)
+    info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": json.dumps(sorted(base.state.domains))})
+    says = Declarations(domains=removed(base, *base.state.domains))
+    ours = Transaction.on(base, str(context.runtime.new_id()), info, says=says)
+    commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True
 
 
@@ -92,35 +92,23 @@ def removed(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
     return tuple(replace(known[name], removed=True) for name in names if name in known)
 
 
-def _transaction(base: Snapshot, operation: str, runtime: Runtime) -> Transaction:
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters={},
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-    )
-
-
 # -- deletion vectors --------------------------------------------------------------------------------------------------
 
 
-def _purge(log: Log, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
+def _purge(log: Log, engine: Engine, context: RunContext) -> bool:
     """Write the files with deletion vectors anew, with their live rows only."""
     base = log.snapshot()
     files = base.files.filter(pc.is_valid(base.files["deletionVector"]))
     if not len(files):
         return False
-    Rewriting(base, files).run(engine, log, retry, runtime)
+    Rewriting(base, files).run(engine, log, context)
     return True
 
 
 # -- types and names of columns ----------------------------------------------------------------------------------------
 
 
-def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, runtime: Runtime) -> bool:
+def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
     """Write the files anew that are older than a change of type, then forget the changes.
 
     What is forgotten stands directly behind the version whose files all have the types that the table says.
@@ -130,18 +118,18 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, moment: Moment, runti
         return False
     old = older_than_types(base)
     if len(old):
-        Rewriting(base, old).run(engine, log, moment.retry, runtime)
+        Rewriting(base, old).run(engine, log, context)
         base = log.snapshot()
         if len(older_than_types(base)):
             reason = "a file of an older type was committed meanwhile; run this again."
             raise ExecutionFailed(what="DROP FEATURE", reason=reason)
     parameters = {"columns": json.dumps([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
     change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
-    run_alteration(base.table, lambda _: change, replace(moment, at=base))
+    run_alteration(base.table, lambda _: change, replace(context, at=base))
     return True
 
 
-def _unmap(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | None, runtime: Runtime) -> bool:
+def _unmap(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
     """Write all files anew under the names that the columns have for users, and forget all others."""
     base = log.snapshot()
     if not feature.is_used_by(base.metadata):
@@ -150,14 +138,14 @@ def _unmap(log: Log, feature: Removable, engine: Engine, retry: RetryPolicy | No
     metadata = replace(bare, configuration=feature.switched_off(base.metadata))
     files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
     plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
-    plan.run(engine, log, retry, runtime)
+    plan.run(engine, log, context)
     return True
 
 
 # -- row ids -----------------------------------------------------------------------------------------------------------
 
 
-def _forget_row_ids(log: Log, feature: Removable, retry: RetryPolicy | None, runtime: Runtime) -> bool:
+def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
     """Name the files that have row ids again without them: were the feature ever listed anew, its ids would begin at 0.
 
     What is named again must not bring back what somebody took away meanwhile; the metadata, said again as it is, makes
@@ -171,13 +159,13 @@ def _forget_row_ids(log: Log, feature: Removable, retry: RetryPolicy | None, run
     for each in feature.file_fields:
         place = files.schema.get_field_index(each)
         files = files.set_column(place, files.schema.field(place), pa.nulls(len(files), pa.int64()))
-    ours = replace(
-        _transaction(base, "ROW TRACKING UNBACKFILL", runtime),
-        parameters={"batchId": "0"},
-        adds=files,
-        metadata=base.metadata,
-        data_change=False,
+    ours = Transaction.on(
+        base,
+        str(context.runtime.new_id()),
+        CommitInfo("ROW TRACKING UNBACKFILL", {"batchId": "0"}),
+        does=Changes(adds=files, data_change=False),
+        says=Declarations(metadata=base.metadata),
     )
     reach("staged")
-    commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
+    commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True

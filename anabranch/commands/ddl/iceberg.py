@@ -15,7 +15,8 @@ from anabranch.protocol.stats.statistics import num_records
 
 
 def check_files(base: Snapshot, metadata: Metadata) -> None:
-    """Hold that all live files fit what is switched on; without a change of that, no file is looked at.
+    """Raises InvalidProperty unless all live files fit what is switched on; without a change of that, no file is looked
+    at.
 
     Raises:
         InvalidProperty: a file has deletion vectors, no number of rows, no field ids or no partition values in it.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, run_alteration
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -30,14 +32,14 @@ class AddKey:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
         Raises:
             InvalidOption: there is a constraint of this name, or a primary key, or no such column, or a column of a
             primary key may be NULL. MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         known, name = base.metadata.configuration, self.key.name.lower()
@@ -64,13 +66,13 @@ class DropKey:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is none and this is ``if_exists``.
 
         Raises:
             InvalidOption: there is none. MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         known = base.metadata.configuration

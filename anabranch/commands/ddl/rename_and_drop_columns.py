@@ -11,7 +11,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, run_alteration
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, without_options
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
@@ -42,7 +44,7 @@ class RenameColumn:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where it has that name already.
 
         Raises:
@@ -50,7 +52,7 @@ class RenameColumn:
             InvalidOption: another one has that name. ColumnInUse: a rule of the table speaks of it.
             MetadataChangedException: the table was written meanwhile.
         """
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         path = _spelled(base, self.path)
@@ -77,7 +79,7 @@ class DropColumns:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
         Raises:
@@ -88,7 +90,7 @@ class DropColumns:
         """
         if not self.paths:
             raise InvalidOption(option="columns", value="none", reason="name at least one column to drop.")
-        return run_alteration(self.table, self._on, moment)
+        return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         spelled, schema = droppable(base, self.paths), base.schema

@@ -10,9 +10,11 @@ import json
 from dataclasses import dataclass, replace
 from functools import partial
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.ddl.change_column import objection
 from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlisted
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -40,7 +42,7 @@ class ReplaceColumns:
 
     __repr__ = without_options
 
-    def run(self, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has these columns already.
 
         Raises:
@@ -51,8 +53,7 @@ class ReplaceColumns:
         """
         for field in self.columns:
             check_storable(field.type, field.name)
-        runtime = moment.runtime or Runtime()
-        return run_alteration(self.table, lambda base: self._on(base, runtime), moment)
+        return run_alteration(self.table, lambda base: self._on(base, context.runtime), context)
 
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         for each in identities(base.schema):

@@ -7,13 +7,13 @@ Tracking"). Guarantee: whatever is written meanwhile, no file gets two ranges an
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.row_changes import with_counts
 from anabranch.errors import InvalidProperty
 from anabranch.log.log import Log
@@ -23,16 +23,15 @@ from anabranch.protocol.features.row_tracking import ENABLED, SUSPENDED, is_susp
 from anabranch.protocol.features.table_features import check_writable, with_features, writer_features
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach, undisturbed
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""
 
 
-def backfilled(log: Log, runtime: Runtime, retry: RetryPolicy | None = None) -> Snapshot:
+def backfilled(log: Log, context: RunContext) -> Snapshot:
     """A version in which row tracking is supported and every file has its ids; commits what is missing for that.
 
     Raises:
@@ -44,14 +43,14 @@ def backfilled(log: Log, runtime: Runtime, retry: RetryPolicy | None = None) -> 
         snapshot = log.snapshot()
         _refuse_suspended(snapshot)
         if ROW_TRACKING not in writer_features(snapshot.protocol):
-            _support(snapshot, log, runtime, retry)
+            _support(snapshot, log, context)
         for batch in count():
             snapshot = log.snapshot()
             _refuse_suspended(snapshot)
             lacking = without_ids(snapshot)
             if not len(lacking):
                 return snapshot
-            backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, runtime=runtime, retry=retry)
+            backfill(snapshot, lacking.slice(0, BATCH_FILES), batch, log, context)
     raise AssertionError("the loop ends by returning")
 
 
@@ -68,9 +67,7 @@ def without_ids(snapshot: Snapshot) -> pa.Table:
     return files.filter(pc.or_(pc.is_null(files["baseRowId"]), pc.is_null(files["defaultRowCommitVersion"])))
 
 
-def backfill(
-    snapshot: Snapshot, files: pa.Table, batch: int, log: Log, *, runtime: Runtime, retry: RetryPolicy | None = None
-) -> Committed:
+def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context: RunContext = NEWEST) -> Committed:
     """Name these live files again, so that they get ids; those that a winner takes away are left out.
 
     Raises:
@@ -79,30 +76,18 @@ def backfill(
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
     rows = with_counts(snapshot, named).files.to_pylist()
-    ours = _transaction(snapshot, runtime, "ROW TRACKING BACKFILL", {"batchId": str(batch)})
+    info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
-    ours = replace(ours, recommits=frozenset(sources), sources=sources)
+    does = Changes(recommits=frozenset(sources), sources=sources)
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, does=does)
     reach("staged")
-    return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
+    return commit(ours, log, NoRows(), context.policy(), context.runtime)
 
 
-def _support(snapshot: Snapshot, log: Log, runtime: Runtime, retry: RetryPolicy | None) -> None:
+def _support(snapshot: Snapshot, log: Log, context: RunContext) -> None:
     """List the feature."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
-    parameters = {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'}
-    ours = _transaction(snapshot, runtime, "SET TBLPROPERTIES", parameters)
-    ours = replace(ours, protocol=protocol)
-    commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
-
-
-def _transaction(snapshot: Snapshot, runtime: Runtime, operation: str, parameters: dict[str, str]) -> Transaction:
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters=parameters,
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-    )
+    info = CommitInfo("SET TBLPROPERTIES", {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'})
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, says=Declarations(protocol=protocol))
+    commit(ours, log, NoRows(), context.policy(), context.runtime)

@@ -7,19 +7,20 @@ moves on, so that no number is given twice; rows that came meanwhile are a confl
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from anabranch.commands.ddl.alter import NOW, Alteration, Moment, NewColumn, run_alteration
+from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, open_log, without_options
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.conflicts import RebaseHandler
+from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
 
 
@@ -36,7 +37,7 @@ class SyncIdentity:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where no row has a value behind the mark.
 
         Raises:
@@ -44,10 +45,10 @@ class SyncIdentity:
             InvalidSchema: no value is left behind the farthest one.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
-        base = moment.at or open_log(self.table).snapshot()
-        farthest = _farthest(base, self._identity(base), engine)
+        base = context.snapshot(open_log(self.table))
+        farthest = _farthest(base, self._identity(base), required(engine, self))
         altered = partial(self._on, farthest=farthest)
-        return run_alteration(self.table, altered, Moment(base, moment.retry, moment.runtime), _read)
+        return run_alteration(self.table, altered, replace(context, at=base), _read)
 
     def _identity(self, base: Snapshot) -> Identity:
         name = base.schema.field(self.column).name

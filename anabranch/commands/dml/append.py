@@ -16,9 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
-from anabranch.commands.dml.insert import Insert, NewTable, run_insert
+from anabranch.commands.dml.insert import Insert, run_insert
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obedient
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
@@ -46,7 +49,7 @@ from anabranch.protocol.schema.types import (
 )
 from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 
 _NESTED = (list, tuple, dict)
 _TIMES_STAGED = 10
@@ -58,30 +61,32 @@ _CAST = "Cast it first."
 class Append:
     """Append rows to ``table``, or create it with them (schema from the rows) where there is none.
 
+    Attributes:
+        rows: Arrow, pandas or dicts.
+        txn: how far an application will have written; where it has already, nothing is done.
+        texts: how the SQL in the table's rules is read.
+
     Example:
-        >>> Append("/data/flights").run([{"carrier": "UA", "flight": 1545}]).version
+        >>> Append("/data/flights", [{"carrier": "UA", "flight": 1545}]).run().version
         0
     """
 
     table: Location
+    rows: Any = field(repr=False)
     partition_by: tuple[str, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     user_metadata: str | None = None
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
+    texts: Texts = UNREAD
 
     __repr__ = without_options
 
-    def run(
-        self, rows: Any, *, texts: Texts = UNREAD, retry: RetryPolicy | None = None, runtime: Runtime | None = None
-    ) -> Committed:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it; returns the version at which the rows stand.
 
         Where ``txn`` was committed before nothing is done, in no attempts, and that is the newest version.
-
-        Args:
-            texts: how the SQL in the table's rules is read.
 
         Raises:
             SchemaMismatch: a column does not fit the table.
@@ -90,22 +95,22 @@ class Append:
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        runtime, table = runtime or Runtime(), as_arrow(rows, self._shows)
+        table = as_arrow(self.rows, self._shows)
         for _ in range(_TIMES_STAGED - 1):
             try:
-                return self._once(table, texts, retry, runtime)
+                return self._once(table, context)
             except StagedFilesVacuumed:  # the rows are still at hand
                 continue
-        return self._once(table, texts, retry, runtime)
+        return self._once(table, context)
 
     def _shows(self) -> bool:
         """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""
         log = open_log(self.table, self.storage_options)
         return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
 
-    def _once(self, table: pa.Table, texts: Texts, retry: RetryPolicy | None, runtime: Runtime) -> Committed:
+    def _once(self, table: pa.Table, context: RunContext) -> Committed:
         log = open_log(self.table, self.storage_options)
-        files = _SmallFiles(log, runtime)
+        files = _SmallFiles(log, context.runtime)
         insert = Insert(
             log=log,
             mode="append",
@@ -116,7 +121,10 @@ class Append:
                 cluster_by=self.cluster_by,
             ),
             stage=lambda metadata: files.write(
-                _obedient(log.table, files.numbered(table, metadata), metadata, texts), metadata
+                fitted_to_rules(
+                    log.table, files.numbered(table, metadata), metadata.schema, rules_of(metadata), self.texts
+                ),
+                metadata,
             ),
             discard=files.discard,
             finish=lambda: None,
@@ -125,7 +133,7 @@ class Append:
             writer=files.writer,
             own_numbers=lambda: files.own_numbers,
         )
-        committed = run_insert(insert, retry=retry, runtime=runtime)
+        committed = run_insert(insert, context)
         return committed or Committed(log.snapshot().version, rebased_over=(), attempts=0)
 
 
@@ -254,10 +262,6 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
     except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
         why = error if shows() else NOT_SHOWN
         raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
-
-
-def _obedient(table: str, rows: pa.Table, metadata: Metadata, texts: Texts) -> pa.Table:
-    return fitted_to_rules(table, rows, metadata.schema, rules_of(metadata), texts)
 
 
 def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:

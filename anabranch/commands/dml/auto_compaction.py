@@ -12,6 +12,7 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
 from anabranch.log.log import Log
@@ -27,7 +28,7 @@ PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "t
 
 
 def compact_after(
-    committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime | None
+    committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime
 ) -> None:
     """Compact the partitions that a commit wrote to, where the table wishes for that and enough small files lie there.
 
@@ -39,7 +40,7 @@ def compact_after(
         return
     try:
         with undisturbed():  # the phases are those of the write
-            _compact(committed, log, engine, runtime or Runtime())
+            _compact(committed, log, engine, runtime)
     except Exception as error:  # whatever it is, the commit stands
         said = "version %s of %s is committed; its small files are left to a later compaction: %s"
         _logger.warning(said, committed.version, log.table, error)
@@ -56,7 +57,7 @@ def _compact(committed: Committed, log: Log, engine: Engine, runtime: Runtime) -
     least = () if said.compacts_from is None else (said.compacts_from,)
     batches = [Batch(each) for each in packing.due(beside, target, *least)]
     if batches:
-        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, None, runtime)
+        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, RunContext(runtime=runtime))
 
 
 def _beside(files: pa.Table, adds: pa.Table) -> pa.Table:

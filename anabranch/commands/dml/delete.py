@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Always, Condition
-from anabranch.transaction.retry import RetryPolicy, Runtime
 
 EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
 """The condition of a command without one."""
@@ -33,14 +32,7 @@ class Delete:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Outcome:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was understood, or at the newest.
 
         Raises:
@@ -48,7 +40,7 @@ class Delete:
         """
         parameters = {"predicate": json.dumps([self.where.text])}
         change = Change("DELETE", self.where, None, parameters)
-        base = at or open_log(self.table).snapshot()
-        outcome = run_change(change, base, engine, retry=retry, runtime=runtime)
-        compact_after(outcome.committed, base, Log(base.store), engine, runtime)
+        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        outcome = run_change(change, base, engine, context)
+        compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome

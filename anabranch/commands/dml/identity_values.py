@@ -12,25 +12,20 @@ from dataclasses import replace
 from anabranch.errors import IdentityColumnGiven, MetadataChangedException, ProtocolChangedException
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import undisturbed
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
-from anabranch.transaction.transaction import RESERVES, Transaction
+from anabranch.transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
 
 _ATTEMPTS = 1_000
 
 
 def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> None:
-    """Hold that an UPDATE sets no identity column.
-
-    Raises:
-        IdentityColumnGiven: it does.
-    """
+    """Raises IdentityColumnGiven if an UPDATE sets an identity column."""
     for each in identities(schema):
         if each.column.lower() in {name.lower() for name in columns}:
             raise IdentityColumnGiven(table=table, column=each.column, what="updated")
@@ -94,7 +89,6 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
         columns: their names.
         count: how many rows will need a value.
         writer: names the transaction that will use them, which must not take this commit for another's.
-        chance: time and randomness.
 
     Raises:
         InvalidSchema: the numbers are used up.
@@ -105,7 +99,7 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
     for left in reversed(range(_ATTEMPTS)):
         snapshot = log.snapshot()
         ranges = _ranges(snapshot, columns, count)
-        ours = _reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
+        ours = reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
         try:
             with undisturbed():  # the phases that others wait for are those of the command
                 commit(ours, log, NoRows(), default_retry(blind=False), runtime)
@@ -129,16 +123,12 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
     return ranges
 
 
-def _reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runtime: Runtime) -> Transaction:
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=RESERVES,
-        parameters={"columns": ", ".join(sorted(marks))},
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-        metadata=with_marks(snapshot.metadata, marks),
-        reserved_for=writer,
+def reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runtime: Runtime) -> Transaction:
+    """A transaction that only moves the marks of identity columns, for this writer."""
+    return Transaction.on(
+        snapshot,
+        str(runtime.new_id()),
+        CommitInfo(RESERVES, {"columns": ", ".join(sorted(marks))}),
+        says=Declarations(metadata=with_marks(snapshot.metadata, marks)),
+        identity=IdentityUse(reserved_for=writer),
     )

@@ -15,8 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.clustering import check_changeable, clustered, clusters_of
+from anabranch.commands.context import Newest, RunContext
+from anabranch.commands.dml.new_table import NewTable, check_columns, completed, first_protocol, new_metadata
 from anabranch.commands.idempotence import is_written, with_txn
-from anabranch.commands.opening import Newest, live_rows
+from anabranch.commands.opening import live_rows
 from anabranch.commands.sources import whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
@@ -25,59 +27,26 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
-from anabranch.protocol.actions import Protocol as TableProtocol
-from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, Requested, requested, without_requests
+from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
-from anabranch.protocol.features.row_tracking import with_columns
-from anabranch.protocol.features.table_features import check_writable, needed_by, protocol_for, upgraded
-from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.features.table_features import check_writable, upgraded
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.properties import (
-    IGNORE_DEFAULTS,
-    PROTECTED_BEFORE,
-    Properties,
-    check_retention,
-    described,
-    validate,
-)
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import values_kept
-from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
-from anabranch.protocol.schema.keys import check_keys
-from anabranch.protocol.schema.leaves import check_stats_columns
-from anabranch.protocol.schema.types import VOID, Struct, schema_json
-from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import RebaseHandler
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.rebase_handler import RebaseHandler
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]
 """Writes the rows under this metadata and gives the new files; may run twice, when a creation race is lost."""
 
 
-@dataclass(frozen=True)
-class NewTable:
-    """What a table is created with, where there is none; the partitioning is checked where there is one.
-
-    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
-    ``cluster_by`` is None where nothing is said of it.
-    """
-
-    schema: Struct | Callable[[], Struct]
-    partition_columns: tuple[str, ...] | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    name: str | None = None
-    description: str | None = None
-    cluster_by: tuple[Path, ...] | None = None
-
-
 class Taking(RebaseHandler, Protocol):
-    """What an overwrite takes away of the table that there is, as the hands of its transaction."""
+    """What an overwrite takes away of the table that there is, as the handler of its transaction."""
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Marks, removals and rewritten files on the base, with what was read for them.
@@ -97,13 +66,17 @@ class Taking(RebaseHandler, Protocol):
 class Insert:
     """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
 
-    ``takes`` makes the hands of what an overwrite takes away, ``txn`` says how far an application has written with it,
-    ``parameters`` are further ones for the history, ``at`` is the version for which it was understood (None: there was
-    no table). ``computed_from``: the rows were computed from those of ``at``, so every change since may matter; this is
-    the newest version that the user has seen. ``writer`` is by whom identity values are reserved;
-    ``own_numbers`` says, once rows are staged, of which identity columns they came with values. ``evolve`` makes of a
-    table's metadata what the rows make of it: the same where they change nothing. ``lays_out``: the partitioning and
-    clustering of ``new`` take the place of the table's.
+    Attributes:
+        takes: makes the handler of what an overwrite takes away.
+        txn: how far an application has written with it.
+        parameters: further ones for the history.
+        at: the version for which it was understood; None: there was no table.
+        computed_from: the rows were computed from those of ``at``, so every change since may matter; this is the newest
+            version that the user has seen.
+        writer: by whom identity values are reserved.
+        own_numbers: says, once rows are staged, of which identity columns they came with values.
+        evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
+        lays_out: the partitioning and clustering of ``new`` take the place of the table's.
     """
 
     log: Log
@@ -125,7 +98,7 @@ class Insert:
     lays_out: bool = False
 
 
-def run_insert(insert: Insert, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
+def run_insert(insert: Insert, context: RunContext) -> Committed | None:
     """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
     has written as far already: then nothing is done.
 
@@ -135,13 +108,12 @@ def run_insert(insert: Insert, *, retry: RetryPolicy | None = None, runtime: Run
         TableAlreadyExists: mode ``error`` and there is a table.
         ProtocolChangedException: another writer created the table meanwhile (an overwrite, or resolution ``file``).
     """
-    runtime = runtime or Runtime()
     try:
-        return _once(insert, retry, runtime)
+        return _once(insert, context)
     except _CreationRaceLost as race:
         if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
             raise race.lost from None
-        return _once(replace(insert, at="newest"), retry, runtime)
+        return _once(replace(insert, at="newest"), context)
 
 
 class _CreationRaceLost(Exception):
@@ -152,7 +124,8 @@ class _CreationRaceLost(Exception):
         self.lost = lost
 
 
-def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Committed | None:
+def _once(insert: Insert, context: RunContext) -> Committed | None:
+    runtime = context.runtime
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
     if is_written(insert.txn, known, runtime.now_ms()):
@@ -163,7 +136,7 @@ def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Commit
         return None
     began = runtime.now_ms()
     ours = _transaction(insert, snapshot, runtime)
-    handler = InsertHands(insert, snapshot)
+    handler = InsertHandler(insert, snapshot)
     reach("read")
     try:
         ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
@@ -173,7 +146,7 @@ def _once(insert: Insert, retry: RetryPolicy | None, runtime: Runtime) -> Commit
         raise
     ours = ours.with_counts(executionTimeMs=runtime.now_ms() - began)
     try:
-        committed = commit(ours, insert.log, handler, retry or default_retry(blind=ours.is_blind), runtime)
+        committed = commit(ours, insert.log, handler, context.policy(blind=ours.is_blind), runtime)
     except ProtocolChangedException as lost:
         if snapshot is None and lost.facts.get("txn_id") == ours.txn_id:
             raise _CreationRaceLost(lost) from None
@@ -188,24 +161,18 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
         return _creating(insert, runtime)
     overwrites = insert.takes is not None
     check_changeable(snapshot, "overwrite", changes_rows=overwrites)
-    ours = Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=insert.operation,
-        parameters={},
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-        user_metadata=insert.user_metadata,
-        writer=insert.writer,
+    ours = Transaction.on(
+        snapshot,
+        str(runtime.new_id()),
+        CommitInfo(insert.operation, user_metadata=insert.user_metadata),
+        identity=IdentityUse(writer=insert.writer),
     )
     ours = ours if insert.evolve is None else under(ours, insert.evolve(snapshot.metadata), insert.new.properties)
-    check_metadata(ours.metadata or snapshot.metadata, snapshot.table)
-    columns = (ours.metadata or snapshot.metadata).partition_columns
-    _check_layout(insert.new, snapshot.table, columns)
-    ours = replace(ours, parameters=_parameters(insert, columns))
-    asked, after = insert.new.cluster_by, ours.metadata or snapshot.metadata
-    return clustered(ours, clusters_of(asked, after, snapshot, lays_out=insert.lays_out))
+    after = ours.says.metadata or snapshot.metadata
+    check_metadata(after, snapshot.table)
+    _check_layout(insert.new, snapshot.table, after.partition_columns)
+    ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
+    return clustered(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
 
 
 def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
@@ -226,7 +193,7 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     check_spelling(metadata, base.metadata)
     check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(ours.touched))
-    return replace(ours, metadata=metadata, protocol=protocol)
+    return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
 
 
 def _creating(insert: Insert, runtime: Runtime) -> Transaction:
@@ -236,110 +203,18 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
     note(insert.log.table, -1, metadata.configuration)
-    properties, protocol = Properties(metadata.configuration), first_protocol(insert.log.table, new, metadata)
+    protocol = first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata, changes_rows=False)
-    created = Transaction(
-        base=None,
+    created = Transaction.on(
+        None,
+        str(runtime.new_id()),
+        CommitInfo(
+            insert.operation, _parameters(insert, metadata.partition_columns), user_metadata=insert.user_metadata
+        ),
         table=insert.log.table,
-        txn_id=str(runtime.new_id()),
-        operation=insert.operation,
-        parameters=_parameters(insert, metadata.partition_columns),
-        isolation=properties.isolation_level,
-        resolution=properties.conflict_resolution,
-        metadata=metadata,
-        protocol=protocol,
-        user_metadata=insert.user_metadata,
+        says=Declarations(metadata=metadata, protocol=protocol),
     )
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
-
-
-def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
-    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
-    asked = requested(table, new.properties)
-    if asked == Requested():
-        return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
-    return asked.least_for(needed_by(metadata) | asked.unversioned)
-
-
-def completed(new: NewTable) -> NewTable:
-    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
-    names. The property ``comment`` is its description, unless it has one.
-
-    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
-    """
-    defaults = current().defaults()
-    own, comment = described(new.properties, None)
-    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
-        defaults = without_requests(defaults)
-    description = comment if new.description is None else new.description
-    return replace(new, properties={**defaults, **own}, description=description)
-
-
-def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None, *, named: bool = False) -> Metadata:
-    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
-    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
-
-    Raises:
-        InvalidProperty, InvalidOption: the table cannot be created so.
-    """
-    properties = iceberg.with_defaults(without_requests(new.properties))
-    validate(properties)
-    check_retention(properties)
-    columns = new.partition_columns or ()
-    schema = new.schema() if callable(new.schema) else new.schema
-    check_columns(schema, columns)
-    check_keys(schema, properties)
-    check_stats_columns(schema, columns, properties)
-    older = requested("", new.properties).is_older_than_vectors
-    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
-    metadata = Metadata(
-        id=str(runtime.new_id()),
-        name=new.name,
-        description=new.description,
-        schema_string=schema_json(schema),
-        partition_columns=columns,
-        configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
-        created_time=runtime.now_ms(),
-    )
-    metadata = metadata.with_schema(schema, runtime.new_id, named=named) if is_mapped(vectors) else metadata
-    check_spelling(metadata)
-    return with_columns(metadata, runtime.new_id, old=before)
-
-
-def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
-    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
-    it has given, and what guards its history.
-    """
-    made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
-    guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
-    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
-    return values_kept(metadata, made)
-
-
-def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
-    """Hold that a table can have these columns and this partitioning.
-
-    Raises:
-        InvalidOption: with the reason.
-    """
-    lowered = [name.lower() for name in schema.names]
-    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
-    if doubled:
-        raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
-    if not schema.names:
-        raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
-    for name in partition_columns:
-        found = schema.find(name)
-        if found is None or found.name != name:
-            raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
-        if not isinstance(found.type, str):
-            raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
-        if found.type in ("variant", VOID):
-            raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
-    if partition_columns and len(partition_columns) == len(schema.names):
-        raise InvalidOption(
-            option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."
-        )
 
 
 def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
@@ -348,11 +223,6 @@ def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
     if asked is not None and tuple(asked) != columns:
         reason = f"the table at {table} is partitioned by {', '.join(columns) or 'nothing'}."
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
-
-
-def _existing(snapshot: Snapshot | None) -> Metadata:
-    assert snapshot is not None
-    return snapshot.metadata
 
 
 def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
@@ -369,8 +239,8 @@ def _metrics(adds: pa.Table) -> dict[str, int]:
     }
 
 
-class InsertHands:
-    """The hands of an insert: those of what it takes away, and its own new files. An append selects no row, unless its
+class InsertHandler:
+    """The handler of an insert: of what it takes away, and of its own new files. An append selects no row, unless its
     rows come from the table.
     """
 
@@ -380,15 +250,22 @@ class InsertHands:
 
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """Ours with its new rows, and without those that they replace."""
-        metadata = ours.metadata or _existing(self._snapshot)
+        metadata = ours.metadata
+        assert metadata is not None, "a transaction that creates a table brings its metadata"
         adds = self._insert.stage(metadata)
-        ours = replace(ours, adds=adds, own_numbers=self._insert.own_numbers()).with_counts(**_metrics(adds))
+        ours = replace(
+            ours,
+            does=replace(ours.does, adds=adds),
+            identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
+        ).with_counts(**_metrics(adds))
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)
         if self._snapshot is None or self._insert.computed_from is None:
             return ours
-        return replace(ours, reads=whole_table(self._snapshot), seen=self._insert.computed_from)
+        return replace(
+            ours, reads=whole_table(self._snapshot), stands=replace(ours.stands, must_follow=self._insert.computed_from)
+        )
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""

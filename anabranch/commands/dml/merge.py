@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch.commands import conflict_details
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
 from anabranch.commands.dml.insert import under
@@ -39,8 +40,8 @@ from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,11 @@ class Merge:
     """Merge ``source`` into ``table``.
 
     Attributes:
-        matching: the condition over both sides and the clauses, in the engine's words. where: what the condition says
-        of the table's rows alone (its predicate holds for every row that can match); its text is the condition's, and
-        it is row-local if everything in the command is decided row by row. parameters: what the history shows. schema:
-        what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
+        matching: the condition over both sides and the clauses, in the engine's words.
+        where: what the condition says of the table's rows alone (its predicate holds for every row that can match); its
+            text is the condition's, and it is row-local if everything in the command is decided row by row.
+        parameters: what the history shows.
+        schema: what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
         reads_target: as for `anabranch.commands.dml.write.Write`.
 
     Example:
@@ -59,7 +61,7 @@ class Merge:
     """
 
     table: Location
-    source: Any
+    source: Any = field(repr=False)
     matching: Matching
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -68,14 +70,7 @@ class Merge:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Merged:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
         """Run it at the version for which it was understood, or at the newest.
 
         Raises:
@@ -84,11 +79,12 @@ class Merge:
             DeltaConcurrentModificationException: a winner stands in the way.
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table)
-        seen = at or log.snapshot()
+        engine, runtime, log = required(engine, self), context.runtime, open_log(self.table)
+        seen = context.snapshot(log)
         read = version_read(engine, self.source, seen, self.reads_target)
         snapshot = base_of(log, seen, read)
-        check_changeable(snapshot, "MERGE", changes_rows=_changes_rows(self))
+        changes_rows = any(clause.action != "insert" for clause in self.matching.clauses)
+        check_changeable(snapshot, "MERGE", changes_rows=changes_rows)
         txn = application_of()
         if is_written(txn, seen, runtime.now_ms()):
             return Merged(None, {})
@@ -97,10 +93,10 @@ class Merge:
         reach("read")
         staging = Staging(log.store, str(runtime.new_id()))
         computed_from = None if read is None else seen.version
-        handler = MergeHands(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
-        ours, committed = staged_and_committed(handler, log, retry, runtime, txn)
+        handler = MergeHandler(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
+        ours, committed = staged_and_committed(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
-        return Merged(committed, committed.metrics if committed else ours.metrics)
+        return Merged(committed, committed.metrics if committed else ours.info.metrics)
 
 
 @dataclass(frozen=True)
@@ -116,10 +112,6 @@ class Merged:
         return sum(self.metrics.get(f"numTargetRows{what}", 0) for what in ("Updated", "Deleted", "Inserted"))
 
 
-def _changes_rows(merge: Merge) -> bool:
-    return any(clause.action != "insert" for clause in merge.matching.clauses)
-
-
 def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     """The table's metadata as the MERGE makes it."""
     schema = snapshot.schema
@@ -130,9 +122,11 @@ def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     return snapshot.metadata.with_schema(schema, runtime.new_id)
 
 
-class MergeHands(RowRebaseHandler):
-    """The hands of one running MERGE, under the metadata that it leaves. Where its source was computed from the table's
-    rows, any row may matter to it, and it has to stand behind the version that its user has seen, ``computed_from``.
+class MergeHandler(RowRebaseHandler):
+    """The handler of one running MERGE, under the metadata that it leaves.
+
+    Where its source was computed from the table's rows, any row may matter to it, and it has to stand behind the
+    version that its user has seen, ``computed_from``.
     """
 
     def __init__(
@@ -168,10 +162,10 @@ class MergeHands(RowRebaseHandler):
         ours = self._part(candidates, joined)
         given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
         own = own_numbers(snapshot.schema, given)
-        ours = replace(under(ours, self._metadata), writer=self._staging.txn_id, own_numbers=own)
+        ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, own))
         ours = ours.with_counts(numSourceRows=self._held.rows)
         if self._computed_from is not None:
-            ours = replace(ours, seen=self._computed_from)
+            ours = replace(ours, stands=replace(ours.stands, must_follow=self._computed_from))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -194,10 +188,14 @@ class MergeHands(RowRebaseHandler):
         assert self._looked is not None, "a redo follows a look"
         withdrawn, before = self._inserted, self._insert_count
         part = self._part(files, self._looked)
-        remove(self._staging.store, (name for path in withdrawn if (name := self._name(path))))
-        written = part.metrics["numOutputRows"] - before
+        remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
+        written = part.info.metrics["numOutputRows"] - before
         counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
-        return replace(part, withdraws=withdrawn, metrics={**part.metrics, **counts})
+        return replace(
+            part,
+            does=replace(part.does, withdraws=withdrawn),
+            info=replace(part.info, metrics={**part.info.metrics, **counts}),
+        )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """What the source holds in the columns that ON compares."""
@@ -246,20 +244,19 @@ class MergeHands(RowRebaseHandler):
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
         adds, copied = self._new_files(chosen, joined, keeps=keeps)
         inserts = self._inserts(chosen)
-        return Transaction(
-            base=snapshot,
-            table=snapshot.table,
-            txn_id=self._staging.txn_id,
-            operation="MERGE",
-            parameters=self._merge.parameters,
-            isolation=snapshot.properties.isolation_level,
-            resolution=snapshot.properties.conflict_resolution,
+        return Transaction.on(
+            snapshot,
+            self._staging.txn_id,
+            CommitInfo(
+                "MERGE", self._merge.parameters, metrics=_counts(joined, inserted=self._insert_count, copied=copied)
+            ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
-            marks={path: rows for path, rows in joined.marks.items() if path not in removed},
-            removes=frozenset(removed),
-            sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
-            adds=pa.concat_tables([adds, inserts]),
-            metrics=_counts(joined, inserted=self._insert_count, copied=copied),
+            does=Changes(
+                marks={path: rows for path, rows in joined.marks.items() if path not in removed},
+                removes=frozenset(removed),
+                sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
+                adds=pa.concat_tables([adds, inserts]),
+            ),
         )
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
@@ -291,9 +288,6 @@ class MergeHands(RowRebaseHandler):
         files = self._collected()
         self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files
-
-    def _name(self, path: str) -> str | None:
-        return store_name(self._snapshot.table, path)
 
 
 def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:

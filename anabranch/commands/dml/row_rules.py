@@ -27,7 +27,8 @@ class Texts:
     """What SQL texts mean, where that is certain without Spark; None elsewhere.
 
     Attributes:
-        predicate: of a condition over columns. literal: the value of a literal, in a tuple of one (it may be NULL).
+        predicate: of a condition over columns.
+        literal: the value of a literal, in a tuple of one (it may be NULL).
     """
 
     predicate: Callable[[str, Struct], Predicate | None]

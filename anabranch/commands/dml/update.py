@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
@@ -16,7 +17,6 @@ from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
-from anabranch.transaction.retry import RetryPolicy, Runtime
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,17 @@ class Update:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Outcome:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which it was understood, or at the newest.
 
         Raises:
             UnknownColumn: a column to be set is not in the table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        at = at or open_log(self.table).snapshot()
-        change = Change("UPDATE", self.where, self._spelled(at), {"predicate": self.where.text})
-        outcome = run_change(change, at, engine, retry=retry, runtime=runtime)
-        compact_after(outcome.committed, at, Log(at.store), engine, runtime)
+        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        change = Change("UPDATE", self.where, self._spelled(base), {"predicate": self.where.text})
+        outcome = run_change(change, base, engine, context)
+        compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome
 
     def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:

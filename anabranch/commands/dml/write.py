@@ -6,43 +6,31 @@ new rows lie in. Each is judged as a DELETE of just that, together with an INSER
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 
-from anabranch.commands import conflict_details
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
-from anabranch.commands.dml.insert import (
-    MODES,
-    Insert,
-    NewTable,
-    Taking,
-    completed,
-    replaced_metadata,
-    run_insert,
-)
+from anabranch.commands.dml.insert import MODES, Insert, Taking, run_insert
+from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
+from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
-from anabranch.commands.opening import Location, Newest, file_set, live_rows, only, open_log, without_options
-from anabranch.commands.row_changes import Change, ChangeHands
+from anabranch.commands.opening import Location, file_set, live_rows, only, open_log, without_options
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
-from anabranch.errors import ExecutionFailed, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
+from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.actions import AppTransaction, Metadata
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.clustering import Path
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch.protocol.partitions import map_column, partition_arrays, zoned
-from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.layout.file_sets import FileSet, count_of
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.column_mapping import inherited
@@ -52,14 +40,10 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.session_says import current
 from anabranch.protocol.settings import REPLACES_BY_DATA
 from anabranch.protocol.stats.skipping import must_match
-from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import RetryPolicy, Runtime
-from anabranch.transaction.transaction import ReadSet, Source, Transaction
+from anabranch.transaction.retry import Runtime
 
 SchemaChange = Literal["merge", "overwrite"]
-_SHOWN = 10
-"""So many partitions are named in messages."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +55,26 @@ class Write:
     that it comes from.
 
     Attributes:
-        replace_where: an overwrite replaces the rows that it selects, and brings no others. dynamic: an overwrite
-        replaces the partitions that its rows lie in; on a table without partitions, every row. txn: how far an
-        application will have written; where it has already, nothing is done. reads_target: the version of this very
-        table from which the rows were computed, for sources that do not show it. schema_change: ``merge`` adds the
-        columns that only the rows have, ``overwrite`` lets an overwrite of the whole table replace its columns (and its
-        partitioning and clustering, where ``partition_by`` and ``cluster_by`` are given). A write that changes the
-        schema is not blind. description: of a new table. replaces: an overwrite leaves nothing of what the table says
-        of itself, as REPLACE TABLE does; creates: there need be none. optimized: whether few files are written; None:
-        as the session or the table says. codec, most_rows: how files are compressed, and how many rows one has at most;
-        None: as the table says, and any number.
+        replace_where: an overwrite replaces the rows that it selects, and brings no others.
+        dynamic: an overwrite replaces the partitions that its rows lie in; on a table without partitions, every row.
+        txn: how far an application will have written; where it has already, nothing is done.
+        reads_target: the version of this very table from which the rows were computed, for sources that do not show it.
+        schema_change: ``merge`` adds the columns that only the rows have, ``overwrite`` lets an overwrite of the whole
+            table replace its columns (and its partitioning and clustering, where ``partition_by`` and ``cluster_by``
+            are given). A write that changes the schema is not blind.
+        description: of a new table.
+        replaces: an overwrite leaves nothing of what the table says of itself, as REPLACE TABLE does.
+        creates: there need be none.
+        optimized: whether few files are written; None: as the session or the table says.
+        codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table says, and any
+            number.
 
     Example:
-        >>> Write("/data/flights", "append").run(engine, df)
+        >>> Write("/data/flights", df, "append").run(engine)
     """
 
     table: Location
+    source: Any = field(repr=False)
     mode: str = "error"
     partition_by: tuple[str, ...] | None = None
     properties: dict[str, str] = field(default_factory=dict)
@@ -106,16 +94,8 @@ class Write:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        source: Any,
-        *,
-        at: Snapshot | Newest | None = "newest",
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-    ) -> Committed | None:
-        """Run it at the version for which it was understood (None: there was no table), or at the newest.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+        """Run it.
 
         None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
 
@@ -125,10 +105,10 @@ class Write:
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        runtime = runtime or Runtime()
+        engine, source, runtime = required(engine, self), self.source, context.runtime
         self._check()
         log = open_log(self.table)
-        seen = log.newest() if at == "newest" else at
+        seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
         read = version_read(engine, source, seen, self.reads_target)
@@ -164,7 +144,7 @@ class Write:
             anew = completed(replace(new, partition_columns=self.partition_by or ()))
             evolve = lambda known: replaced_metadata(anew, known, runtime)  # noqa: E731
             insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
-        committed = run_insert(insert, retry=retry, runtime=runtime)
+        committed = run_insert(insert, context)
         compact_after(committed, seen, log, engine, runtime)
         return committed
 
@@ -190,7 +170,7 @@ class Write:
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
 
     def _check_replaced(self, table: str, at: Snapshot | None) -> None:
-        """Hold that ``replace_where`` names partition columns only, where the session wants it so."""
+        """Raises an error if ``replace_where`` names other than partition columns, where the session forbids that."""
         if self.replace_where is None or current().replaces_by_data:
             return
         columns = (self.partition_by or ()) if at is None else at.partition_columns
@@ -301,10 +281,8 @@ class _Jobs:
 
 
 def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Engine) -> None:
-    """Hold that a condition is TRUE for every row of these new files, by running it on what was really written.
-
-    Raises:
-        ReplaceWhereMismatch: it is not, for some row.
+    """Raises ReplaceWhereMismatch unless a condition is TRUE for every row of these new files, by running it on what
+    was really written.
     """
     schema, columns = metadata.schema, metadata.partition_columns
     unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
@@ -312,145 +290,3 @@ def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: 
     count = (live_rows(unsure) or 0) - count_of(found)
     if count:
         raise ReplaceWhereMismatch(table=table, predicate=where.text, count=count, rows=live_rows(adds))
-
-
-class SelectedRows(ChangeHands):
-    """Takes away the rows that a condition selects, as DELETE does: the hands of ``replaceWhere``."""
-
-    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
-        super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
-
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """What DELETE would do; its time is counted with the whole overwrite's."""
-        self.check_settings()
-        part = self.stage(runtime)
-        return part.with_counts(executionTimeMs=-part.metrics["executionTimeMs"])
-
-
-class EveryRow:
-    """Takes away every row: the hands of a plain overwrite. Files go whole, and none is read."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Remove every file."""
-        return self._reading(EVERY_ROW)
-
-    def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file."""
-        return vector_of(self._snapshot.store, file)
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that go."""
-        return files
-
-    def matches(self, files: pa.Table) -> Marks:
-        """Of the files that go, every one that has a live row, with the positions of its live rows."""
-        rows = {row["path"]: self._live(row) for row in self.could_match(files).to_pylist()}
-        return {path: live for path, live in rows.items() if live}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Remove the files that blind appends brought in before the place where this overwrite stands."""
-        return self._removal(files)
-
-    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """The values of a few rows that would have gone."""
-        return conflict_details.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
-
-    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """Nothing: such an overwrite has no condition that could say more."""
-        return None
-
-    def discard(self) -> None:
-        """Nothing was staged."""
-
-    def finish(self) -> None:
-        """Nothing was staged."""
-
-    def _reading(self, condition: Condition) -> Transaction:
-        part = self._removal(self.could_match(self._snapshot.files))
-        return replace(part, reads=ReadSet(condition, part.removes))
-
-    def _removal(self, files: pa.Table) -> Transaction:
-        """A transaction that does nothing but remove these files."""
-        sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
-        return Transaction(
-            base=self._snapshot,
-            table=self._snapshot.table,
-            txn_id="",
-            operation="",
-            parameters={},
-            isolation="",
-            resolution="",
-            removes=frozenset(sources),
-            sources=sources,
-        )
-
-    def _live(self, row: FileRow) -> BitMap64:
-        records = num_records(row.get("stats"))
-        if records is None:
-            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
-        return BitMap64(range(records)) - self.vector(row)
-
-
-Partition = tuple[Any, ...]
-
-
-class WrittenPartitions(EveryRow):
-    """Takes away the partitions that the new rows lie in: the hands of a dynamic overwrite."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self._written: frozenset[Partition] = frozenset()
-        self._schema = snapshot.schema
-
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Remove every file of these partitions."""
-        self._schema = metadata.schema  # a partition column may become wider with these rows
-        self._written = frozenset(self._partitions(adds))
-        columns = self._snapshot.partition_columns
-        names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
-        written: list[Mapping[str, str | None]] = [
-            {names[key]: value for key, value in values} for values in adds["partitionValues"].to_pylist()
-        ]
-        text, named = _in_words(written), frozenset(columns)
-        # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
-        return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
-
-    def could_match(self, files: pa.Table) -> pa.Table:
-        """The files of these partitions."""
-        mask = pa.array([each in self._written for each in self._partitions(files)], pa.bool_())
-        return only(files, mask)
-
-    def _partitions(self, files: pa.Table) -> Iterator[Partition]:
-        """The partition of each file, so that equal values are equal here; NULL is one of them."""
-        snapshot = self._snapshot
-        for name in snapshot.partition_columns:
-            self._refuse_unzoned(files, name)
-        values = partition_arrays(files, self._schema, snapshot.partition_columns, snapshot.table)
-        columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
-        return zip(*columns, strict=True)
-
-    def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
-        """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
-        column = self._schema.field(name)
-        if column.type != "timestamp":
-            return
-        texts = map_column(files["partitionValues"], column.physical_name)
-        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(zoned(texts))))
-        if len(unzoned):
-            reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
-            raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
-
-
-def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
-    """The condition of these partitions, for people."""
-    distinct = sorted({" AND ".join(_equality(*pair) for pair in values.items()) for values in partitions})
-    if len(distinct) > _SHOWN:
-        return f"the partition is one of the {len(distinct)} written"
-    return " OR ".join(distinct) or "false"
-
-
-def _equality(column: str, value: str | None) -> str:
-    return f"{column} IS NULL" if value is None else f"{column} = '{value}'"

@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
-from anabranch.commands.dml.write import EveryRow
+from anabranch.commands.dml.replaced_rows import EveryRow
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.queries.time_travel import AsOf
@@ -38,16 +40,16 @@ from anabranch.protocol.features.table_features import check_writable, upgraded,
 from anabranch.protocol.iceberg import check_partitioning, flags
 from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch.protocol.layout.paths import lies_in
-from anabranch.protocol.properties import PROTECTED_BEFORE, Properties, check_retention, described, validate
+from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, described, validate
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
@@ -59,10 +61,12 @@ class Clone:
     """Make a table at ``target`` that is as ``source`` was.
 
     Attributes:
-        shallow: name the source's files instead of copying them. version, timestamp: of the source; the newest where
-        both are None. zone: of timestamps that say none. replace: put the clone in the place of a table that is there.
-        properties: set in the clone, whatever the source says. storage_options: of the source, and of the target unless
-        it has ``target_options``.
+        shallow: name the source's files instead of copying them.
+        version, timestamp: of the source; the newest where both are None.
+        zone: of timestamps that say none.
+        replace: put the clone in the place of a table that is there.
+        properties: set in the clone, whatever the source says.
+        storage_options: of the source, and of the target unless it has ``target_options``.
 
     Example:
         >>> Clone("/data/flights", "/data/copy").run().metrics["numCopiedFiles"]
@@ -82,7 +86,7 @@ class Clone:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it.
 
         Raises:
@@ -97,17 +101,16 @@ class Clone:
             ProtocolChangedException: another writer created or replaced the target meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        runtime = runtime or Runtime()
         location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
         source = open_log(location, self.storage_options).snapshot(version)
         log = open_log(self.target, self.target_options or self.storage_options)
         _check_apart(source.table, log.table)
-        base = log.newest()
+        base = context.snapshot_if_any(log)
         if base is not None and not self.replace:
             raise TableAlreadyExists(table=log.table)
-        work = _Cloning(self, source, _spelled(location, source.table), log, base, runtime)
+        work = _Cloning(self, source, _spelled(location, source.table), log, base, context.runtime)
         reach("read")
-        handler = CloneHands(base, work.staging) if base is not None else NewHands(work.staging)
+        handler = CloneHandler(base, work.staging) if base is not None else CreationHandler(work.staging)
         try:
             ours = work.staged()
             reach("staged")
@@ -115,13 +118,13 @@ class Clone:
         except BaseException:  # an interrupt too: no commit names what was copied
             handler.discard()
             raise
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
         work.finish()
         return committed
 
 
-class NewHands(NoRows):
-    """The hands of a clone where no table was."""
+class CreationHandler(NoRows):
+    """The handler of a clone where no table was."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -131,8 +134,8 @@ class NewHands(NoRows):
         self._staging.discard()
 
 
-class CloneHands(EveryRow):
-    """The hands of a clone that takes a table's place: it has read all of it."""
+class CloneHandler(EveryRow):
+    """The handler of a clone that takes a table's place: it has read all of it."""
 
     def __init__(self, snapshot: Snapshot, staging: Staging) -> None:
         super().__init__(snapshot)
@@ -155,7 +158,7 @@ class _Cloning:
         self._started = False
 
     def staged(self) -> Transaction:
-        """Mine, with every file that it names in its place."""
+        """Ours, with every file that it names in its place."""
         metadata, base = self._metadata(), self._base
         protocol = self._protocol(metadata)
         check_writable(self._table, protocol, metadata, changes_rows=False)
@@ -163,35 +166,31 @@ class _Cloning:
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)
         numbered, domains = self._numbered(adds, protocol, metadata)
-        properties = Properties(metadata.configuration)
         gone = {row["path"]: row for row in self._present() if row["path"] in removes}
-        ours = Transaction(
-            base=base,
+        ours = Transaction.on(
+            base,
+            self.staging.txn_id,
+            CommitInfo("CLONE", self._parameters()),
             table=self._table,
-            txn_id=self.staging.txn_id,
-            operation="CLONE",
-            parameters=self._parameters(),
-            isolation=(base.properties if base is not None else properties).isolation_level,
-            resolution=(base.properties if base is not None else properties).conflict_resolution,
             reads=None if base is None else whole_table(base),
-            removes=removes,
-            sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
-            adds=numbered,
-            metadata=metadata,
-            protocol=protocol if base is None or protocol != base.protocol else None,
-            domains=domains,
-            app_transactions=self._app_transactions(),
+            does=Changes(
+                removes=removes,
+                sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
+                adds=numbered,
+            ),
+            says=Declarations(
+                metadata=metadata,
+                protocol=protocol if base is None or protocol != base.protocol else None,
+                domains=domains,
+                app_transactions=self._app_transactions(),
+            ),
         )
         return ours.with_counts(**self._metrics(gone))
 
     def check_source(self, ours: Transaction) -> None:
-        """Hold that the files which a shallow clone would name are there; copies are made already.
-
-        Raises:
-            MissingDataFile: one is not.
-        """
+        """Raises MissingDataFile unless the files that a shallow clone would name are there."""
         if self._plan.shallow:
-            check_there(self._source, self.staging.store, ours.adds.to_pylist())
+            check_there(self._source, self.staging.store, ours.does.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""
@@ -338,11 +337,7 @@ class _Cloning:
 
 
 def _check_apart(source: str, target: str) -> None:
-    """Hold that neither table lies in the folder of the other, whichever of its names is used.
-
-    Raises:
-        CloneRefused: one does.
-    """
+    """Raises CloneRefused if a table lies in the folder of the other, whichever of its names is used."""
     one, other = _real(source), _real(target)
     if not lies_in(one, other) and not lies_in(other, one):
         return
@@ -363,11 +358,7 @@ def _spelled(location: Location, url: str) -> str:
 
 
 def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Hold that the source's files are such as the properties say: none is written anew.
-
-    Raises:
-        InvalidProperty: they are not.
-    """
+    """Raises InvalidProperty unless the source's files are such as the properties say: none is written anew."""
     for key in ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId"):
         if key in after and after[key] != before.get(key) and (key in before or mode_of(after) != mode_of(before)):
             raise InvalidProperty(

@@ -19,7 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.dml.insert import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.dml.new_table import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.commands.staging import describe_file
@@ -42,17 +44,16 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
-from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 _READERS = 16
 _IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)
@@ -78,7 +79,7 @@ class Convert:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
 
         Raises:
@@ -89,7 +90,7 @@ class Convert:
             ConversionRefused: the folder is not one table's, or was written meanwhile.
             ProtocolChangedException: another writer created the table meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
+        runtime, log = context.runtime, open_log(self.table, self.storage_options)
         if log.exists():
             return None
         _check_partitions(self.partitions)
@@ -101,7 +102,7 @@ class Convert:
         ours = self._transaction(log, runtime, entries, values, footers)
         reach("staged")
         _hold_still(log.store, entries)
-        return commit(ours, log, NoRows(), retry or default_retry(blind=False), runtime)
+        return commit(ours, log, NoRows(), context.policy(), runtime)
 
     def _transaction(
         self,
@@ -115,32 +116,24 @@ class Convert:
         new = completed(NewTable(columns, self.partitions.names, self.properties))
         metadata = new_metadata(new, runtime, named=True)
         _check_found(metadata)
-        properties = Properties(metadata.configuration)
         found = zip(entries, values, footers, strict=True)
         adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
         if not self.statistics:
             counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
             adds = [{**add, "stats": count} for add, count in zip(adds, counts, strict=True)]
-        return Transaction(
-            base=None,
+        return Transaction.on(
+            None,
+            str(runtime.new_id()),
+            CommitInfo("CONVERT", _parameters(self, len(entries)), metrics={"numConvertedFiles": len(entries)}),
             table=log.table,
-            txn_id=str(runtime.new_id()),
-            operation="CONVERT",
-            parameters=_parameters(self, len(entries)),
-            isolation=properties.isolation_level,
-            resolution=properties.conflict_resolution,
-            adds=files_table(adds),
-            metadata=metadata,
-            protocol=first_protocol(log.table, new, metadata),
-            metrics={"numConvertedFiles": len(entries)},
+            does=Changes(adds=files_table(adds)),
+            says=Declarations(metadata=metadata, protocol=first_protocol(log.table, new, metadata)),
         )
 
 
 def _check_found(metadata: Metadata) -> None:
-    """Hold that columns are found in files that no writer of Delta wrote: by their names, for numbers they have none.
-
-    Raises:
-        InvalidProperty: they are not.
+    """Raises InvalidProperty unless columns are found in files that no writer of Delta wrote: by their names, for
+    numbers they have none.
     """
     for key in (MODE,) if is_by_id(metadata) else flags(metadata.configuration):
         reason = "the files have no field ids; convert without it."

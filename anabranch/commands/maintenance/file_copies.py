@@ -56,7 +56,8 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
 
 
 def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
-    """Hold that these files are there, each of the size that the log says, and those that hold their vectors.
+    """Raises an error unless these files are there, each of the size that the log says, and those that hold their
+    vectors.
 
     Args:
         files: named as the target names them: by absolute paths, but for those that lie in its own folder.
@@ -116,11 +117,7 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
 
 
 def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: str, path: str, size: int) -> None:
-    """Hold that what is to be copied is a data file: a log may name any file of its store.
-
-    Raises:
-        CloneRefused: it is not.
-    """
+    """Raises CloneRefused unless what is to be copied is a data file: a log may name any file of its store."""
     try:
         check_is_parquet(store, name)
     except ValueError:

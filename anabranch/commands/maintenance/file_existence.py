@@ -29,8 +29,10 @@ class Absent:
     """A file of the log that cannot be read, since a file that belongs to it is not there.
 
     Attributes:
-        path: of the data file, as the log has it. data: whether that is missing. vector: where its deletion vector
-        lies, None where it has none or the log holds it. vector_missing: whether that file is missing.
+        path: of the data file, as the log has it.
+        data: whether that is missing.
+        vector: where its deletion vector lies, None where it has none or the log holds it.
+        vector_missing: whether that file is missing.
     """
 
     path: str

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import Absent, absent
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
@@ -27,10 +29,10 @@ from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
-from anabranch.transaction.transaction import Source, Transaction
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, Source, Transaction
 
 MISSING = pa.schema(
     [
@@ -48,9 +50,10 @@ class Repair:
     """What a FSCK found and did.
 
     Attributes:
-        version: the one that it looked at. files: how many it looked for. missing: the live files that cannot be read,
-        since a file is gone. committed: where the table stands without them; None for a dry run, and where none was
-        missing.
+        version: the one that it looked at.
+        files: how many it looked for.
+        missing: the live files that cannot be read, since a file is gone.
+        committed: where the table stands without them; None for a dry run, and where none was missing.
     """
 
     version: int
@@ -81,30 +84,30 @@ class Fsck:
 
     __repr__ = without_options
 
-    def run(self, *, retry: RetryPolicy | None = None, runtime: Runtime | None = None) -> Repair:
-        """Run it at the newest version.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Repair:
+        """Run it.
 
         Raises:
             StoreError, UnknownStore: it could not be found out whether a file is there.
             AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
             DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
-        base = log.snapshot()
+        log = open_log(self.table, self.storage_options)
+        base = context.snapshot(log)
         reach("read")
         found = tuple(absent(log.store, base.files))
         if self.dry_run or not found:
             reach("staged")
             return Repair(base.version, len(base.files), found, None)
         _check_removable(base)
-        ours, handler = _transaction(base, found, runtime), FsckHands(base, found)
+        ours, handler = _transaction(base, found, context.runtime), FsckHandler(base, found)
         reach("staged")
-        committed = commit(ours, log, handler, retry or default_retry(blind=False), runtime)
+        committed = commit(ours, log, handler, context.policy(), context.runtime)
         return Repair(base.version, len(base.files), found, committed)
 
 
 def _check_removable(base: Snapshot) -> None:
-    """Hold that files may be taken out of the table: that needs nothing of what a change of single rows needs."""
+    """Raises an error unless files may be taken out: that needs nothing of what a change of single rows needs."""
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     if base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
@@ -115,18 +118,17 @@ def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> T
     meanwhile is a conflict.
     """
     files = _named(base.files, found)
-    return Transaction(
-        base=base,
-        table=base.table,
-        txn_id=str(runtime.new_id()),
-        operation="FSCK",
-        parameters={},
-        isolation=base.properties.isolation_level,
-        resolution=base.properties.conflict_resolution,
-        removes=frozenset(files["path"].to_pylist()),
-        sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
-        means_files=True,
-        metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)},
+    return Transaction.on(
+        base,
+        str(runtime.new_id()),
+        CommitInfo(
+            "FSCK", metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)}
+        ),
+        does=Changes(
+            removes=frozenset(files["path"].to_pylist()),
+            sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
+            means_files=True,
+        ),
     )
 
 
@@ -134,14 +136,14 @@ def _named(files: pa.Table, found: Sequence[Absent]) -> pa.Table:
     return files.filter(pc.is_in(files["path"], value_set=pa.array([each.path for each in found], pa.string())))
 
 
-class FsckHands(NoRows):
-    """The hands of one repair: it reads no row, and looks again for what was missing right before each put."""
+class FsckHandler(NoRows):
+    """The handler of one repair: it reads no row, and looks again for what was missing right before each put."""
 
     def __init__(self, base: Snapshot, found: Sequence[Absent]) -> None:
         self._base, self._files = base, _named(base.files, found)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Hold that each of the files still cannot be read; one that came back has rows that count."""
+        """Returns the conflict if one of the files can be read again: its rows count."""
         still = {each.path for each in absent(self._base.store, self._files)}
         back = next((row for row in self._files.to_pylist() if row["path"] not in still), None)
         if back is None:

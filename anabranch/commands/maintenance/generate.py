@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, open_log, without_options
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.log.file_locations import allowed_by
@@ -51,7 +53,7 @@ class Generate:
 
     __repr__ = without_options
 
-    def run(self) -> Manifests:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Manifests:
         """Run it.
 
         Raises:
@@ -61,7 +63,7 @@ class Generate:
             NotATable: there is no table. StoreError: some manifests may be new, and others old.
         """
         _check_mode(self.mode)
-        snapshot = open_log(self.table, self.storage_options).snapshot()
+        snapshot = context.snapshot(open_log(self.table, self.storage_options))
         _check_listable(snapshot)
         wanted, store = _texts(snapshot), snapshot.store
         with ThreadPoolExecutor(_WRITERS) as pool:
@@ -81,7 +83,7 @@ def _check_mode(mode: str) -> None:
 
 
 def _check_listable(snapshot: Snapshot) -> None:
-    """Hold that who reads the files as they are reads the table's rows."""
+    """Raises an error unless whoever reads the files as they are reads the rows of the table."""
     if is_mapped(snapshot.metadata.configuration):
         reason = "its columns have other names in the files than in the table (delta.columnMapping.mode)."
         rule = "DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING"

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.moving import Batch, Move, Told
+from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
@@ -34,7 +35,7 @@ from anabranch.protocol.schema.leaves import listed
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 
@@ -59,9 +60,10 @@ class Optimize:
     """Lay out the files of ``table`` anew where that is worth it.
 
     Attributes:
-        where: over partition columns only: which partitions. zorder_by: the columns by whose values rows are laid
-        together, of tables that have no clustering columns. full: lay out all files of a clustered table anew, also
-        those that were laid out before. auto: whether a writer runs it after its commit, by the table's properties.
+        where: over partition columns only: which partitions.
+        zorder_by: the columns by whose values rows are laid together, of tables that have no clustering columns.
+        full: lay out all files of a clustered table anew, also those that were laid out before.
+        auto: whether a writer runs it after its commit, by the table's properties.
         workers: how many batches are written at once.
 
     Example:
@@ -77,34 +79,25 @@ class Optimize:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-        told: Told | None = None,
-    ) -> Optimized:
-        """Run it at the version for which ``where`` was understood, or at the newest; ``told`` hears of its progress.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
+        """Run it at the version for which ``where`` was understood, or at the newest.
 
         Raises:
             InvalidOption, InvalidCondition: the table cannot be laid out so.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        runtime = runtime or Runtime()
-        base = at or open_log(self.table).snapshot()
+        engine, base = required(engine, self), context.snapshot(open_log(self.table))
         check_changeable(base, "OPTIMIZE", changes_rows=False)
         columns = self._checked(base)
         reach("read")
         files = selected(base, self.where)
-        batches = self._batches(base, files, columns, runtime)
+        batches = self._batches(base, files, columns, context.runtime)
         provider = PROVIDER if base.clustering_columns else None
         move = Move(
             base, batches, "OPTIMIZE", self._parameters(base), provider, base.properties.recorded_moves, self.workers
         )
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, retry, runtime, told), len(files))
+        return outcome_of(log, move.run(engine, log, context), len(files))
 
     def _checked(self, base: Snapshot) -> tuple[Path, ...]:
         """The columns to lay rows out by."""

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.clustering import check_changeable
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import layout_of, schema_of
 from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selected
-from anabranch.commands.moving import Batch, Move, Told
+from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, only, open_log, without_options
 from anabranch.commands.rewriting import PURGE
 from anabranch.log.log import Log
@@ -28,7 +29,6 @@ from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
 from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Purge:
     """Write anew each file of ``table`` in which rows are deleted, or columns are left that were dropped.
 
     Attributes:
-        where: over partition columns only: which partitions. workers: how many files are written at once.
+        where: over partition columns only: which partitions.
+        workers: how many files are written at once.
 
     Example:
         >>> Purge("/data/flights").run(engine).metrics["numRemovedFiles"]
@@ -48,34 +49,23 @@ class Purge:
 
     __repr__ = without_options
 
-    def run(
-        self,
-        engine: Engine,
-        *,
-        at: Snapshot | None = None,
-        retry: RetryPolicy | None = None,
-        runtime: Runtime | None = None,
-        told: Told | None = None,
-    ) -> Optimized:
-        """Run it at the version for which ``where`` was understood, or at the newest; ``told`` hears of its progress.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
+        """Run it at the version for which ``where`` was understood, or at the newest.
 
         Raises:
             InvalidCondition: the condition names other columns than those that partition the table.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        runtime = runtime or Runtime()
-        base = at or open_log(self.table).snapshot()
+        engine, base = required(engine, self), context.snapshot(open_log(self.table))
         check_changeable(base, "REORG", changes_rows=False)
         reach("read")
         files = selected(base, self.where)
         chosen = only(files, _to_purge(base, files))
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
-        move = Move(base, batches, "REORG", self._parameters(), workers=self.workers)
+        where = {} if self.where is EVERY_ROW else {"predicate": json.dumps([self.where.text])}
+        move = Move(base, batches, "REORG", {**PURGE, **where}, workers=self.workers)
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, retry, runtime, told), len(files))
-
-    def _parameters(self) -> dict[str, str]:
-        return dict(PURGE) if self.where is EVERY_ROW else {**PURGE, "predicate": json.dumps([self.where.text])}
+        return outcome_of(log, move.run(engine, log, context), len(files))
 
 
 def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from anabranch.commands.ddl.alter import NOW, Moment
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, only, open_log, without_options
@@ -44,7 +44,7 @@ class UpgradeUniform:
 
     __repr__ = without_options
 
-    def run(self, engine: Engine, moment: Moment = NOW) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is so already.
 
         Raises:
@@ -56,15 +56,15 @@ class UpgradeUniform:
         if self.version != 2:
             reason = "this command makes tables compatible with version 2."
             raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
-        log, runtime = open_log(self.table), moment.runtime or Runtime()
-        base = moment.at or log.snapshot()
+        engine, log = required(engine, self), open_log(self.table)
+        base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata, changes_rows=True)
-        plan = _plan(base, runtime)
+        plan = _plan(base, context.runtime)
         if plan is None:
             return None
         check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata, changes_rows=True)
         reach("read")
-        return plan.run(engine, log, moment.retry, runtime)
+        return plan.run(engine, log, context)
 
 
 def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:

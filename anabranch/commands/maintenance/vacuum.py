@@ -11,10 +11,12 @@ PROTOCOL.md, section "Vacuum Protocol Check".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from anabranch.commands.context import NEWEST, Progress, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.vacuum_candidates import Found, in_folder, in_log, remember
 from anabranch.commands.maintenance.vacuum_confirmed import hold_confirmed
 from anabranch.commands.maintenance.vacuum_retained import (
@@ -43,12 +45,12 @@ from anabranch.protocol.features.table_features import check_writable
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
 from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.phases import reach, undisturbed
-from anabranch.transaction.retry import Runtime, default_retry
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import END, START
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import CommitInfo, Transaction
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0
@@ -59,22 +61,19 @@ _THREADS = 16
 _TIMES_ANNOUNCED = 10
 _logger = logging.getLogger(__name__)
 
-Progress = Callable[[str, int, int], None]
-"""Is told of a step's name, how much of it is done and how much there is."""
-
-
-def unwatched(step: str, done: int, of: int) -> None:
-    """Nobody watches."""
-
 
 @dataclass(frozen=True)
 class Vacuumed:
     """What a VACUUM did, or with ``dry_run`` would do.
 
     Attributes:
-        table: its URL. dry_run: whether nothing was removed. files: what was removed, or would be, sorted by name.
-        failed: what could not be removed, and why. folders: how many empty folders were removed. spared: the jobs whose
-        files were left because they run. directories: how many folders were looked at.
+        table: its URL.
+        dry_run: whether nothing was removed.
+        files: what was removed, or would be, sorted by name.
+        failed: what could not be removed, and why.
+        folders: how many empty folders were removed.
+        spared: the jobs whose files were left because they run.
+        directories: how many folders were looked at.
     """
 
     table: str
@@ -97,9 +96,11 @@ class Vacuum:
     default what ``delta.deletedFileRetentionDuration`` says).
 
     Attributes:
-        dry_run: only say what would go. lite: look only at files that the log says were removed, and list nothing.
-        check_retention: refuse to retain less than the table says. dead_after_seconds: how long a running job may show
-        no sign of life. threads: so many files or folders are worked on at once; one: on the caller's thread.
+        dry_run: only say what would go.
+        lite: look only at files that the log says were removed, and list nothing.
+        check_retention: refuse to retain less than the table says.
+        dead_after_seconds: how long a running job may show no sign of life.
+        threads: so many files or folders are worked on at once; one: on the caller's thread.
 
     Example:
         >>> Vacuum("/data/flights", dry_run=True).run().bytes
@@ -116,7 +117,7 @@ class Vacuum:
 
     __repr__ = without_options
 
-    def run(self, *, runtime: Runtime | None = None, progress: Progress = unwatched) -> Vacuumed:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Vacuumed:
         """Run it.
 
         Raises:
@@ -125,12 +126,12 @@ class Vacuum:
             live. UnsupportedFeature: the table needs what is not known here. StoreError: the folder cannot
             be listed. MetadataChangedException, ProtocolChangedException: the table was changed again and again.
         """
-        runtime, log = runtime or Runtime(), open_log(self.table, self.storage_options)
+        runtime, log = context.runtime, open_log(self.table, self.storage_options)
         for left in reversed(range(_TIMES_ANNOUNCED)):
             snapshot = log.snapshot()
             plan = self._plan(snapshot, runtime)
             found = plan.look(log, snapshot)
-            progress("listed", len(found.files), len(found.files))
+            context.progress("listed", len(found.files), len(found.files))
             reach("read")
             going = plan.keeping(log, snapshot, found).going(found.files)
             if going:
@@ -140,18 +141,18 @@ class Vacuum:
                 return Vacuumed(log.table, True, going, spared=spared, directories=found.directories)
             try:
                 start = self._start(snapshot, plan, going, found, runtime)
-                keeping = self._announced(log, plan, found, start, runtime)
+                keeping = self._announced(log, plan, found, start, context)
             except DeltaConcurrentModificationException:
                 if not left:
                     raise
                 continue  # the retention, or what the table asks of a writer, may be another one now
-            done = _Removing(log, keeping, found, progress, self.threads).run()
-            self._end(log, done, found, runtime)
+            done = _Removing(log, keeping, found, context.progress, self.threads).run()
+            self._end(log, done, found, context)
             return done
         raise AssertionError("the last attempt returns or raises")
 
     def _plan(self, snapshot: Snapshot, runtime: Runtime) -> Plan:
-        """Hold that it may be run, and say by which moments it goes."""
+        """Says by which moments it goes; raises an error unless it may be run."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
         if hours is not None and not 0 <= hours < float("inf"):
@@ -163,7 +164,7 @@ class Vacuum:
         now = runtime.now_ms()
         return Plan(self, asked_ms, now - asked_ms, now - round(self.dead_after_seconds * 1000))
 
-    def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, runtime: Runtime) -> Keeping:
+    def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, context: RunContext) -> Keeping:
         """Commit the START, and say what is kept as of that version or a later one.
 
         Raises:
@@ -172,12 +173,12 @@ class Vacuum:
             LiveFilesNotConfirmed: others changed its files meanwhile, and no second witness says the same of them.
         """
         reach("staged")
-        version = commit(start, log, NoRows(), default_retry(blind=True), runtime).version
+        version = commit(start, log, NoRows(), context.policy(blind=True), context.runtime).version
         snapshot, own = log.snapshot(), log.read(version)
         if own is None or own.txn_id != start.txn_id or snapshot.version < version:
             said = "another table stands at this path now"
             raise ProtocolChangedException(table=log.table, explanation=said, operation=START)
-        if runtime.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
+        if context.runtime.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
         _check(snapshot)
@@ -194,20 +195,21 @@ class Vacuum:
         asked = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
         parameters = {"retentionCheckEnabled": self.check_retention, "defaultRetentionMillis": default_ms, **asked}
         counts = {"numFilesToDelete": len(going), "sizeOfDataToDelete": sum(entry.size for entry in going)}
-        ours = _empty(snapshot, START, parameters, runtime)
-        return replace(ours, tags=start_tags(found.running, plan.cutoff_ms), metrics=counts)
+        info = CommitInfo(START, parameters, counts, tags=start_tags(found.running, plan.cutoff_ms))
+        return Transaction.on(snapshot, str(runtime.new_id()), info)
 
-    def _end(self, log: Log, done: Vacuumed, found: Found, runtime: Runtime) -> None:
+    def _end(self, log: Log, done: Vacuumed, found: Found, context: RunContext) -> None:
         """Say what was done. It is done, whether that can be said or not."""
         try:
             if found.through is not None and not done.failed:
                 remember(log.store, found.through)
             snapshot = log.snapshot()
             _check(snapshot)
-            ours = _empty(snapshot, END, {"status": "FAILED" if done.failed else "COMPLETED"}, runtime)
+            status = {"status": "FAILED" if done.failed else "COMPLETED"}
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
+            ours = Transaction.on(snapshot, str(context.runtime.new_id()), CommitInfo(END, status, counts))
             with undisturbed():  # the phases are those of the START
-                commit(replace(ours, metrics=counts), log, NoRows(), default_retry(blind=True), runtime)
+                commit(ours, log, NoRows(), context.policy(blind=True), context.runtime)
         except AnabranchError as error:
             _logger.warning("VACUUM of %s is done, but its end is not in the history: %s", log.table, error)
 
@@ -238,25 +240,8 @@ class Plan:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Hold that the table needs nothing of who vacuums it that is not known here.
-
-    Raises:
-        UnsupportedFeature: it does.
-    """
+    """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
-
-
-def _empty(snapshot: Snapshot, operation: str, parameters: Mapping[str, object], runtime: Runtime) -> Transaction:
-    """A commit that changes nothing: it only stands in the history, and in the way of those who must see it."""
-    return Transaction(
-        base=snapshot,
-        table=snapshot.table,
-        txn_id=str(runtime.new_id()),
-        operation=operation,
-        parameters=parameters,
-        isolation=snapshot.properties.isolation_level,
-        resolution=snapshot.properties.conflict_resolution,
-    )
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,11 @@ class Found:
     """What may be removed, if nothing holds it.
 
     Attributes:
-        files: that were there. folders: likewise, where the store has folders. directories: how many there were.
-        running: the jobs that showed a sign of life; None: jobs do not matter. others: folders of other tables.
+        files: that were there.
+        folders: likewise, where the store has folders.
+        directories: how many there were.
+        running: the jobs that showed a sign of life; None: jobs do not matter.
+        others: folders of other tables.
         through: the version up to which every remove is old enough; None: not one is.
     """
 

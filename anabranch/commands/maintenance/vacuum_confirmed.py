@@ -27,7 +27,7 @@ from anabranch.storage.contract import Entry
 
 
 def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
-    """Hold that what goes is not live in the snapshot, by a second witness.
+    """Raises an error if a second witness says that some of what goes is live in the snapshot.
 
     Raises:
         LiveFilesNotConfirmed: it is not certain. CorruptLog, CorruptVector, StoreError, UnknownStore: it cannot be
@@ -41,7 +41,9 @@ def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[E
 
 
 def _hold_there(snapshot: Snapshot, listed: set[str]) -> None:
-    """Hold that each live file, and each vector, is there; those that the listing leaves out are asked for by name."""
+    """Raises an error unless each live file, and each vector, is there; those that the listing leaves out are asked for
+    by name.
+    """
     files = snapshot.files
     names = pa.array(listed, pa.string())
     plain = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
@@ -54,7 +56,7 @@ def _hold_there(snapshot: Snapshot, listed: set[str]) -> None:
 
 
 def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None:
-    """Hold that no commit since their removal has added these files again."""
+    """Raises an error if a commit since their removal has added one of these files again."""
     left = {entry.name for entry in going}
     live = set[str]()
     for commit in _worked_off(log, snapshot):

@@ -190,7 +190,8 @@ class Keeping:
 
     def _goes(self, entry: Entry) -> bool:
         name = entry.name
-        if entry.modified_ms >= self.cutoff_ms or name in self.names or self._is_of_others(name):
+        is_of_others = bool(self.others) and name.startswith(self.others)
+        if entry.modified_ms >= self.cutoff_ms or name in self.names or is_of_others:
             return False
         job = job_of(name)
         if job is not None:
@@ -200,9 +201,6 @@ class Keeping:
     def _goes_with(self, entry: Entry, going: set[str]) -> bool:
         """Hadoop writes a hidden checksum beside each local file, which is of no use without it."""
         return entry.name not in going and _summed(entry.name) in going
-
-    def _is_of_others(self, name: str) -> bool:
-        return bool(self.others) and name.startswith(self.others)
 
 
 def _summed(name: str) -> str | None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import hold_sizes
 from anabranch.commands.opening import Location, open_log, without_options
@@ -57,11 +59,8 @@ class ReadChanges:
 
     __repr__ = without_options
 
-    def run(self, at: Snapshot | None = None) -> Feed:
-        """What to read.
-
-        Args:
-            at: the version that counts as the newest.
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Feed:
+        """What to read; ``context.at`` counts as the newest version.
 
         Raises:
             NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is none.
@@ -71,7 +70,7 @@ class ReadChanges:
             MissingDataFile: a file has another size than the log says.
         """
         log = open_log(self.table, self.storage_options)
-        newest = at or log.snapshot()
+        newest = context.snapshot(log)
         start, end = self._start(newest), self._end(newest)
         if start is None or (start > newest.version and self.beyond):
             return feed_of(newest, newest.metadata)

@@ -20,9 +20,13 @@ class Skipping:
     """What file skipping made of a condition, for one version of a table.
 
     Attributes:
-        table: where it is. version: which one was looked at. where: the condition.
-        total: live files. kept: those that may hold rows for which the condition is TRUE.
-        bytes_total: their size together. bytes_kept: the size of those that are kept.
+        table: where it is.
+        version: which one was looked at.
+        where: the condition.
+        total: live files.
+        kept: those that may hold rows for which the condition is TRUE.
+        bytes_total: their size together.
+        bytes_kept: the size of those that are kept.
         by: what each part did, in order; parts are joined by AND.
     """
 
@@ -45,7 +49,8 @@ def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequenc
     """What skipping makes of a condition.
 
     Args:
-        predicate: what is known of all of it. parts: text and predicate of each part; AND joins them.
+        predicate: what is known of all of it.
+        parts: text and predicate of each part; AND joins them.
     """
     files, facts = snapshot.files, snapshot.facts
     kept = only(files, facts.could_match(predicate))

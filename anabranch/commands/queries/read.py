@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, file_set, only, open_log, without_options
 from anabranch.errors import CorruptLog, InvalidOption
+from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.row_tracking import ENABLED
 from anabranch.protocol.layout.file_sets import FileSet
@@ -32,18 +35,22 @@ class Read:
 
     __repr__ = without_options
 
-    def run(self) -> FileSet:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> FileSet:
         """The files to scan, with their vectors, pinned to one version.
 
         Raises:
             NotATable, VersionNotFound, UnsupportedFeature, CorruptLog, CorruptVector.
         """
-        snapshot = self.snapshot()
+        snapshot = self.snapshot() if self.version is not None else context.snapshot(self._log)
         return file_set(snapshot, kept(snapshot, self.where))
 
     def snapshot(self) -> Snapshot:
         """The snapshot that is read."""
-        return open_log(self.table, self.storage_options).snapshot(self.version)
+        return self._log.snapshot(self.version)
+
+    @property
+    def _log(self) -> Log:
+        return open_log(self.table, self.storage_options)
 
 
 def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:

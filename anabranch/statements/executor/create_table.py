@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch.commands.clustering import ClusterBy
+from anabranch.commands.context import RunContext
 from anabranch.commands.ddl import alter, keys, rename_and_drop_columns
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
@@ -16,7 +17,7 @@ from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.ddl.sync_identity import SyncIdentity
-from anabranch.commands.dml.insert import NewTable, check_columns
+from anabranch.commands.dml.new_table import NewTable, check_columns
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import open_log
@@ -94,6 +95,7 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
     rows = run.query(query)
     write = Write(
         statement.table.location,
+        rows,
         "overwrite" if statement.replaces else "ignore" if statement.if_not_exists else "error",
         statement.partitions,
         dict(statement.properties),
@@ -104,7 +106,7 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
     )
     if statement.replaces and not statement.creates:
         open_log(statement.table.location).snapshot()
-    write.run(run.engine, rows)
+    write.run(run.engine)
     return run.nothing()
 
 
@@ -166,7 +168,7 @@ def altered(statement: Any, run: Running) -> DataFrame:
         text = statement.check.text
         where = Condition(text, Unknown(), row_local=True, expression=text)
         command = AddConstraint(statement.table.location, statement.name, where)
-        command.run(run.engine, alter.Moment(at=snapshot))
+        command.run(run.engine, RunContext(at=snapshot))
     elif not isinstance(statement, v.DropTableColumns) or statement.paths:
         _run(alteration(statement), run)
     return run.nothing()

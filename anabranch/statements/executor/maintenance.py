@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import MISSING, Fsck
@@ -49,7 +50,7 @@ def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     where = _where(statement.where, snapshot, run)
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
-    done = command.run(run.engine, at=snapshot)
+    done = command.run(run.engine, RunContext(at=snapshot))
     return run.spark.createDataFrame([shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
 
 
@@ -62,7 +63,7 @@ def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
     if statement.iceberg_version is None:
         snapshot = run.snapshot(statement.table)
         where = _where(statement.where, snapshot, run)
-        done = Purge(statement.table.location, where, WORKERS).run(run.engine, at=snapshot)
+        done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
         return run.spark.createDataFrame([shown(done, snapshot.table)], OPTIMIZED)
     if statement.where is not None:
         raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
@@ -63,14 +64,14 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
     snapshot = run.snapshot(statement.table)
     with run.placed(statement.where or Expression("")) as placed:
         command = delete_command(statement, placed, context_of(snapshot, run.engine))
-        outcome = command.run(run.engine, at=snapshot)
+        outcome = command.run(run.engine, RunContext(at=snapshot))
     return run.counted(num_affected_rows=outcome.rows)
 
 
 def truncate(statement: TruncateTable, run: Running) -> DataFrame:
     """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
     snapshot = run.snapshot(statement.table)
-    Delete(statement.table.location).run(run.engine, at=snapshot)
+    Delete(statement.table.location).run(run.engine, RunContext(at=snapshot))
     return run.nothing()
 
 
@@ -86,7 +87,7 @@ def update(statement: UpdateRows, run: Running) -> DataFrame:
     assignments = understood_values(values, snapshot, run.engine, names[-1], filled=True)
     with run.placed(statement.where or Expression("")) as placed:
         where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
-        outcome = Update(statement.table.location, assignments, where).run(run.engine, at=snapshot)
+        outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
     return run.counted(num_affected_rows=outcome.rows)
 
 
@@ -148,7 +149,7 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
         tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
         evolves=statement.evolves,
     )
-    outcome = request.command(snapshot).run(run.engine, at=snapshot)
+    outcome = request.command(snapshot).run(run.engine, RunContext(at=snapshot))
     counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
     return run.counted(
         num_affected_rows=sum(counted.values()),
@@ -187,6 +188,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
+            rows,
             "overwrite" if statement.overwrites else "append",
             replace_where=_replaced(statement, placed, snapshot, run),
             dynamic=_is_dynamic(statement, run),
@@ -194,7 +196,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
         )
         # Spark evaluates rows that are constants as soon as it is asked where they come from.
         with reported("INSERT", snapshot.table):
-            write.run(run.engine, rows, at=snapshot)
+            write.run(run.engine, RunContext(at=snapshot))
     return run.nothing()
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import kept
@@ -125,7 +126,9 @@ class Running:
             return self.view(reference.view)
         snapshot = self.snapshot(reference.table)
         if reference.changes is not None:
-            return self.engine.changes(self._asked_changes(reference.table, reference.changes).run(at=snapshot))
+            return self.engine.changes(
+                self._asked_changes(reference.table, reference.changes).run(context=RunContext(at=snapshot))
+            )
         predicate = None
         if reference.where is not None:
             table, context = reference.table, context_of(snapshot, self.engine)

@@ -22,7 +22,7 @@ from anabranch.commands.ddl.alter import (
 )
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.ddl.create import Replace
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.actions import Protocol
 from anabranch.protocol.schema.types import Array, Field, Struct
 from anabranch.testing import at_phase

@@ -18,7 +18,7 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import DROPPED, ChangeColumn, ChangeColumns
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
@@ -46,7 +46,7 @@ ROWS = pa.table(
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     made = World(table_path(tmp_path))
-    Append(made.path, None, ON).run(ROWS)
+    Append(made.path, ROWS, None, ON).run()
     return made
 
 
@@ -127,7 +127,7 @@ def test_partition_values_of_old_files_are_read_with_the_wider_type(
     schema = Struct((Field("id", "long"), Field("p", name)))
     Create(world.path, NewTable(schema, ("p",), ON)).run()
     rows = pa.table({"id": [1, 2], "p": pa.array([first, None], arrow_type(name))})
-    Append(world.path).run(rows)
+    Append(world.path, rows).run()
     SetProperties(world.path, NTZ).run()
     ChangeColumn(world.path, ("p",), type=wider).run()
     world.append({"id": 3, "p": value})
@@ -163,7 +163,7 @@ def test_every_verb_takes_old_files_of_integers_that_became_decimals(tmp_path: P
         World(table_path(tmp_path)),
         pa.table({"id": [1, 2, 3], "n": pa.array([5, None, -7], arrow_type(before))}),
     )
-    Append(world.path, None, ON).run(two)
+    Append(world.path, two, None, ON).run()
     for narrow in ("decimal(9,0)", "decimal(20,11)", "decimal(19,0)" if before == "long" else "decimal(12,3)"):
         with pytest.raises(errors.InvalidOption):
             ChangeColumn(world.path, ("n",), type=narrow).run()
@@ -206,17 +206,17 @@ def test_rows_widen_columns_where_they_may_change_the_schema(world: World) -> No
         {"id": pa.array([1 << 40], pa.int64()), "price": pa.array([Decimal("5.125")], pa.decimal128(9, 3))}
     )
     with pytest.raises(errors.SchemaMismatch):
-        Write(world.path, "append").run(world.engine, wider)
-    Write(world.path, "append", schema_change="merge").run(world.engine, wider)
+        Write(world.path, wider, "append").run(world.engine)
+    Write(world.path, wider, "append", schema_change="merge").run(world.engine)
     assert (column(world, "id").type, column(world, "price").type) == ("long", "decimal(9,3)")
     assert {row["id"] for row in world.rows()} == {1, 2, 3, 1 << 40}
     doubles = pa.table({"id": pa.array([0.5])})
     with pytest.raises(errors.SchemaMismatch):
-        Write(world.path, "append", schema_change="merge").run(world.engine, doubles)
+        Write(world.path, doubles, "append", schema_change="merge").run(world.engine)
     SetProperties(world.path, dict.fromkeys(ON, "false")).run()
     widest = pa.table({"price": pa.array([Decimal("5.1255")], pa.decimal128(12, 4))})
     with pytest.raises(errors.SchemaMismatch):
-        Write(world.path, "append", schema_change="merge").run(world.engine, widest)
+        Write(world.path, widest, "append", schema_change="merge").run(world.engine)
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------

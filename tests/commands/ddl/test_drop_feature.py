@@ -20,7 +20,7 @@ from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.drop_feature import DropFeature, truncate
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -479,13 +479,13 @@ def widened(tmp_path: Path) -> World:
     world = World(table_path(tmp_path))
     named = {"delta.enableTypeWidening": "true"}
     rows = [{"id": i, "s": {"a": i}, "p": i % 2} for i in range(6)]
-    Append(world.path, ("p",), named).run(pa.Table.from_pylist(rows, schema=SMALL))
+    Append(world.path, pa.Table.from_pylist(rows, schema=SMALL), ("p",), named).run()
     world.delete("id = 1")
     ChangeColumn(world.path, ("id",), type="long").run(world.engine)
     ChangeColumn(world.path, ("s", "a"), type="integer").run(world.engine)
     ChangeColumn(world.path, ("p",), type="long").run(world.engine)
     wide = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int32())])), ("p", pa.int64())])
-    Append(world.path).run(pa.Table.from_pylist([{"id": 1 << 40, "s": {"a": 1 << 20}, "p": 1}], schema=wide))
+    Append(world.path, pa.Table.from_pylist([{"id": 1 << 40, "s": {"a": 1 << 20}, "p": 1}], schema=wide)).run()
     return world
 
 

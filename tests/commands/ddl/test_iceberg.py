@@ -14,7 +14,7 @@ from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, U
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.iceberg import check, lacks_numbers
 from anabranch.protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of
@@ -180,5 +180,5 @@ def test_partition_columns_are_never_replaced_by_others(tmp_path: Path) -> None:
     RenameColumn(made.path, ("p",), "q").run()
     wider = Struct((Field("id", "string"), Field("q", "long")))
     Replace(made.path, NewTable(wider, ("q",), {V2: "true"})).run()
-    Append(made.path).run([{"id": "a", "q": 1}])
+    Append(made.path, [{"id": "a", "q": 1}]).run()
     made.assert_clean()

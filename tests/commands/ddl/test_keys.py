@@ -17,7 +17,7 @@ from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.keys import AddKey, DropKey
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
 from anabranch.protocol.schema.types import Field, Struct
@@ -100,9 +100,9 @@ def test_an_overwrite_of_the_columns_takes_along_the_keys_that_the_new_ones_cann
     """A column that rows bring may be NULL, and nothing of a primary key may."""
     for key in (PK, FK, Key("of_x", FOREIGN, ("X",), ("t",))):
         AddKey(world.path, key).run()
-    Write(world.path, "overwrite").run(world.engine, pa.table({"id": [1], "a b": [1], "x": [1]}))
+    Write(world.path, pa.table({"id": [1], "a b": [1], "x": [1]}), "overwrite").run(world.engine)
     assert [name for name, _, _ in keys(world)] == ["fk", "of_x", "pk"]
-    Write(world.path, "overwrite", schema_change="overwrite").run(world.engine, pa.table({"id": [2], "x": [1]}))
+    Write(world.path, pa.table({"id": [2], "x": [1]}), "overwrite", schema_change="overwrite").run(world.engine)
     assert keys(world) == [("of_x", FOREIGN, ("X",))]
     assert world.rows() == [{"id": 2, "x": 1}]
     assert world.log.snapshot().metadata.configuration["pk"] == "of the user"

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch
+from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.commands.idempotence import application
@@ -51,11 +52,11 @@ def test_files_lie_below_random_folders_where_the_table_says_so(tmp_path: Path) 
 def test_old_words_of_applications_are_forgotten_after_the_time_that_the_table_says(tmp_path: Path) -> None:
     world = made(tmp_path, **{"delta_setTransactionRetentionDuration": "interval 1 hour"})
     txn = application("stream", 5)
-    Append(world.path, txn=txn).run(ROWS, runtime=Runtime(now_ms=lambda: 1_000_000_000_000))
-    again = Append(world.path, txn=txn)
-    again.run(ROWS, runtime=Runtime(now_ms=lambda: 1_000_000_000_000 + 3_599_000))
+    Append(world.path, ROWS, txn=txn).run(context=RunContext(runtime=Runtime(now_ms=lambda: 1_000_000_000_000)))
+    again = Append(world.path, ROWS, txn=txn)
+    again.run(context=RunContext(runtime=Runtime(now_ms=lambda: 1_000_000_000_000 + 3_599_000)))
     assert len(world.rows()) == 4
-    again.run(ROWS, runtime=Runtime(now_ms=lambda: 1_000_000_000_000 + 3_600_000))
+    again.run(context=RunContext(runtime=Runtime(now_ms=lambda: 1_000_000_000_000 + 3_600_000)))
     assert len(world.rows()) == 6
 
 

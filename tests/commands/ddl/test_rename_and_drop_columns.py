@@ -13,7 +13,7 @@ from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.actions import Protocol
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH

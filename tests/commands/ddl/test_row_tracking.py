@@ -15,13 +15,12 @@ from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, U
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.row_tracking import backfill, without_ids
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
 from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracked
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import Row, at_phase
-from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import put_commit
 from tests.support.row_ids import TrackedReader, wrong_ids
 from tests.support.worlds import World, table_path
@@ -230,7 +229,7 @@ def test_a_backfill_names_only_what_is_there_as_it_is_there(plain: World, meanwh
     AddFeatureSupport(plain.path, "rowTracking").run()
     snapshot, log = plain.log.snapshot(), plain.log
     with at_phase("put", lambda: MEANWHILE[meanwhile](plain)):
-        backfill(snapshot, without_ids(snapshot), 0, log, runtime=Runtime())
+        backfill(snapshot, without_ids(snapshot), 0, log)
     rows = plain.rows()
     assert len(without_ids(plain.log.snapshot())) == 0
     assert len({id_ for id_, _ in ids(plain).values()}) == len(rows)
@@ -243,7 +242,7 @@ def test_a_change_goes_on_behind_a_backfill(tmp_path: Path) -> None:
     snapshot = world.log.snapshot()
 
     def fill() -> None:
-        backfill(snapshot, without_ids(snapshot), 0, world.log, runtime=Runtime())
+        backfill(snapshot, without_ids(snapshot), 0, world.log)
 
     with at_phase("staged", fill):
         world.update("id = 1", x=10)

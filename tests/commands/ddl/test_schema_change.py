@@ -28,12 +28,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def merging(world: World, *rows: dict[str, Any], mode: str = "append", **more: Any) -> Any:
     table = pa.Table.from_pylist(list(rows))
-    return Write(world.path, mode, schema_change="merge", **more).run(world.engine, table)
+    return Write(world.path, table, mode, schema_change="merge", **more).run(world.engine)
 
 
 def replacing(world: World, *rows: dict[str, Any], mode: str = "overwrite", **more: Any) -> Any:
     table = pa.Table.from_pylist(list(rows))
-    return Write(world.path, mode, schema_change="overwrite", **more).run(world.engine, table)
+    return Write(world.path, table, mode, schema_change="overwrite", **more).run(world.engine)
 
 
 def metadata_at(world: World, version: int) -> Any:
@@ -112,7 +112,7 @@ def test_another_type_is_refused_by_path_with_both_types(world: World) -> None:
 def test_a_type_that_needs_a_feature_brings_it_in_the_same_commit(world: World) -> None:
     world.create(OLD)
     stamp = pa.table({"id": [1], "t": pa.array([0], pa.timestamp("us"))})
-    Write(world.path, "append", schema_change="merge").run(world.engine, stamp)
+    Write(world.path, stamp, "append", schema_change="merge").run(world.engine)
     commit = world.log.read(1)
     assert commit is not None
     assert commit.head.protocol is not None

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,12 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_any_kind_are_appended(world: World, kind: str) -> None:
-    assert Append(world.path).run(KINDS[kind]).version == 0
+    assert Append(world.path, KINDS[kind]).run().version == 0
     assert world.rows() == [{"id": 1, "s": "a"}, {"id": 2, "s": None}]
 
 
 def test_a_generator_of_dicts_is_appended(world: World) -> None:
-    Append(world.path).run({"id": i} for i in range(3))
+    Append(world.path, ({"id": i} for i in range(3))).run()
     assert column(world, "id") == [0, 1, 2]
 
 
@@ -99,22 +100,22 @@ def test_no_key_of_a_later_dict_is_dropped() -> None:
 )
 def test_what_is_no_rows_is_refused_and_nothing_is_created(world: World, rows: Any) -> None:
     with pytest.raises(errors.InvalidOption):
-        Append(world.path).run(rows)
+        Append(world.path, rows).run()
     assert not Path(world.path).exists()
 
 
 def test_an_empty_table_creates_a_table_without_files(world: World) -> None:
-    Append(world.path).run(TABLE.slice(0, 0))
+    Append(world.path, TABLE.slice(0, 0)).run()
     assert len(world.log.snapshot().files) == 0
     assert world.log.snapshot().schema.names == ("id", "s")
-    assert Append(world.path).run(TABLE.slice(0, 0)).version == 1
+    assert Append(world.path, TABLE.slice(0, 0)).run().version == 1
 
 
 def test_pandas_missing_values_become_null(world: World) -> None:
     frame = pd.DataFrame(
         {"i": pd.array([1, None], "Int64"), "t": [pd.Timestamp("2020-01-01"), pd.NaT], "s": ["x", None]}
     )
-    Append(world.path).run(frame)
+    Append(world.path, frame).run()
     assert world.rows()[1] == {"i": None, "t": None, "s": None}
 
 
@@ -125,7 +126,7 @@ WIDE = pa.schema([("i", pa.int32()), ("d", pa.decimal128(12, 2)), ("f", pa.float
 
 @pytest.fixture
 def wide(world: World) -> World:
-    Append(world.path).run(WIDE.empty_table())
+    Append(world.path, WIDE.empty_table()).run()
     return world
 
 
@@ -140,13 +141,13 @@ def wide(world: World) -> World:
     ],
 )
 def test_rows_are_fitted_to_the_tables_types(wide: World, rows: dict[str, Any], expected: int | None) -> None:
-    Append(wide.path).run(rows)
+    Append(wide.path, rows).run()
     assert wide.rows() == [{"i": expected, "d": None, "f": None, "s": None}]
 
 
 def test_dictionaries_large_strings_and_views_are_plain_strings(wide: World) -> None:
     for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
-        Append(wide.path).run(pa.table({"s": pa.array(["x"]).cast(kind)}))
+        Append(wide.path, pa.table({"s": pa.array(["x"]).cast(kind)})).run()
     assert column(wide, "s") == ["x"] * 3
 
 
@@ -170,7 +171,7 @@ def test_dictionaries_large_strings_and_views_are_plain_strings(wide: World) -> 
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(wide: World, rows: dict[str, Any], named: str) -> None:
     before = listing(wide.path)
     with pytest.raises(errors.SchemaMismatch) as refused:
-        Append(wide.path).run(rows)
+        Append(wide.path, rows).run()
     assert refused.value.column == named
     assert listing(wide.path) == before
 
@@ -178,14 +179,14 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(wide: World, ro
 def test_two_columns_of_one_name_are_refused(wide: World) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["i", "i"])
     with pytest.raises(errors.SchemaMismatch):
-        Append(wide.path).run(twice)
+        Append(wide.path, twice).run()
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
 def test_timestamps_of_every_unit_and_zone_keep_their_moment(world: World, unit: str, zone: str | None) -> None:
     moment = dt.datetime(2020, 1, 1, 12, 30, tzinfo=None if zone is None else dt.timezone.utc)
-    Append(world.path).run(pa.table({"t": pa.array([moment], pa.timestamp(unit, zone))}))
+    Append(world.path, pa.table({"t": pa.array([moment], pa.timestamp(unit, zone))})).run()
     (found,) = column(world, "t")
     assert found == moment
     assert (found.tzinfo is None) is (zone is None)
@@ -202,7 +203,7 @@ def test_nested_values_come_back(world: World) -> None:
         ]
     )
     for _ in range(2):
-        Append(world.path).run(pa.Table.from_pylist([row], schema=schema))
+        Append(world.path, pa.Table.from_pylist([row], schema=schema)).run()
     assert world.engine.rows(Read(world.path).run()) == [row, row]
 
 
@@ -211,7 +212,7 @@ def test_nested_values_come_back(world: World) -> None:
 )
 def test_a_type_that_delta_cannot_hold_is_refused_by_name(world: World, kind: pa.DataType) -> None:
     with pytest.raises(errors.UnsupportedType) as refused:
-        Append(world.path).run(pa.table({"c": pa.nulls(1, kind)}))
+        Append(world.path, pa.table({"c": pa.nulls(1, kind)})).run()
     assert refused.value.column == "c"
     assert not Path(world.path).exists()
 
@@ -227,7 +228,7 @@ def test_null_in_a_column_that_is_not_null_is_refused(world: World, rows: dict[s
     put_commit(world.path, 0, PROTOCOL, {"metaData": body})
     before = listing(world.path)
     with pytest.raises(errors.NotNullViolated) as refused:
-        Append(world.path).run(rows)
+        Append(world.path, rows).run()
     x = 2 if len(rows["x"]) > 1 else 1
     assert (refused.value.column, refused.value.values) == ("id", {"id": None, "x": str(x)})
     assert listing(world.path) == before
@@ -262,7 +263,7 @@ NASTY = [
 
 def test_nasty_partition_values_come_back_to_us_and_to_others(world: World) -> None:
     rows = [{"id": i, "p": value} for i, value in enumerate([*NASTY, None])]
-    Append(world.path, ("p",)).run(rows)
+    Append(world.path, rows, ("p",)).run()
     assert world.rows() == rows
     assert len(world.log.snapshot().files) == len(rows)
     assert same_rows(deltalake_rows(world.path), rows)
@@ -271,7 +272,7 @@ def test_nasty_partition_values_come_back_to_us_and_to_others(world: World) -> N
 
 def test_an_empty_text_is_null_as_a_partition_value(world: World) -> None:
     """PROTOCOL.md, "Partition Value Serialization": the empty string is null for every type."""
-    Append(world.path, ("p",)).run([{"id": 1, "p": ""}, {"id": 2, "p": None}])
+    Append(world.path, [{"id": 1, "p": ""}, {"id": 2, "p": None}], ("p",)).run()
     assert column(world, "p") == [None, None]
     assert len(world.log.snapshot().files) == 1
 
@@ -292,21 +293,21 @@ TYPED = {
 
 @pytest.mark.parametrize("kind", TYPED)
 def test_partition_values_of_every_type_come_back(world: World, kind: str) -> None:
-    Append(world.path, ("p",)).run(pa.table({"id": [0, 1, 2], "p": TYPED[kind]}))
+    Append(world.path, pa.table({"id": [0, 1, 2], "p": TYPED[kind]}), ("p",)).run()
     assert column(world, "p") == TYPED[kind].to_pylist()
 
 
 @pytest.mark.parametrize("name", ["row", "row_list", "path", "p/q", "a-b", "ä", "line", "__index__"])
 def test_a_partition_column_may_have_any_name(world: World, name: str) -> None:
     rows = [{"id": i, name: f"v{i % 2}"} for i in range(4)]
-    Append(world.path, (name,)).run(rows)
+    Append(world.path, rows, (name,)).run()
     assert world.rows() == rows
     assert len(world.log.snapshot().files) == 2
 
 
 def test_several_partition_columns_keep_their_order_and_their_rows_apart(world: World) -> None:
     rows = [{"a": a, "id": i, "b": b} for i, (a, b) in enumerate([(1, "x"), (1, None), (None, "x"), (1, "x")])]
-    Append(world.path, ("b", "a")).run(rows)
+    Append(world.path, rows, ("b", "a")).run()
     assert sorted(world.rows(), key=lambda row: row["id"]) == rows
     assert len(world.log.snapshot().files) == 3
     assert all(path.startswith("b=") for path in world.log.snapshot().files["path"].to_pylist())
@@ -314,7 +315,7 @@ def test_several_partition_columns_keep_their_order_and_their_rows_apart(world: 
 
 def test_a_partition_value_that_cannot_be_written_is_refused(world: World) -> None:
     with pytest.raises(errors.InvalidOption):
-        Append(world.path, ("p",)).run(pa.table({"id": [1], "p": [b"\xff"]}))
+        Append(world.path, pa.table({"id": [1], "p": [b"\xff"]}), ("p",)).run()
     assert not Path(world.path).exists()
 
 
@@ -326,7 +327,7 @@ def test_any_partition_values_come_back(
     world = World(str(tmp_path_factory.mktemp("p") / "t"))
     rows = [{"id": i, "p": p, "q": q} for i, (p, q) in enumerate(values)]
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("q", pa.int64())])
-    Append(world.path, ("p", "q")).run(pa.Table.from_pylist(rows, schema=schema))
+    Append(world.path, pa.Table.from_pylist(rows, schema=schema), ("p", "q")).run()
     assert sorted(world.rows(), key=lambda row: row["id"]) == [{**row, "p": row["p"] or None} for row in rows]
 
 
@@ -337,7 +338,7 @@ def test_any_partition_values_come_back(
 def test_a_column_with_nan_gets_no_bounds_and_one_without_does(world: World, kind: pa.DataType) -> None:
     """NaN is greater than every number, but Parquet's statistics leave it out."""
     nan = pa.array([1.0, float("nan"), None], kind)
-    Append(world.path).run(pa.table({"n": nan, "f": pa.array([1.0, 2.0, None], kind)}))
+    Append(world.path, pa.table({"n": nan, "f": pa.array([1.0, 2.0, None], kind)})).run()
     (stats,) = stats_of(world)
     assert "n" not in stats["minValues"]
     assert (stats["minValues"]["f"], stats["maxValues"]["f"]) == (1.0, 2.0)
@@ -346,8 +347,8 @@ def test_a_column_with_nan_gets_no_bounds_and_one_without_does(world: World, kin
 
 
 def test_a_row_of_nan_is_found_by_a_condition_above_all_bounds(world: World) -> None:
-    Append(world.path).run(pa.table({"id": [1], "f": [float("nan")]}))
-    Append(world.path).run(pa.table({"id": [2], "f": [5.0]}))
+    Append(world.path, pa.table({"id": [1], "f": [float("nan")]})).run()
+    Append(world.path, pa.table({"id": [2], "f": [5.0]})).run()
     assert world.delete("f > 100").rows == 1
     assert column(world, "id") == [2]
 
@@ -389,9 +390,10 @@ def test_two_appends_that_create_one_table_both_land(world: World) -> None:
 
 def test_the_loser_of_a_creation_race_lands_under_the_winners_metadata(world: World) -> None:
     """Partitioning, types and properties are the winner's."""
-    winner = Append(world.path, ("x",), {"delta.appendOnly": "true"})
-    with at_phase("staged", lambda: winner.run(pa.table({"id": pa.array([1], pa.int32()), "x": ["a"]}))):
-        committed = Append(world.path).run([{"id": 2, "x": "b"}])
+    rows = pa.table({"id": pa.array([1], pa.int32()), "x": ["a"]})
+    winner = Append(world.path, rows, ("x",), {"delta.appendOnly": "true"})
+    with at_phase("staged", winner.run):
+        committed = Append(world.path, [{"id": 2, "x": "b"}]).run()
     assert committed.version == 1
     snapshot = world.log.snapshot()
     assert snapshot.partition_columns == ("x",)
@@ -411,18 +413,18 @@ def test_the_loser_of_a_creation_race_whose_rows_do_not_fit_is_refused(world: Wo
 
 def test_the_loser_of_a_creation_race_who_asked_for_another_partitioning_is_refused(world: World) -> None:
     with pytest.raises(errors.InvalidOption), at_phase("staged", lambda: world.append({"id": 1, "x": 1})):
-        Append(world.path, ("id",)).run([{"id": 2, "x": 2}])
+        Append(world.path, [{"id": 2, "x": 2}], ("id",)).run()
     assert column(world, "id") == [1]
 
 
 def test_at_the_file_dial_the_loser_of_a_creation_race_is_told(world: World) -> None:
     """The documented behaviour: several writers creating one table."""
-    file_dial = Append(world.path, None, {"anabranch.conflictResolution": "file"})
+    file_dial = Append(world.path, [{"id": 1}], None, {"anabranch.conflictResolution": "file"})
     with (
         pytest.raises(errors.ProtocolChangedException) as refused,
-        at_phase("staged", lambda: file_dial.run([{"id": 1}])),
+        at_phase("staged", file_dial.run),
     ):
-        file_dial.run([{"id": 2}])
+        replace(file_dial, rows=[{"id": 2}]).run()
     assert refused.value.retryable
     assert refused.value.winner_version == 0
     assert column(world, "id") == [1]
@@ -458,7 +460,7 @@ def test_an_append_to_an_append_only_table_is_allowed_and_nothing_else_is(world:
 
 
 def test_the_commit_says_what_was_done(world: World) -> None:
-    Append(world.path, user_metadata="why").run([{"id": 1}, {"id": 2}])
+    Append(world.path, [{"id": 1}, {"id": 2}], user_metadata="why").run()
     info = world.info()
     assert info["operation"] == "WRITE"
     assert info["operationParameters"] == {"mode": "Append", "partitionBy": "[]"}
@@ -466,14 +468,14 @@ def test_the_commit_says_what_was_done(world: World) -> None:
     assert info["operationMetrics"]["numFiles"] == "1"
     assert info["userMetadata"] == "why"
     assert "readVersion" not in info
-    Append(world.path).run([{"id": 3}])
+    Append(world.path, [{"id": 3}]).run()
     assert world.info()["readVersion"] == 0
 
 
 @pytest.mark.parametrize("value", [True, False, 1])
 def test_a_property_that_is_no_text_never_reaches_the_log(world: World, value: Any) -> None:
     with pytest.raises(errors.InvalidProperty):
-        Append(world.path, None, {"delta.appendOnly": value}).run([{"id": 1}])
+        Append(world.path, [{"id": 1}], None, {"delta.appendOnly": value}).run()
     assert not Path(world.path).exists()
 
 

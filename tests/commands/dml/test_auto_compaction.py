@@ -28,7 +28,7 @@ def world(folder: Path, **properties: str) -> World:
 
 
 def write(made: World, *rows: dict[str, int]) -> int:
-    committed = Write(made.path, "append").run(made.engine, pa.Table.from_pylist(list(rows)))
+    committed = Write(made.path, pa.Table.from_pylist(list(rows)), "append").run(made.engine)
     assert committed is not None
     return committed.version
 

@@ -15,7 +15,7 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidProperty
@@ -308,7 +308,7 @@ class Life:
 
     def clone(self) -> None:
         source = created(self.folder, self._columns(), **self.properties)
-        Append(source.path).run([{"id": -1}, {"id": -2}])
+        Append(source.path, [{"id": -1}, {"id": -2}]).run()
         Clone(source.path, self.world.path, replace=True).run()
 
 

@@ -15,15 +15,15 @@ from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.identity_values import _reservation, reserve
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.identity_values import reservation, reserve
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.rules.identity import identities, identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflicts import NoRows
+from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
@@ -56,7 +56,7 @@ def test_an_append_counts_from_the_start_in_steps(tmp_path: Path) -> None:
 
 def test_a_bulk_write_counts_on(world: World) -> None:
     world.append({"id": 1, "x": 1})
-    Write(world.path, "append").run(world.engine, pa.table({"id": [2, 3], "x": [2, 3]}))
+    Write(world.path, pa.table({"id": [2, 3], "x": [2, 3]}), "append").run(world.engine)
     assert numbers(world) == {1: 1, 2: 2, 3: 3}
     assert world.info()["isBlindAppend"] is True
 
@@ -139,7 +139,7 @@ def test_a_reservation_stands_behind_writers_that_it_has_not_seen(world: World) 
     world.append({"id": 1, "x": 1})
     before = world.log.snapshot()
     world.update("id = 1", x=9)
-    transaction = _reservation(before, {"n": 50}, "w", Runtime())
+    transaction = reservation(before, {"n": 50}, "w", Runtime())
     commit(transaction, world.log, NoRows(), default_retry(blind=False), Runtime())
     assert marks(world) == [50]
 
@@ -167,7 +167,7 @@ def test_a_write_that_adds_a_column_keeps_the_values_that_it_reserved(world: Wor
     world.append({"id": 1, "x": 1})
     rows = pa.table({"id": [2, 3], "x": [2, 3], "y": [7, 8]})
     with at_phase("staged", lambda: reserve(world.log, ["n"], 5, "another", Runtime())):
-        Write(world.path, "append", schema_change="merge").run(world.engine, rows)
+        Write(world.path, rows, "append", schema_change="merge").run(world.engine)
     assert [(row["n"], row["y"]) for row in world.rows()] == [(1, None), (2, 7), (3, 8)]
     assert marks(world) == [8]
 
@@ -209,7 +209,7 @@ def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> 
             for i in range(5):
                 rows = [{"id": thread * 100 + i * 10 + k, "x": 0} for k in range(3)]
                 if thread % 2:
-                    Append(world.path).run(rows)
+                    Append(world.path, rows).run()
                 else:
                     world.merge(rows, insert_all("id", "x"))
         except BaseException as error:
@@ -233,7 +233,7 @@ def refused(world: World) -> list[Any]:
     set_n = Clause("matched", "update", None, {"n": SourceColumn("n")})
     return [
         lambda: world.append(*rows),
-        lambda: Write(world.path, "append").run(world.engine, pa.Table.from_pylist(rows)),
+        lambda: Write(world.path, pa.Table.from_pylist(rows), "append").run(world.engine),
         lambda: world.update("id = 1", n=5),
         lambda: world.merge(rows, set_n),
         lambda: world.merge(rows, insert_all("id", "x", "n")),

@@ -36,7 +36,7 @@ def ids(world: World, version: int | None = None) -> list[int]:
 
 
 def write(world: World, mode: str, source: pa.Table = NEW, **options: Any) -> Any:
-    return Write(world.path, mode, **options).run(world.engine, source)
+    return Write(world.path, source, mode, **options).run(world.engine)
 
 
 # -- modes -------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_staging_that_fails_leaves_nothing(world: World) -> None:
     before = listing(world.path)
     for mode in ("append", "overwrite"):
         with pytest.raises(errors.ExecutionFailed):
-            Write(world.path, mode).run(Broken(), NEW)
+            Write(world.path, NEW, mode).run(Broken())
     assert listing(world.path) == before
 
 
@@ -229,7 +229,7 @@ def test_a_creation_race_lost_to_a_table_with_an_unknown_feature_writes_nothing(
         put_commit(world.path, 0, {"protocol": {"minReaderVersion": 9, "minWriterVersion": 9}}, metadata())
 
     with pytest.raises(errors.UnsupportedFeature), at_phase("staged", winner):
-        Append(world.path).run([{"id": 1, "x": 1}])
+        Append(world.path, [{"id": 1, "x": 1}]).run()
     assert list(listing(world.path)) == ["_delta_log/00000000000000000000.json"]
     put_commit(world.path, 0, PROTOCOL, metadata())
 

@@ -272,4 +272,4 @@ def test_a_generated_column_needs_spark_whether_or_not_it_is_given(tmp_path: Pat
 def test_without_a_reader_of_texts_every_constraint_is_refused(tmp_path: Path) -> None:
     world = world_of(tmp_path, ID, positive="id > 0")
     with pytest.raises(errors.NotBuilt):
-        Append(world.path).run([{"id": 1}])
+        Append(world.path, [{"id": 1}]).run()

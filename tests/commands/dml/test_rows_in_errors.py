@@ -17,7 +17,7 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert
@@ -115,7 +115,7 @@ def test_no_traceback_shows_a_partition_s_value(tmp_path: Path) -> None:
     columns = Struct((Field("id", "integer"), Field("p", "string")))
     Create(str(tmp_path / "t"), NewTable(columns, ("p",), properties)).run()
     world = World(str(tmp_path / "t"))
-    Append(world.path).run([{"id": 1, "p": PLANTED}, {"id": 2, "p": PLANTED}])
+    Append(world.path, [{"id": 1, "p": PLANTED}, {"id": 2, "p": PLANTED}]).run()
     for name, run in _damaged(world).items():
         with pytest.raises(errors.AnabranchError) as failed:
             run()
@@ -145,7 +145,7 @@ BROKEN: dict[str, tuple[type[errors.AnabranchError], Any]] = {
 def test_an_append_quotes_no_row(kind: str, world: World) -> None:
     expected, rows = BROKEN[kind]
     with pytest.raises(expected) as told:
-        Append(world.path).run(rows, texts=TEXTS)
+        Append(world.path, rows, texts=TEXTS).run()
     assert PLANTED not in said(told.value).replace("s <> 'planted value'", "")
     assert str(NUMBER) not in said(told.value)
     assert "not shown" in str(told.value)
@@ -157,16 +157,16 @@ def test_the_same_append_quotes_its_row_where_nobody_minds(kind: str, tmp_path: 
     Create(str(tmp_path / "t"), NewTable(COLUMNS, ("p",), constraint)).run()
     expected, rows = BROKEN[kind]
     with pytest.raises(expected) as told:
-        Append(str(tmp_path / "t")).run(rows, texts=TEXTS)
+        Append(str(tmp_path / "t"), rows, texts=TEXTS).run()
     assert PLANTED in said(told.value) or str(NUMBER) in said(told.value)
 
 
 def test_an_error_says_what_is_wrong_and_where_all_the_same(world: World) -> None:
     with pytest.raises(errors.CheckConstraintViolated, match=r"plain \(s <> 'planted value'\)") as told:
-        Append(world.path).run([{**WHOLE, "s": PLANTED}], texts=TEXTS)
+        Append(world.path, [{**WHOLE, "s": PLANTED}], texts=TEXTS).run()
     assert (told.value.constraint, told.value.values) == ("plain", {})
     with pytest.raises(errors.LengthExceeded) as long:
-        Append(world.path).run([{**WHOLE, "short": PLANTED}], texts=TEXTS)
+        Append(world.path, [{**WHOLE, "short": PLANTED}], texts=TEXTS).run()
     assert (long.value.column, long.value.limit) == ("short", "varchar(3)")
 
 
@@ -256,7 +256,7 @@ def test_what_a_table_says_is_read_before_its_rows_are(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     Create(path, NewTable(COLUMNS, (), {"anabranch.rowsInErrors": "false"})).run()
     forget()
-    refused: Callable[[], Any] = lambda: Append(path).run([{"id": 1}, {"id": PLANTED}])  # noqa: E731
+    refused: Callable[[], Any] = lambda: Append(path, [{"id": 1}, {"id": PLANTED}]).run()  # noqa: E731
     with pytest.raises(errors.InvalidOption) as told:
         refused()
     assert PLANTED not in said(told.value)

@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidOption, InvalidProperty, NonPartitionColumn
@@ -29,8 +29,8 @@ def world(tmp_path: Path) -> World:
 
 
 def write(world: World, *rows: dict[str, int], **said: Any) -> Any:
-    command = Write(world.path, said.pop("mode", "append"), **said)
-    return command.run(world.engine, pa.Table.from_pylist(list(rows)))
+    command = Write(world.path, pa.Table.from_pylist(list(rows)), said.pop("mode", "append"), **said)
+    return command.run(world.engine)
 
 
 def saying(**defaults: str) -> Said:

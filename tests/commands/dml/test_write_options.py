@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,12 @@ def table_of(*rows: tuple[int | None, int | None]) -> pa.Table:
 
 
 def replace_where(world: World, where: str, *rows: tuple[int | None, int | None], **options: Any) -> Any:
-    command = Write(world.path, "overwrite", replace_where=world.condition(where), **options)
-    return command.run(world.engine, table_of(*rows))
+    command = Write(world.path, table_of(*rows), "overwrite", replace_where=world.condition(where), **options)
+    return command.run(world.engine)
 
 
 def replace_partitions(world: World, *rows: tuple[int | None, int | None], mode: str = "overwrite") -> Any:
-    return Write(world.path, mode, dynamic=True).run(world.engine, table_of(*rows))
+    return Write(world.path, table_of(*rows), mode, dynamic=True).run(world.engine)
 
 
 def pairs(world: World) -> list[tuple[int | None, int | None]]:
@@ -135,20 +136,20 @@ def test_the_rows_of_a_partitioned_write_are_held_to_a_condition_on_both_kinds_o
 
 def test_a_replace_where_there_is_no_table_creates_one_from_rows_that_it_selects(world: World) -> None:
     other = World(f"{world.path}-other").create(ROWS)
-    command = Write(world.path, "overwrite", replace_where=other.condition("id >= 4"))
+    command = Write(world.path, table_of((3, 0)), "overwrite", replace_where=other.condition("id >= 4"))
     with pytest.raises(errors.ReplaceWhereMismatch):
-        command.run(world.engine, table_of((3, 0)))
+        command.run(world.engine)
     assert listing(world.path) == {}
-    assert command.run(world.engine, table_of((4, 0))) is not None
+    assert replace(command, source=table_of((4, 0))).run(world.engine) is not None
     assert (world.version, pairs(world)) == (0, [(4, 0)])
 
 
 @pytest.mark.parametrize("mode", ["append", "error", "ignore"])
 def test_a_condition_goes_with_overwrite_only(world: World, mode: str) -> None:
     world.create(ROWS)
-    command = Write(world.path, mode, replace_where=world.condition("id = 1"))
+    command = Write(world.path, table_of((1, 1)), mode, replace_where=world.condition("id = 1"))
     with pytest.raises(errors.InvalidOption, match=mode):
-        command.run(world.engine, table_of((1, 1)))
+        command.run(world.engine)
     assert world.version == 0
 
 
@@ -204,9 +205,9 @@ def test_partitions_are_compared_by_the_type_that_their_column_gets(
         return pa.table({"id": [number], "p": pa.array([value.as_py()], value.type)})
 
     path = table_path(tmp_path)
-    Append(path, ("p",), {"delta.enableTypeWidening": "true"}).run(rows(1, before))
+    Append(path, rows(1, before), ("p",), {"delta.enableTypeWidening": "true"}).run()
     world = World(path)
-    Write(path, "overwrite", dynamic=True, schema_change="merge").run(world.engine, rows(2, after))
+    Write(path, rows(2, after), "overwrite", dynamic=True, schema_change="merge").run(world.engine)
     assert [row["id"] for row in world.rows()] == ([2] if same else [1, 2])
     assert anabranch.check(path, deep=True).is_clean  # delta-rs knows no wider types
 
@@ -224,7 +225,7 @@ def test_several_partition_columns_count_together(world: World) -> None:
     rows = [{"id": i, "x": i % 2, "y": i // 2 % 2} for i in range(4)]
     world.create(rows, partition_by=("x", "y"))
     new = pa.table({"id": [9], "x": [1], "y": [0]})
-    Write(world.path, "overwrite", dynamic=True).run(world.engine, new)
+    Write(world.path, new, "overwrite", dynamic=True).run(world.engine)
     assert [row["id"] for row in world.rows()] == [0, 2, 3, 9]
     assert world.info()["tags"]["anabranch.reads"] == "x = '1' AND y = '0'"
 
@@ -243,7 +244,7 @@ def test_a_dynamic_overwrite_by_no_rows_replaces_nothing(world: World) -> None:
 
 
 def test_a_dynamic_overwrite_creates_a_table_and_an_append_stays_one(world: World) -> None:
-    Write(world.path, "overwrite", ("x",), dynamic=True).run(world.engine, table_of((1, 1)))
+    Write(world.path, table_of((1, 1)), "overwrite", ("x",), dynamic=True).run(world.engine)
     replace_partitions(world, (2, 1), mode="append")
     assert pairs(world) == [(1, 1), (2, 1)]
     assert world.info()["isBlindAppend"] is True
@@ -282,8 +283,8 @@ def test_many_partitions_are_counted_not_listed_in_what_was_read(world: World) -
 )
 def test_partitions_of_every_type_are_told_apart(world: World, kind: pa.DataType, other: Any, same: Any) -> None:
     first = pa.table({"id": [0, 1], "p": pa.array([other, same], kind)})
-    Write(world.path, "append", ("p",)).run(world.engine, first)
-    Write(world.path, "overwrite", dynamic=True).run(world.engine, pa.table({"id": [2], "p": pa.array([same], kind)}))
+    Write(world.path, first, "append", ("p",)).run(world.engine)
+    Write(world.path, pa.table({"id": [2], "p": pa.array([same], kind)}), "overwrite", dynamic=True).run(world.engine)
     assert sorted(anabranch.files(world.path)["rows"].to_pylist()) == [1, 1]
     assert sorted(row["id"] for row in world.rows()) == [0, 2]
 
@@ -294,20 +295,20 @@ def test_a_partition_whose_moment_names_no_zone_stops_a_dynamic_overwrite(tmp_pa
     made = World(str(tmp_path / "zones"))
     moment = pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us", "UTC"))
     rows = pa.table({"id": [0], "p": moment})
-    Write(made.path, "append", ("p",)).run(made.engine, rows)
+    Write(made.path, rows, "append", ("p",)).run(made.engine)
 
     def foreign() -> None:
         values = {"p": "2020-01-01 00:00:00"}
         put_commit(made.path, 1, info(), put_rows(made.path, "f.parquet", [{"id": 1}], partitionValues=values))
 
-    command = Write(made.path, "overwrite", dynamic=True)
+    command = Write(made.path, rows, "overwrite", dynamic=True)
     if phase == "before":
         foreign()
         with pytest.raises(errors.ExecutionFailed, match="time zone"):
-            command.run(made.engine, rows)
+            command.run(made.engine)
     else:
         with pytest.raises(errors.ConcurrentWriteException, match="time zone"), at_phase("staged", foreign):
-            command.run(made.engine, rows)
+            command.run(made.engine)
     assert made.version == 1
     assert len([name for name in listing(made.path) if name.startswith("job-")]) == 2
 
@@ -335,20 +336,20 @@ def test_no_application_is_none_and_the_largest_version_is_one() -> None:
 def test_a_write_that_was_done_is_skipped_before_anything_else_is_looked_at(world: World) -> None:
     """Also one that was to create the table, and one whose rows would be refused today."""
     once = application("load", 7)
-    assert Write(world.path, "error", txn=once).run(world.engine, table_of((1, 1))) is not None
+    assert Write(world.path, table_of((1, 1)), "error", txn=once).run(world.engine) is not None
     before = listing(world.path)
     for mode in ("error", "append", "overwrite", "ignore"):
-        assert Write(world.path, mode, txn=once).run(world.engine, pa.table({"other": [1]})) is None
+        assert Write(world.path, pa.table({"other": [1]}), mode, txn=once).run(world.engine) is None
     assert listing(world.path) == before
 
 
 def test_the_version_is_remembered_by_checkpoints(world: World) -> None:
     world.create(ROWS, delta_checkpointInterval="2")
-    Write(world.path, "append", txn=application("load", 7)).run(world.engine, table_of((1, 1)))
+    Write(world.path, table_of((1, 1)), "append", txn=application("load", 7)).run(world.engine)
     for id_ in range(3):
         world.append({"id": id_, "x": 0})
     forget()
-    assert Write(world.path, "append", txn=application("load", 7)).run(world.engine, table_of((1, 1))) is None
+    assert Write(world.path, table_of((1, 1)), "append", txn=application("load", 7)).run(world.engine) is None
 
 
 def test_an_append_without_spark_is_idempotent_too(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
@@ -205,7 +205,7 @@ def test_properties_that_the_files_do_not_keep_are_refused(
 def test_a_deep_clone_knows_how_far_applications_have_written(tmp_path: Path) -> None:
     """So that a stream may go on there where it left the source."""
     origin = World(str(tmp_path / "o")).create(ROWS)
-    Append(origin.path, txn=application("a stream", 7)).run([{"id": 100}])
+    Append(origin.path, [{"id": 100}], txn=application("a stream", 7)).run()
     for shallow, known in ((False, {"a stream": 7}), (True, {})):
         target = World(str(tmp_path / f"t{shallow}"))
         clone(origin, target, shallow)

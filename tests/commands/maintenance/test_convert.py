@@ -15,7 +15,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.protocol.features.table_features import reader_features
 from anabranch.protocol.schema.types import Field, Struct

@@ -12,7 +12,7 @@ from anabranch import errors
 from anabranch.cli import app
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Replace
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.generate import FOLDER
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.worlds import World, table_path

@@ -20,7 +20,7 @@ from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.restore import METRICS, Restore, Restored
 from anabranch.protocol.features.row_tracking import DOMAIN, highest, mark_of
 from anabranch.protocol.features.table_features import writer_features

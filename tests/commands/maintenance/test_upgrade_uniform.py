@@ -108,7 +108,7 @@ def test_a_write_that_has_not_seen_it_fails(world: World) -> None:
 def test_what_iceberg_does_not_know_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     made = World(table_path(tmp_path))
     small = pa.Table.from_pylist([{"id": 1}], schema=pa.schema([("id", pa.int32())]))
-    Append(made.path, None, {"delta.enableTypeWidening": "true"}).run(small)
+    Append(made.path, small, None, {"delta.enableTypeWidening": "true"}).run()
     ChangeColumn(made.path, ("id",), type="double").run()
     version, folders = made.version, set(Path(made.path).iterdir())
     with pytest.raises(InvalidProperty, match="the type of id was changed as Iceberg cannot"):

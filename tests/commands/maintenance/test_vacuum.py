@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch import errors
 from anabranch.cli import app
+from anabranch.commands.context import RunContext
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.maintenance.vacuum_candidates import last_version
@@ -373,7 +374,9 @@ def test_no_end_is_written_under_a_feature_that_came_while_files_went(
 ) -> None:
     put(world.path, "old.parquet")
     plan = Vacuum(world.path, 1, check_retention=False, threads=1)
-    done = plan.run(progress=lambda step, *_: _unheard_of(world.path) if step == "removed" else None)
+    done = plan.run(
+        context=RunContext(progress=lambda step, *_: _unheard_of(world.path) if step == "removed" else None)
+    )
     assert [file.name for file in done.files] == ["old.parquet"]
     assert "its end is not in the history" in caplog.text
     assert "VACUUM END" not in [entry["operation"] for entry in anabranch.history(world.path)]
@@ -491,7 +494,7 @@ def test_a_wrong_clock_removes_nothing(world: World) -> None:
     put(world.path, "old.parquet", 1)
     ahead = Runtime(now_ms=lambda: time.time_ns() // 1_000_000 + 30 * 24 * HOUR * 1000)
     with pytest.raises(errors.TableError, match="clock"):
-        Vacuum(world.path).run(runtime=ahead)
+        Vacuum(world.path).run(context=RunContext(runtime=ahead))
     assert Path(world.path, "old.parquet").exists()
 
 

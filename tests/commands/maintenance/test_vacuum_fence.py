@@ -20,6 +20,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.merge import Merge
@@ -117,36 +118,42 @@ def merged(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     source = pa.table({"id": [3, 300], "x": [33, 33], "p": [0, 0]})
     clauses = update_all("x"), insert_all("id", "x", "p")
     matching = Matching(lambda row, source: row["id"] == source["id"], clauses, equated=(("id", "id"),))
-    return Merge(location, source, matching, where(location, "id >= 0")).run(engine, runtime=runtime, retry=RETRY)
+    return Merge(location, source, matching, where(location, "id >= 0")).run(
+        engine, RunContext(runtime=runtime, retry=RETRY)
+    )
 
 
 def reorganised(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     log = open_log(location)
     snapshot = log.snapshot()
     reach("read")
-    return Rewriting(snapshot, snapshot.files).run(engine, log, RETRY, runtime)
+    return Rewriting(snapshot, snapshot.files).run(engine, log, RunContext(retry=RETRY, runtime=runtime))
 
 
 def appended(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
-    return Append(location).run([{"id": 100, "x": 1, "p": 0}, {"id": 101, "x": 1, "p": 1}], runtime=runtime)
+    return Append(location, [{"id": 100, "x": 1, "p": 0}, {"id": 101, "x": 1, "p": 1}]).run(
+        context=RunContext(runtime=runtime)
+    )
 
 
 def written(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
-    return Write(location, "append").run(engine, pa.table({"id": [200], "x": [2], "p": [1]}), runtime=runtime)
+    return Write(location, pa.table({"id": [200], "x": [2], "p": [1]}), "append").run(
+        engine, RunContext(runtime=runtime)
+    )
 
 
 def updated(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
-    return Update(location, {"x": 11}, where(location, "id = 1")).run(engine, runtime=runtime, retry=RETRY)
+    return Update(location, {"x": 11}, where(location, "id = 1")).run(engine, RunContext(runtime=runtime, retry=RETRY))
 
 
 def deleted(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
-    return Delete(location, where(location, "id = 2")).run(engine, runtime=runtime, retry=RETRY)
+    return Delete(location, where(location, "id = 2")).run(engine, RunContext(runtime=runtime, retry=RETRY))
 
 
 def replaced(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     rows = pa.table({"id": [4], "x": [44], "p": [0]})
-    write = Write(location, "overwrite", replace_where=where(location, "id = 4"))
-    return write.run(engine, rows, runtime=runtime, retry=RETRY)
+    write = Write(location, rows, "overwrite", replace_where=where(location, "id = 4"))
+    return write.run(engine, RunContext(runtime=runtime, retry=RETRY))
 
 
 WRITERS = [
@@ -252,7 +259,7 @@ class Round:
 
         def run() -> None:
             try:
-                done = command.run(runtime=runtime)
+                done = command.run(context=RunContext(runtime=runtime))
             except LiveFilesNotConfirmed as error:
                 self.missed.append(error.message)
                 return
@@ -287,7 +294,7 @@ def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
 
     def kept(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
         now = passed(self, ours, winners)
-        return ours if now.adds["path"].equals(ours.adds["path"]) else now
+        return ours if now.does.adds["path"].equals(ours.does.adds["path"]) else now
 
     patch.setattr(Fence, "passed", kept)
 

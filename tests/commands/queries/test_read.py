@@ -84,6 +84,6 @@ def test_no_table_is_refused(tmp_path: Path) -> None:
 
 def test_rows_are_unknown_where_the_log_does_not_say_them(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    Append(path, properties={"delta.dataSkippingNumIndexedCols": "0"}).run([{"id": 1}])
+    Append(path, [{"id": 1}], properties={"delta.dataSkippingNumIndexedCols": "0"}).run()
     assert files(path)["rows"].to_pylist() == [1]
     assert files(path, Compare("id", "=", 99)).num_rows == 1

@@ -186,8 +186,8 @@ def test_columns_are_found_by_their_names_in_files(session: SparkSession, tmp_pa
 def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: Path) -> None:
     """As delta-spark writes them; what it does write is read in the tests beside it."""
     path = str(tmp_path / "t")
-    Append(path, ("g",)).run([{"id": i, "g": i % 2} for i in range(4)])
-    Append(path).run([{"id": 9, "g": 1}])
+    Append(path, [{"id": i, "g": i % 2} for i in range(4)], ("g",)).run()
+    Append(path, [{"id": 9, "g": 1}]).run()
     record_changes(path)
     images = {"id": [1, 10], "_change_type": ["update_preimage", "update_postimage"]}
     file = Path(path, "_change_data", "g=1", "cdc-00000-x.c000.snappy.parquet")

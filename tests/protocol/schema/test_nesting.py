@@ -14,7 +14,7 @@ import pytest
 
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.errors import AnabranchError, CorruptLog, InvalidOption, InvalidSchema
 from anabranch.log.file_names import commit_name
@@ -63,7 +63,7 @@ def test_columns_nested_as_deep_as_files_may_be_go_through_every_verb(tmp_path: 
     world = World(table_path(tmp_path))
     Create(world.path, NewTable(Struct((Field("id", "long"), Field("deep", type_))))).run()
     rows = pa.table({"id": pa.array([1, 2]), "deep": pa.array([value, None], arrow_type(type_))})
-    Append(world.path).run(rows)
+    Append(world.path, rows).run()
     world.update("id = 1", id=3)
     world.optimize()
     world.restore(1)
@@ -79,7 +79,7 @@ def test_columns_nested_deeper_are_refused_before_anything_is_written(tmp_path: 
     with pytest.raises(InvalidSchema):
         Create(world.path, NewTable(Struct((Field("deep", type_),)))).run()
     with pytest.raises((InvalidSchema, InvalidOption)):  # of a list of pairs Arrow makes no map
-        Append(world.path).run([{"deep": value}])
+        Append(world.path, [{"deep": value}]).run()
     assert not Path(world.path).exists()
 
 
@@ -89,9 +89,9 @@ def test_rows_nested_without_end_do_not_end_the_process(tmp_path: Path, times: i
     for _ in range(times):
         value = [value]
     with pytest.raises(InvalidSchema):
-        Append(table_path(tmp_path)).run([{"deep": value}])
+        Append(table_path(tmp_path), [{"deep": value}]).run()
     with pytest.raises(InvalidSchema):
-        Append(table_path(tmp_path)).run({"deep": [value]})
+        Append(table_path(tmp_path), {"deep": [value]}).run()
     while isinstance(value, list):  # Python itself would free it by recursion
         value = value.pop()
 

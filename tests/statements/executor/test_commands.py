@@ -19,7 +19,7 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
-from anabranch.commands.dml.insert import NewTable
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.opening import open_log
 from anabranch.expressions import Context, condition
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key

@@ -1,0 +1,135 @@
+"""What a table is created or replaced with: its metadata and its protocol.
+
+Knows columns, properties and features; no row and no commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from anabranch.errors import InvalidOption
+from anabranch.protocol import iceberg
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.actions import Protocol as TableProtocol
+from anabranch.protocol.features.requested_by_properties import Requested, requested, without_requests
+from anabranch.protocol.features.row_tracking import with_columns
+from anabranch.protocol.features.table_features import needed_by, protocol_for
+from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.properties import (
+    IGNORE_DEFAULTS,
+    PROTECTED_BEFORE,
+    Properties,
+    check_retention,
+    described,
+    validate,
+)
+from anabranch.protocol.rules.column_names import check_spelling
+from anabranch.protocol.rules.identity import values_kept
+from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
+from anabranch.protocol.schema.keys import check_keys
+from anabranch.protocol.schema.leaves import check_stats_columns
+from anabranch.protocol.schema.types import VOID, Struct, schema_json
+from anabranch.protocol.session_says import current
+from anabranch.transaction.retry import Runtime
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What a table is created with, where there is none; the partitioning is checked where there is one.
+
+    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
+    ``cluster_by`` is None where nothing is said of it.
+    """
+
+    schema: Struct | Callable[[], Struct]
+    partition_columns: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    cluster_by: tuple[Path, ...] | None = None
+
+
+def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
+    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
+    asked = requested(table, new.properties)
+    if asked == Requested():
+        return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
+    return asked.least_for(needed_by(metadata) | asked.unversioned)
+
+
+def completed(new: NewTable) -> NewTable:
+    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
+    names. The property ``comment`` is its description, unless it has one.
+
+    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
+    """
+    defaults = current().defaults()
+    own, comment = described(new.properties, None)
+    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
+        defaults = without_requests(defaults)
+    description = comment if new.description is None else new.description
+    return replace(new, properties={**defaults, **own}, description=description)
+
+
+def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None, *, named: bool = False) -> Metadata:
+    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
+    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
+
+    Raises:
+        InvalidProperty, InvalidOption: the table cannot be created so.
+    """
+    properties = iceberg.with_defaults(without_requests(new.properties))
+    validate(properties)
+    check_retention(properties)
+    columns = new.partition_columns or ()
+    schema = new.schema() if callable(new.schema) else new.schema
+    check_columns(schema, columns)
+    check_keys(schema, properties)
+    check_stats_columns(schema, columns, properties)
+    older = requested("", new.properties).is_older_than_vectors
+    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
+    metadata = Metadata(
+        id=str(runtime.new_id()),
+        name=new.name,
+        description=new.description,
+        schema_string=schema_json(schema),
+        partition_columns=columns,
+        configuration={**vectors, **(highest_number(before.configuration) if before and is_mapped(vectors) else {})},
+        created_time=runtime.now_ms(),
+    )
+    metadata = metadata.with_schema(schema, runtime.new_id, named=named) if is_mapped(vectors) else metadata
+    check_spelling(metadata)
+    return with_columns(metadata, runtime.new_id, old=before)
+
+
+def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
+    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
+    it has given, and what guards its history.
+    """
+    made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
+    guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
+    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
+    return values_kept(metadata, made)
+
+
+def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
+    """Raises InvalidOption unless a table can have these columns and this partitioning."""
+    lowered = [name.lower() for name in schema.names]
+    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
+    if doubled:
+        raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
+    if not schema.names:
+        raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
+    for name in partition_columns:
+        found = schema.find(name)
+        if found is None or found.name != name:
+            raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
+        if not isinstance(found.type, str):
+            raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
+        if found.type in ("variant", VOID):
+            raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
+    if partition_columns and len(partition_columns) == len(schema.names):
+        raise InvalidOption(
+            option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."
+        )

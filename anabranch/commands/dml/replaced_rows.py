@@ -1,0 +1,168 @@
+"""What an overwrite takes away: every row, the rows that a condition selects, or the partitions of the new rows.
+
+Each is judged as a DELETE of just that (`anabranch.commands.dml.insert.Taking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch.commands import conflict_details
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import only
+from anabranch.commands.row_changes import Change, ChangeHandler
+from anabranch.commands.staging import Staging
+from anabranch.errors import ExecutionFailed
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.vectors import vector_of
+from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
+
+_SHOWN = 10
+"""So many partitions are named in messages."""
+
+
+class SelectedRows(ChangeHandler):
+    """Takes away the rows that a condition selects, as DELETE does: the handler of ``replaceWhere``."""
+
+    def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
+        super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
+
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
+        """What DELETE would do; its time is counted with the whole overwrite's."""
+        self.check_settings()
+        part = self.stage(runtime)
+        return part.with_counts(executionTimeMs=-part.info.metrics["executionTimeMs"])
+
+
+class EveryRow:
+    """Takes away every row: the handler of a plain overwrite. Files go whole, and none is read."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
+        """Remove every file."""
+        return self._reading(EVERY_ROW)
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file."""
+        return vector_of(self._snapshot.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that go."""
+        return files
+
+    def matches(self, files: pa.Table) -> Marks:
+        """Of the files that go, every one that has a live row, with the positions of its live rows."""
+        rows = {row["path"]: self._live(row) for row in self.could_match(files).to_pylist()}
+        return {path: live for path, live in rows.items() if live}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Remove the files that blind appends brought in before the place where this overwrite stands."""
+        return self._removal(files)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows that would have gone."""
+        return conflict_details.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
+
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
+        """Nothing: such an overwrite has no condition that could say more."""
+        return None
+
+    def discard(self) -> None:
+        """Nothing was staged."""
+
+    def finish(self) -> None:
+        """Nothing was staged."""
+
+    def _reading(self, condition: Condition) -> Transaction:
+        part = self._removal(self.could_match(self._snapshot.files))
+        return replace(part, reads=ReadSet(condition, part.does.removes))
+
+    def _removal(self, files: pa.Table) -> Transaction:
+        """A transaction that does nothing but remove these files."""
+        sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
+        return Transaction.on(
+            self._snapshot, "", CommitInfo(""), does=Changes(removes=frozenset(sources), sources=sources)
+        )
+
+    def _live(self, row: FileRow) -> BitMap64:
+        records = num_records(row.get("stats"))
+        if records is None:
+            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
+        return BitMap64(range(records)) - self.vector(row)
+
+
+Partition = tuple[Any, ...]
+
+
+class WrittenPartitions(EveryRow):
+    """Takes away the partitions that the new rows lie in: the handler of a dynamic overwrite."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self._written: frozenset[Partition] = frozenset()
+        self._schema = snapshot.schema
+
+    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
+        """Remove every file of these partitions."""
+        self._schema = metadata.schema  # a partition column may become wider with these rows
+        self._written = frozenset(self._partitions(adds))
+        columns = self._snapshot.partition_columns
+        names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
+        written: list[Mapping[str, str | None]] = [
+            {names[key]: value for key, value in values} for values in adds["partitionValues"].to_pylist()
+        ]
+        text, named = _in_words(written), frozenset(columns)
+        # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
+        return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files of these partitions."""
+        mask = pa.array([each in self._written for each in self._partitions(files)], pa.bool_())
+        return only(files, mask)
+
+    def _partitions(self, files: pa.Table) -> Iterator[Partition]:
+        """The partition of each file, so that equal values are equal here; NULL is one of them."""
+        snapshot = self._snapshot
+        for name in snapshot.partition_columns:
+            self._refuse_unzoned(files, name)
+        values = partition_arrays(files, self._schema, snapshot.partition_columns, snapshot.table)
+        columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
+        return zip(*columns, strict=True)
+
+    def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
+        """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
+        column = self._schema.field(name)
+        if column.type != "timestamp":
+            return
+        texts = map_column(files["partitionValues"], column.physical_name)
+        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(zoned(texts))))
+        if len(unzoned):
+            reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
+            raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
+
+
+def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
+    """The condition of these partitions, for people."""
+    distinct = sorted({" AND ".join(_equality(*pair) for pair in values.items()) for values in partitions})
+    if len(distinct) > _SHOWN:
+        return f"the partition is one of the {len(distinct)} written"
+    return " OR ".join(distinct) or "false"
+
+
+def _equality(column: str, value: str | None) -> str:
+    return f"{column} IS NULL" if value is None else f"{column} = '{value}'"

@@ -1,0 +1,158 @@
+"""The put: one commit file, and the certainty whose a version is.
+
+Knows the log and the store. Guarantees: a put ends as created, as taken by another, or as `CommitOutcomeUnknown`, never
+as a maybe; nothing is put twice; no vectors' file is removed before it is known that the log does not name it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from anabranch.errors import AnabranchError, CommitOutcomeUnknown, CorruptLog, PutOutcomeUnknown, StoreError
+from anabranch.errors.inputs import check_text
+from anabranch.errors.rows import cause, detail
+from anabranch.log.cleanup import YOUNGEST_MS
+from anabranch.log.commits import Commit
+from anabranch.log.log import Log
+from anabranch.transaction.clock import stamped
+from anabranch.transaction.commit_actions import VectorFile, commit_lines, remove_vectors, write_vectors
+from anabranch.transaction.retry import RetryPolicy, Runtime
+from anabranch.transaction.row_ids import row_ids
+from anabranch.transaction.transaction import Transaction
+
+_logger = logging.getLogger(__name__)
+
+
+class Put:
+    """The puts of one transaction, at one version after the other.
+
+    Attributes:
+        may_stand_at: the version at which it stands, or may stand since a put was begun and its outcome is not known;
+            None while it is certain that the log does not name it.
+    """
+
+    def __init__(self, log: Log, retry: RetryPolicy, runtime: Runtime) -> None:
+        self.may_stand_at: int | None = None
+        self._log, self._retry, self._runtime = log, retry, runtime
+        self._vectors = VectorFile(None, {})
+        self._vectors_of: Transaction | None = None
+
+    def write_vectors(self, to_put: Transaction) -> None:
+        """Put the vectors' file that the commit will name, unless the last one was of the very same transaction."""
+        if to_put is self._vectors_of:
+            return
+        self.remove_vectors()  # the put that named them was decided: lost
+        self._vectors = write_vectors(to_put, self._log.store, self._runtime)
+        self._vectors_of = to_put
+
+    def remove_vectors(self) -> None:
+        """Remove the vectors' file, now that it is known that no commit names it."""
+        if self._vectors.name is not None:
+            remove_vectors(self._log.store, self._vectors.name)
+            self._vectors = VectorFile(None, {})
+
+    def commit_file(self, to_put: Transaction, winners: Sequence[Commit], version: int) -> bytes:
+        """The commit file at this version and at this moment.
+
+        Args:
+            winners: all commits since the transaction's base.
+        """
+        now, base = self._runtime.now_ms(), to_put.base
+        before = [*([] if base is None else [base.timestamp]), *(winner.timestamp for winner in winners)]
+        ours, moment = stamped(to_put, version=version, previous_ms=max(before, default=None), now_ms=now)
+        ids, user = row_ids(ours, winners, version), self._runtime.user()
+        lines = commit_lines(ours, self._vectors, ids, now_ms=now, user=user, in_commit_ms=moment)
+        text = "\n".join([*lines, ""])
+        check_text("What is committed", text)
+        return text.encode()
+
+    def at(self, ours: Transaction, version: int, data: bytes) -> bool:
+        """Put the file: True if the version is ours now, False if it is another's."""
+        self.may_stand_at = version
+        if _decided(ours, self._log, version, data, self._retry, self._runtime):
+            return True
+        self.may_stand_at = None
+        return False
+
+
+def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
+    """The error that says that nobody knows whether ours stands at a version."""
+    return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
+
+
+def _decided(ours: Transaction, log: Log, version: int, data: bytes, retry: RetryPolicy, runtime: Runtime) -> bool:
+    """Put until the store has answered: True if version is ours, False if it is another's; never a maybe."""
+    deadline, doubt, attempt = runtime.seconds() + retry.unknown_seconds, False, 0
+    reason: StoreError
+    while True:
+        try:
+            return log.put(version, data) or _is_ours(ours, log, version)
+        except PutOutcomeUnknown as error:
+            doubt, reason = True, error
+        except StoreError as error:
+            if not doubt:
+                raise
+            reason = error
+        except CorruptLog:
+            raise
+        except Exception as error:  # a fault that no store should show: the bytes may have been written before it
+            raise unknown(ours, version, detail(error)) from cause(error)
+        if runtime.seconds() >= deadline:
+            raise unknown(ours, version, reason.message) from reason
+        runtime.sleep(retry.pause(attempt, runtime))
+        attempt += 1
+
+
+def _is_ours(ours: Transaction, log: Log, version: int) -> bool:
+    """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
+
+    Raises:
+        PutOutcomeUnknown: it cannot be read now, so it is not known.
+    """
+    try:
+        winner = log.read(version)
+    except CorruptLog:
+        raise  # whatever stands there is not ours: puts are whole or not at all
+    except AnabranchError as error:
+        raise PutOutcomeUnknown(name=str(version), root=ours.table, reason=error.message) from error
+    return winner is not None and winner.txn_id == ours.txn_id
+
+
+def check_stands(ours: Transaction, log: Log, version: int, looked: tuple[int, float], runtime: Runtime) -> None:
+    """Look whether ours still stands, if its put came very late: it may have taken a version that others had taken, and
+    cleaned up, in the meantime.
+
+    Args:
+        looked: when the winners were looked at, by both clocks.
+
+    Raises:
+        VersionCleanedUp: ours stands where no reader looks; it is as if it had never been.
+        CommitOutcomeUnknown: the store did not say.
+    """
+    late_ms = max(runtime.now_ms() - looked[0], (runtime.seconds() - looked[1]) * 1000)
+    if late_ms <= YOUNGEST_MS // 2:
+        return
+    try:
+        log.check_stands(version)
+    except StoreError as error:
+        raise unknown(ours, version, error.message) from error
+
+
+def write_checksum(ours: Transaction, log: Log, version: int, data: bytes) -> None:
+    """Write the version's checksum file where that is cheap; a commit that stands never fails because of it."""
+    try:
+        log.write_checksum(version, data, ours.base.metadata.id if ours.base else None, _restated(ours))
+    except Exception as error:  # whatever it is, the commit stands
+        _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)
+
+
+def _restated(ours: Transaction) -> frozenset[str]:
+    """The paths of live files that ours names again without taking them away."""
+    does = ours.does
+    if ours.base is None or does.data_change or not ours.base.files_are_loaded:
+        return does.recommits
+    is_live = pc.is_in(does.adds["path"], value_set=ours.base.files["path"].combine_chunks())
+    return does.recommits | (frozenset(does.adds["path"].filter(is_live).to_pylist()) - does.removes)
