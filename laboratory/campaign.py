@@ -17,9 +17,9 @@ from multiprocessing import get_context
 
 import pyarrow as pa
 
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.runs import run
-from anabranch.testing.verdicts import refusals, violations
+from laboratory.plan_generator import plan_for
+from laboratory.runs import run
+from laboratory.verdicts import refusals, violations
 
 STRETCH = 500
 """Seeds that a worker takes at a time."""

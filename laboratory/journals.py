@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anabranch.testing.statements import Append, Statement
+from laboratory.statements import Append, Statement
 from laboratory.writers import statement_of
 
 STAGES = ("read", "write", "judge", "put", "checkpoint", "finish")

@@ -32,10 +32,10 @@ from anabranch.log.file_names import checkpoint_version
 from anabranch.log.log import forget
 from anabranch.storage import disk
 from anabranch.testing.arrow_engine import ArrowEngine
-from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.statements import COLUMNS, Rows, bag
-from anabranch.testing.verbs import table_of
 from laboratory.journals import IDLE, STAGES, Tale, tale, verb
+from laboratory.log_reader import Reader, Version
+from laboratory.statements import COLUMNS, Rows, bag
+from laboratory.verbs import table_of
 from laboratory.writers import Aim, Life, Nursery, statement_of, transaction_of
 
 WRITERS = 4

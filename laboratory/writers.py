@@ -37,12 +37,12 @@ from anabranch.storage import disk, open_store
 from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
 from anabranch.testing.arrow_engine import ArrowEngine
-from anabranch.testing.places import InMemory
-from anabranch.testing.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
 from anabranch.testing.stores import Call, Watched
-from anabranch.testing.verbs import Session, play
 from anabranch.transaction.phases import listen
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.places import InMemory
+from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
+from laboratory.verbs import Session, play
 
 _PATIENCE = RetryPolicy(attempts=1_000, seconds=120.0)
 _GROUPS = 5

@@ -1,6 +1,6 @@
 """Runs: a plan played on the product, and everything that was seen.
 
-Knows commands, stores and the scheduler. Judges nothing (`anabranch.testing.verdicts` does). Each run has a table of
+Knows commands, stores and the scheduler. Judges nothing (`laboratory.verdicts` does). Each run has a table of
 its own in memory, a clock of its own and names of its own, so that runs do not know of each other and repeat exactly.
 """
 
@@ -26,14 +26,14 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget, remember
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
-from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.places import EPOCH_MS, RETRY, InMemory, Place
-from anabranch.testing.plans import Failure, Plan, schedule_of
-from anabranch.testing.scheduler import Killed, NoProgress, Scheduler, current_task
-from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
-from anabranch.testing.verbs import Done, Session, gone_from, play
 from anabranch.transaction.retry import Runtime
+from laboratory.log_reader import Reader, Version
+from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
+from laboratory.plans import Failure, Plan, schedule_of
+from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
+from laboratory.statements import Statement
+from laboratory.verbs import Done, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
 _IN_MEMORY = InMemory()

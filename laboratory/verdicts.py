@@ -25,10 +25,10 @@ from anabranch.errors import (
     StagedFilesVacuumed,
     UnsupportedFeature,
 )
-from anabranch.testing.oracle import Landed, first_unexplained, serial_order
-from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 from anabranch.transaction.running_vacuums import END, START
+from laboratory.oracle import Landed, first_unexplained, serial_order
+from laboratory.runs import Act, History, name_of
+from laboratory.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from anabranch.testing.manners import BARE, manner_by
-from anabranch.testing.plans import Dice, Failure, Moments, Plan, Script, Setup
-from anabranch.testing.runs import WAYS
-from anabranch.testing.statements import (
+from anabranch.transaction.phases import PHASES
+from laboratory.manners import BARE, manner_by
+from laboratory.plans import Dice, Failure, Moments, Plan, Script, Setup
+from laboratory.runs import WAYS
+from laboratory.statements import (
     COLUMNS,
     EVERYWHERE,
     All,
@@ -48,7 +49,6 @@ from anabranch.testing.statements import (
     When,
     Where,
 )
-from anabranch.transaction.phases import PHASES
 
 _LAYOUTS: tuple[tuple[Rows, ...], ...] = (
     (((1, 0, 0), (2, 1, 0)),),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Union
 
-from anabranch.testing.manners import Manner
+from laboratory.manners import Manner
 
 COLUMNS = ("k", "p", "x")
 Value = int | None

@@ -31,9 +31,11 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import Store
-from anabranch.testing.foreign_engine import OtherEngine
-from anabranch.testing.log_reader import Reader
-from anabranch.testing.statements import (
+from anabranch.testing.stores import DictStore
+from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.foreign_engine import OtherEngine
+from laboratory.log_reader import Reader
+from laboratory.statements import (
     COLUMNS,
     Append,
     Assignment,
@@ -55,9 +57,7 @@ from anabranch.testing.statements import (
     Upgrade,
     Vacuum,
 )
-from anabranch.testing.stores import DictStore
-from anabranch.testing.stranger import Stranger
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.stranger_commits import Stranger
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
