@@ -108,8 +108,8 @@ def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]
 def _zorder(engine: SparkEngine) -> Writer:
     """All rows to other files, in the middle of it all."""
     columns = paths_of(ZORDER)
-    says = f"OPTIMIZE ZORDER BY {', '.join(ZORDER)}"
-    return Writer("zorder", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)
+    says = f"ZORDER BY {', '.join(ZORDER)}"
+    return Writer("optimize", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)
 
 
 def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:

@@ -45,8 +45,9 @@ def demo(keep: Path | None = None, console: Console | None = None) -> bool:
     console.rule("[bold]Anabranch: writers of one file, and all of them commit")
     with _folder(keep) as folder, ThreadPoolExecutor(1) as beside:
         rows = beside.submit(flights)
+        options = {} if SparkSession.getActiveSession() else FOR_A_SHORT_LIFE
         with console.status("starting Spark …"), _spark_prints_to(folder / "spark.log"):
-            spark = session("anabranch demo", **FOR_A_SHORT_LIFE)
+            spark = session("anabranch demo", **options)
         holds = _Story(spark, rows.result(), folder, console).tell(beside)
     kept = f"; the tables are in {keep}" if keep else ""
     console.print(f"\n[dim]{time.monotonic() - began:.0f} s{kept}[/dim]")
@@ -130,7 +131,7 @@ class _Story:
         race = self._race(path)
         now, still = DeltaTable.forPath(self._spark, path).toDF().count(), pinned.count()
         all_in = self._claim(not race.refusals, "all committed in this order; none waited, and none ran twice")
-        moved = any(run.writer.name == "zorder" and run.committed is not None for run in race.runs)
+        moved = any(run.writer.name == "optimize" and run.committed is not None for run in race.runs)
         self._claim(moved, "one was OPTIMIZE ZORDER BY: it moved all rows while others changed them")
         same = self._claim(still == before, f"a reader of version 0 still sees {still:,} rows; now there are {now:,}")
         return all_in and moved and same
@@ -192,7 +193,8 @@ def _table(race: Race) -> Table:
         table.add_column(title, overflow="fold")
     table.add_column("seconds", justify="right")
     for run in sorted(race.runs, key=lambda run: run.committed.version if run.committed else len(race.runs) + 1):
-        table.add_row(run.writer.name, run.writer.says, _outcome(run), _carried_over(run), f"{run.seconds:.1f}")
+        seconds = f"{run.seconds:.1f}" if run.seconds else ""
+        table.add_row(run.writer.name, run.writer.says, _outcome(run), _carried_over(run), seconds)
     return table
 
 
