@@ -147,7 +147,7 @@ class _Run:
         self._base = place.base(plan.setup, self._now_ms)
         self._store, self._known = self._base.store, self._base.version
         self._scheduler = Scheduler(self._schedule, self._note)
-        self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
+        self._stage = _FaultyStore(self._store, self._moment, self._hang, plan.failures)
         self._events: list[Event] = []
         self._acts: dict[int, Act] = {}
 
@@ -256,7 +256,7 @@ def name_of(who: int) -> str:
     return f"{who + 1:08x}"
 
 
-class _Stage(Watched):
+class _FaultyStore(Watched):
     """The store as the writers see it: each call is a moment, and some fail."""
 
     def __init__(
