@@ -13,6 +13,6 @@
    as text, or as a test. `shrinking`: the smallest plan that still fails. `sweeping`: every call fails once.
 5. What is started. `campaign` and `report`: many histories, and the page that says what came out (``python -m
    laboratory``). `mutants`: the product with one rule broken, each of which must be caught. `strangers`: other engines'
-   commits in every order. `kills` with `writers` and `journals`: processes that are killed. `on_spark`: histories on
-   real Spark.
+   commits in every order. `mutations` with `shapes` and `damage`: tables of which one file was damaged. `kills` with
+   `writers` and `journals`: processes that are killed. `on_spark`: histories on real Spark.
 """
