@@ -30,8 +30,10 @@ class Tally:
     """What came of some histories.
 
     Attributes:
-        told: (verb, outcome) -> transactions. refused: (my verb, the winner's, level) -> refusals. needless: those of
-        them that had a serial order. wrong: (seed, what).
+        told: (verb, outcome) -> transactions.
+        refused: (my verb, the winner's, level) -> refusals.
+        needless: those of them that had a serial order.
+        wrong: (seed, what).
     """
 
     histories: int = 0

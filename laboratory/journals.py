@@ -35,8 +35,10 @@ class WriterStory:
     """One life.
 
     Attributes:
-        begun: how many transactions. told: by their numbers; one that is missing here was under way at the end.
-        moment: the last one. stage: of `STAGES`, or `IDLE`.
+        begun: how many transactions.
+        told: by their numbers; one that is missing here was under way at the end.
+        moment: the last one.
+        stage: of `STAGES`, or `IDLE`.
     """
 
     life: int

@@ -81,9 +81,12 @@ class KillReport:
     """What came of some kills.
 
     Attributes:
-        by_clock: kills at no named moment. idle: transactions that had nothing to do. landed, vanished: those under way
-        when their writer was killed that stand in the log, or do not. leftovers: hidden files of dead writers.
-        moments: (verb, stage) -> kills that hit there. violations: broken promises, in words.
+        by_clock: kills at no named moment.
+        idle: transactions that had nothing to do.
+        landed, vanished: those under way when their writer was killed that stand in the log, or do not.
+        leftovers: hidden files of dead writers.
+        moments: (verb, stage) -> kills that hit there.
+        violations: broken promises, in words.
     """
 
     kills: int = 0

@@ -100,9 +100,11 @@ class History:
     """Everything that was seen of one plan.
 
     Attributes:
-        base: the version that the writers began with. calls: how many calls of the store each writer made. turns: the
-        switches between writers, for a `Script`. faults: what the reader found wrong in the log. stuck: why it did not
-        come to an end.
+        base: the version that the writers began with.
+        calls: how many calls of the store each writer made.
+        turns: the switches between writers, for a `Script`.
+        faults: what the reader found wrong in the log.
+        stuck: why it did not come to an end.
     """
 
     plan: Plan

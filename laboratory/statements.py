@@ -273,8 +273,9 @@ class When:
     """One clause of a MERGE.
 
     Attributes:
-        kind: ``matched``, ``not matched`` or ``not matched by source``. where: of the table's row, or of the source's
-        where there is no other. sets: of an update; None deletes, and inserts the source's row.
+        kind: ``matched``, ``not matched`` or ``not matched by source``.
+        where: of the table's row, or of the source's where there is no other.
+        sets: of an update; None deletes, and inserts the source's row.
     """
 
     kind: str

@@ -62,8 +62,10 @@ class WriterProcess:
     """One writer process.
 
     Args:
-        number: tells lives apart; each of its transactions is named by it. seed: with number, decides its statements.
-        transactions: after how many it ends by itself; None for never. broken: a name of `BROKEN`.
+        number: tells lives apart; each of its transactions is named by it.
+        seed: with number, decides its statements.
+        transactions: after how many it ends by itself; None for never.
+        broken: a name of `BROKEN`.
     """
 
     number: int
