@@ -34,8 +34,10 @@ from anabranch.spark.engine import SparkEngine
 
 FILES = 4
 RESCHEDULED = ("AA", "WN")
-# Java's second compiler pays off after minutes, and takes a core from the writers until then.
-FOR_A_SHORT_LIFE = {"spark__driver__extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# Java's second compiler takes a core from the writers and pays off only after minutes. Half of the collector's pauses
+# come from a heap and a space for classes that begin small.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -XX:MetaspaceSize=256m"
+FOR_A_SHORT_LIFE = {"spark__driver__extraJavaOptions": _JAVA}
 
 
 def demo(keep: Path | None = None, console: Console | None = None) -> bool:
