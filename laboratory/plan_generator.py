@@ -2,7 +2,8 @@
 
 Pure: dice in, plans out. The domains are tiny on purpose (a few rows, two or three values), so that statements meet.
 Half of all plans are random; the other half follow *seeds*: shapes of histories that are known to break naive rules,
-with random details, as a fuzzer starts from a corpus.
+with random details, as a fuzzer starts from a corpus. Longer than other files, since it makes every kind of statement
+and every such shape.
 """
 
 from __future__ import annotations

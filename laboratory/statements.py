@@ -2,6 +2,7 @@
 
 This is what the laboratory believes, written apart from the product: own predicates, own three-valued logic, own
 arithmetic. Knows SQL's meaning of a few verbs; knows nothing of files, logs or versions. Pure.
+Longer than other files, since every statement is here, and each is small.
 
 A row is a tuple in the order of `COLUMNS`: ``k`` tells rows apart where they came in, ``p`` may partition, ``x`` may
 be NULL.
