@@ -12,15 +12,15 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.plans import Plan
-from anabranch.testing.runs import run
-from anabranch.testing.shrinking import shrunk
-from anabranch.testing.stories import as_test, story
-from anabranch.testing.verdicts import violations
 from laboratory.campaign import Tally, campaign, caught, prepare
 from laboratory.mutants import MUTANTS
+from laboratory.plan_generator import plan_for
+from laboratory.plans import Plan
 from laboratory.report import Caught, page
+from laboratory.runs import run
+from laboratory.shrinking import shrunk
+from laboratory.stories import as_test, story
+from laboratory.verdicts import violations
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "laboratory-results.md"
 MUTANT_HISTORIES = 20_000

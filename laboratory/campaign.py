@@ -17,9 +17,9 @@ from multiprocessing import get_context
 
 import pyarrow as pa
 
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.runs import run
-from anabranch.testing.verdicts import refusals, violations
+from laboratory.plan_generator import plan_for
+from laboratory.runs import run
+from laboratory.verdicts import refusals, violations
 
 STRETCH = 500
 """Seeds that a worker takes at a time."""
@@ -30,8 +30,10 @@ class Tally:
     """What came of some histories.
 
     Attributes:
-        told: (verb, outcome) -> transactions. refused: (my verb, the winner's, level) -> refusals. needless: those of
-        them that had a serial order. wrong: (seed, what).
+        told: (verb, outcome) -> transactions.
+        refused: (my verb, the winner's, level) -> refusals.
+        needless: those of them that had a serial order.
+        wrong: (seed, what).
     """
 
     histories: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anabranch.testing.statements import Append, Statement
+from laboratory.statements import Append, Statement
 from laboratory.writers import statement_of
 
 STAGES = ("read", "write", "judge", "put", "checkpoint", "finish")
@@ -31,12 +31,14 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Tale:
+class WriterStory:
     """One life.
 
     Attributes:
-        begun: how many transactions. told: by their numbers; one that is missing here was under way at the end.
-        moment: the last one. stage: of `STAGES`, or `IDLE`.
+        begun: how many transactions.
+        told: by their numbers; one that is missing here was under way at the end.
+        moment: the last one.
+        stage: of `STAGES`, or `IDLE`.
     """
 
     life: int
@@ -52,7 +54,7 @@ class Tale:
         return self.begun if self.begun and self.begun not in self.told else None
 
 
-def tale(life: int, journal: Path, interval: int) -> Tale:
+def read_journal(life: int, journal: Path, interval: int) -> WriterStory:
     """Read a journal; a life that was killed before it wrote anything has an empty one."""
     lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
     heads = [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
@@ -60,7 +62,7 @@ def tale(life: int, journal: Path, interval: int) -> Tale:
     begins = [i for i, (word, _) in enumerate(heads) if word == "begin"]
     begun = int(heads[begins[-1]][1]) if begins else 0
     moments = [rest for word, rest in heads[begins[-1] if begins else 0 :] if word == "at"]
-    return Tale(
+    return WriterStory(
         life=life,
         begun=begun,
         told=told,
@@ -70,11 +72,11 @@ def tale(life: int, journal: Path, interval: int) -> Tale:
     )
 
 
-def verb(seed: int, tale_: Tale) -> str:
+def verb(seed: int, writer: WriterStory) -> str:
     """In which verb a life ended."""
-    if tale_.open is None:
+    if writer.open is None:
         return "between transactions"
-    statement: Statement = statement_of(seed, tale_.life, tale_.open)
+    statement: Statement = statement_of(seed, writer.life, writer.open)
     return "bulk append" if isinstance(statement, Append) and statement.bulk else type(statement).__name__.lower()
 
 

@@ -32,11 +32,11 @@ from anabranch.log.file_names import checkpoint_version
 from anabranch.log.log import forget
 from anabranch.storage import disk
 from anabranch.testing.arrow_engine import ArrowEngine
-from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.statements import COLUMNS, Rows, bag
-from anabranch.testing.verbs import table_of
-from laboratory.journals import IDLE, STAGES, Tale, tale, verb
-from laboratory.writers import Aim, Life, Nursery, statement_of, transaction_of
+from laboratory.journals import IDLE, STAGES, WriterStory, read_journal, verb
+from laboratory.log_reader import Reader, Version
+from laboratory.statements import COLUMNS, Rows, bag
+from laboratory.verbs import table_of
+from laboratory.writers import ForkServer, KillPoint, WriterProcess, statement_of, transaction_of
 
 WRITERS = 4
 KILLS_A_TABLE = 60
@@ -81,9 +81,12 @@ class KillReport:
     """What came of some kills.
 
     Attributes:
-        by_clock: kills at no named moment. idle: transactions that had nothing to do. landed, vanished: those under way
-        when their writer was killed that stand in the log, or do not. leftovers: hidden files of dead writers.
-        moments: (verb, stage) -> kills that hit there. violations: broken promises, in words.
+        by_clock: kills at no named moment.
+        idle: transactions that had nothing to do.
+        landed, vanished: those under way when their writer was killed that stand in the log, or do not.
+        leftovers: hidden files of dead writers.
+        moments: (verb, stage) -> kills that hit there.
+        violations: broken promises, in words.
     """
 
     kills: int = 0
@@ -115,12 +118,12 @@ def run_kills(
     total, dice = KillReport(), random.Random(seed)
     turns = list(aims)
     dice.shuffle(turns)
-    with Nursery() as nursery:
+    with ForkServer() as fork_server:
         for number, left in enumerate(range(kills, 0, -KILLS_A_TABLE)):
             is_partitioned, has_vectors = number % 4 == 1, number % 4 != 3
             table = _Table(folder / f"table-{number}", seed * 1000 + number, is_partitioned, has_vectors, broken)
             table.create()
-            total += _Killing(table, nursery, dice, turns).run(min(left, KILLS_A_TABLE))
+            total += _Killing(table, fork_server, dice, turns).run(min(left, KILLS_A_TABLE))
     return total
 
 
@@ -151,11 +154,11 @@ class _Table:
     def journal(self, life: int) -> Path:
         return self.folder / f"journal-{life}"
 
-    def life(self, number: int) -> Life:
-        return Life(number, self.seed, self.path, str(self.journal(number)), broken=self.broken)
+    def life(self, number: int) -> WriterProcess:
+        return WriterProcess(number, self.seed, self.path, str(self.journal(number)), broken=self.broken)
 
-    def tales(self, lives: int) -> list[Tale]:
-        return [tale(life, self.journal(life), INTERVAL) for life in range(1, lives + 1)]
+    def stories(self, lives: int) -> list[WriterStory]:
+        return [read_journal(life, self.journal(life), INTERVAL) for life in range(1, lives + 1)]
 
 
 # -- killing -----------------------------------------------------------------------------------------------------------
@@ -164,9 +167,9 @@ class _Table:
 class _Killing:
     """The kills of one table: as many lives as kills, `WRITERS` at a time, and one at the end that nobody disturbs."""
 
-    def __init__(self, table: _Table, nursery: Nursery, dice: random.Random, turns: list[str]) -> None:
-        self._table, self._nursery, self._dice, self._turns = table, nursery, dice, turns
-        self._alive: dict[int, Life] = {}
+    def __init__(self, table: _Table, fork_server: ForkServer, dice: random.Random, turns: list[str]) -> None:
+        self._table, self._fork_server, self._dice, self._turns = table, fork_server, dice, turns
+        self._alive: dict[int, WriterProcess] = {}
         self._begun = self._by_clock = 0
         self._stuck: list[str] = []
 
@@ -176,24 +179,24 @@ class _Killing:
                 self._start()
             self._kill_one()
         stuck = self._stuck + self._last()
-        return _Verdict(self._table, self._table.tales(self._begun), stuck).report(kills, self._by_clock)
+        return _Verdict(self._table, self._table.stories(self._begun), stuck).report(kills, self._by_clock)
 
     def _start(self) -> None:
         self._begun += 1
         life = self._table.life(self._begun)
         if self._begun % 2:
             self._turns.append(self._turns.pop(0))
-            life = replace(life, aim=self._aim(self._turns[-1]))
-        self._alive[self._nursery.start(life)] = life
+            life = replace(life, kill_point=self._kill_point(self._turns[-1]))
+        self._alive[self._fork_server.start(life)] = life
 
-    def _aim(self, moment: str) -> Aim | None:
+    def _kill_point(self, moment: str) -> KillPoint | None:
         if "vector" in moment and not self._table.has_vectors:
             return None
         rare = "check" in moment or "job" in moment
-        return Aim(moment, 1 if rare else self._dice.choice((1, 2, 3, 5)))
+        return KillPoint(moment, 1 if rare else self._dice.choice((1, 2, 3, 5)))
 
     def _kill_one(self) -> None:
-        ends = ((pid, how) for pid in self._alive if (how := self._nursery.ended(pid)) is not None)
+        ends = ((pid, how) for pid in self._alive if (how := self._fork_server.ended(pid)) is not None)
         pid, how = next(ends, None) or self._killed(self._dice.choice(sorted(self._alive)))
         life = self._alive.pop(pid)
         if how is None:
@@ -204,21 +207,21 @@ class _Killing:
     def _killed(self, pid: int) -> tuple[int, int | None]:
         """Wait for one to kill itself, if it has an aim, or for a random time; then kill it."""
         life = self._alive[pid]
-        seconds = _AIM_SECONDS if life.aim else self._dice.random() * _LONGEST_LIFE_SECONDS
-        how = self._nursery.ended(pid, seconds)
+        seconds = _AIM_SECONDS if life.kill_point else self._dice.random() * _LONGEST_LIFE_SECONDS
+        how = self._fork_server.ended(pid, seconds)
         if how is not None:
             return pid, how
-        if life.aim and not _goes_on(Path(life.journal)):
+        if life.kill_point and not _goes_on(Path(life.journal)):
             self._stuck.append(f"stuck: life {life.number} says nothing more")
         self._by_clock += 1
-        return pid, self._nursery.kill(pid)
+        return pid, self._fork_server.kill(pid)
 
     def _last(self) -> list[str]:
         """A writer that comes after all the others, undisturbed: nothing waits for the dead."""
         self._begun += 1
         life = replace(self._table.life(self._begun), transactions=_LAST_TRANSACTIONS)
-        if self._nursery.ended(self._nursery.start(life), _SILENT_SECONDS) == 0:
-            ended = tale(life.number, Path(life.journal), INTERVAL)
+        if self._fork_server.ended(self._fork_server.start(life), _SILENT_SECONDS) == 0:
+            ended = read_journal(life.number, Path(life.journal), INTERVAL)
             done = all(each.word != "broken" for each in ended.told.values())
             return [] if done and len(ended.told) == _LAST_TRANSACTIONS else [f"stuck: the last writer: {ended.told}"]
         return ["stuck: the last writer does not come to an end"]
@@ -244,8 +247,8 @@ def _bytes_in(journal: Path) -> int:
 class _Verdict:
     """Judges one table by its journals."""
 
-    def __init__(self, table: _Table, tales: Sequence[Tale], stuck: Sequence[str]) -> None:
-        self._table, self._tales, self._stuck = table, tales, stuck
+    def __init__(self, table: _Table, stories: Sequence[WriterStory], stuck: Sequence[str]) -> None:
+        self._table, self._stories, self._stuck = table, stories, stuck
         self._log = open_log(table.path)
         self._reader = Reader(self._log.store)
         self._at: dict[tuple[int, int], list[int]] = {}
@@ -260,8 +263,8 @@ class _Verdict:
             found += [*self._outcomes(), *self._replay(versions), *self._product(versions)]
         except Exception as error:  # a reader that stumbles is a finding, whatever it stumbles over
             found.append(f"log: it cannot be read: {error!r}")
-        dead = self._tales[:kills]
-        told = Counter(each.word for t in self._tales for each in t.told.values())
+        dead = self._stories[:kills]
+        told = Counter(each.word for t in self._stories for each in t.told.values())
         under_way = [bool(self._at.get((t.life, t.open))) for t in dead if t.open is not None]
         return KillReport(
             kills=len(dead),
@@ -279,17 +282,17 @@ class _Verdict:
         )
 
     def _errors(self) -> Iterator[str]:
-        for each in self._tales:
+        for each in self._stories:
             yield from (f"warning: life {each.life}: {text}" for text in each.warnings)
             for number, told in each.told.items():
                 if told.word == "broken":
                     yield f"error: life {each.life}, transaction {number}: {told.text}"
 
     def _outcomes(self) -> Iterator[str]:
-        begun = {(t.life, number) for t in self._tales for number in range(1, t.begun + 1)}
+        begun = {(t.life, number) for t in self._stories for number in range(1, t.begun + 1)}
         yield from (f"unknown: {name} is in the log, and nobody began it" for name in self._at.keys() - begun)
         for name in sorted(begun):
-            told, at = self._tales[name[0] - 1].told.get(name[1]), self._at.get(name, [])
+            told, at = self._stories[name[0] - 1].told.get(name[1]), self._at.get(name, [])
             if len(at) > 1:
                 yield f"twice: {name} stands in the log at {at}"
             if told is not None and told.word == "ack" and at != [told.version]:
@@ -306,7 +309,7 @@ class _Verdict:
         for version in versions[1:]:
             life, number = names[version.number]
             rows, changed = statement_of(self._table.seed, life, number).apply(rows)
-            told = self._tales[life - 1].told.get(number)
+            told = self._stories[life - 1].told.get(number)
             if told is not None and changed is not None and told.changed != changed:
                 yield f"order: {life, number} reported {told.changed} rows, and changed {changed}"
             if bag(rows) != bag(version.rows):

@@ -25,9 +25,9 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
-from anabranch.transaction import commit, commit_actions, conflicts, net_effect, put, rebase
+from anabranch.transaction import commit, commit_actions, conflicts, put, rebase
 from anabranch.transaction import relocation as relocating
-from anabranch.transaction.transaction import RESERVED_FOR, Transaction, tags_of
+from anabranch.transaction.transaction import RESERVED_FOR, Transaction, is_blind_append, tags_of
 
 Patches = Sequence[tuple[Any, str, Any]]
 
@@ -84,7 +84,7 @@ def _skipping_every_blind_winner(ours: Transaction, window: Sequence[Commit], ha
     """ "Blind appends cannot conflict": all of them are skipped, wherever they stand."""
     if ours.serializable or not window:
         return _judge(ours, window, handler)
-    seeing = [winner for winner in window if not net_effect.is_blind_append(winner)]
+    seeing = [winner for winner in window if not is_blind_append(winner)]
     verdict = _judge(ours, seeing, handler)
     return replace(verdict, behind=window) if verdict.behind else verdict
 
@@ -147,7 +147,7 @@ def _still_reading(ours: Transaction, verdict: Any, handler: Any) -> Transaction
     return ours
 
 
-def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> BitMap64:
+def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> dict[str, BitMap64]:
     """Rows keep the distance from the first one of their file, though deleted ones were left out."""
     return _one_after_the_other(group, rows, {path: BitMap64() for path in dead})
 

@@ -436,7 +436,8 @@ def main(
     """Try them; the exit code is 1 where anything is wrong."""
     if tell is not None:
         case = case_of(tell)
-        _kept(case.mutation.files, keep)
+        if keep is not None:
+            _write_to(keep, case.mutation.files)
         print(case, examined(case, lambda phase: print(f"  {phase}")), sep="\n")
         return
     total = campaign(range(seed, seed + count), jobs, lambda so_far: print(f"{so_far.count:,}", file=sys.stderr))
@@ -444,8 +445,8 @@ def main(
     raise typer.Exit(1 if total.wrong else 0)
 
 
-def _kept(files: Mapping[str, bytes], folder: Path | None) -> None:
-    for name, data in files.items() if folder is not None else ():
+def _write_to(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

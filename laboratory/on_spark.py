@@ -29,17 +29,17 @@ from anabranch.protocol.merges import When as Kind
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
 from anabranch.storage import open_store
-from anabranch.testing.places import Base, InMemory, make
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.plans import Plan, Setup
-from anabranch.testing.runs import run
-from anabranch.testing.statements import COLUMNS, Assignment, Merge, Optimize, Plus, Select, Take, Vacuum, When, Where
-from anabranch.testing.stories import story
-from anabranch.testing.verdicts import violations
+from laboratory.places import Base, InMemory, make
+from laboratory.plan_generator import plan_for
+from laboratory.plans import Plan, Setup
+from laboratory.runs import run
+from laboratory.statements import COLUMNS, Assignment, Merge, Optimize, Plus, Select, Take, Vacuum, When, Where
+from laboratory.stories import story
+from laboratory.verdicts import violations
 
 
 class OnSpark:
-    """Tables in a local folder, rows by Spark (`anabranch.testing.places.Place`)."""
+    """Tables in a local folder, rows by Spark (`laboratory.places.Place`)."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark, self._folder, self._numbers = spark, folder, count()

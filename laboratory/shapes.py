@@ -48,8 +48,8 @@ _V2_ID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 _SIDECAR_ACTIONS = 4
 _MOMENT = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 
-KINDS = ("commits", "compacted")
-KINDS += tuple(kind + end for kind in ("classic", "parts", "v2", "v2 json") for end in ("", " alone"))
+_CHECKPOINTS = ("classic", "parts", "v2", "v2 json")
+KINDS = ("commits", "compacted", *(kind + end for kind in _CHECKPOINTS for end in ("", " alone")))
 """The forms of logs; ``alone``: the commits up to the checkpoint were cleaned up."""
 
 
@@ -105,7 +105,7 @@ def _made(policy: str) -> Files:
         forget()
 
         def append(*ids: int) -> None:
-            Append(location, _rows(*ids), ("p",), properties if ids[0] == 0 else None).run(
+            Append(location, _rows(*ids), ("p",), properties if ids[0] == 0 else {}).run(
                 context=RunContext(runtime=runtime)
             )
 

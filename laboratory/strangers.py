@@ -20,13 +20,13 @@ import typer
 
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
-from anabranch.testing.plan_generator import Maker
-from anabranch.testing.plans import START, Moments, Plan
-from anabranch.testing.runs import History, reopened, run
-from anabranch.testing.statements import Foreign, Statement
-from anabranch.testing.stories import as_test, story
-from anabranch.testing.verdicts import violations
 from laboratory.campaign import prepare
+from laboratory.plan_generator import Maker
+from laboratory.plans import START, Moments, Plan
+from laboratory.runs import History, reopened, run
+from laboratory.statements import Foreign, Statement
+from laboratory.stories import as_test, story
+from laboratory.verdicts import violations
 
 RACES = ("read", "staged", "checked", "put")
 WINNERS = 20_000

@@ -1,13 +1,12 @@
-"""Writer processes that live to be killed.
+"""Writer processes that are made to be killed.
 
-Knows forks, system calls and the product's verbs; judges nothing. A `Life` is one process: it runs statement after
-statement on a real folder and writes down in a journal what it is about to do and what it was told, one plain
-`os.write` a line, so that the last line of a dead writer says where it died. It is killed from outside by the clock, or
-kills itself, by a real SIGKILL, at a moment that its `Aim` names: a phase, a call of the store, or a system call within
-one.
+Knows forks, system calls and the product's verbs; judges nothing. A `WriterProcess` runs statement after statement on a
+real folder. It writes into a journal what it is about to do and what it was told, one `os.write` a line, so that the
+last line of a dead writer says where it died. It is killed from outside after a time, or kills itself by a real SIGKILL
+at the moment that its `KillPoint` names: a phase, a call of the store, or a system call within one.
 
-A `Nursery` forks lives from a process that has imported everything and run nothing: Arrow's pools, once they have run,
-do not outlive a fork.
+A `ForkServer` forks writers from a process that has imported everything and run nothing: Arrow's thread pools, once
+they have run, do not survive a fork.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from anabranch.storage import disk, open_store
 from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
 from anabranch.testing.arrow_engine import ArrowEngine
-from anabranch.testing.places import InMemory
-from anabranch.testing.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
 from anabranch.testing.stores import Call, Watched
-from anabranch.testing.verbs import Session, play
 from anabranch.transaction.phases import listen
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.places import InMemory
+from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
+from laboratory.verbs import Session, play
 
-_PATIENCE = RetryPolicy(attempts=1_000, seconds=120.0)
+_RETRY = RetryPolicy(attempts=1_000, seconds=120.0)
 _GROUPS = 5
 _POLL_SECONDS = 0.003
 _HEARD_CALLS = ("fsync", "link", "unlink", "replace", "mkdir")
 
 
 @dataclass(frozen=True)
-class Aim:
+class KillPoint:
     """A writer dies at the ``time``-th moment that fits ``moment``, a pattern with ``*``."""
 
     moment: str
@@ -59,19 +58,21 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Life:
+class WriterProcess:
     """One writer process.
 
     Args:
-        number: tells lives apart; each of its transactions is named by it. seed: with number, decides its statements.
-        transactions: after how many it ends by itself; None for never. broken: a name of `BROKEN`.
+        number: tells lives apart; each of its transactions is named by it.
+        seed: with number, decides its statements.
+        transactions: after how many it ends by itself; None for never.
+        broken: a name of `BROKEN`.
     """
 
     number: int
     seed: int
     table: str
     journal: str
-    aim: Aim | None = None
+    kill_point: KillPoint | None = None
     transactions: int | None = None
     broken: str | None = None
 
@@ -113,9 +114,9 @@ def transaction_of(txn_id: str) -> tuple[int, int]:
 class Journal:
     """What a writer says, a line each; called with a moment, it also ends the process where that is aimed at."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: WriterProcess) -> None:
         self._file = os.open(life.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._aim, self._left = life.aim, life.aim.time if life.aim else 0
+        self._kill_point, self._left = life.kill_point, life.kill_point.time if life.kill_point else 0
 
     def say(self, line: str) -> None:
         """Write a line."""
@@ -124,13 +125,13 @@ class Journal:
     def __call__(self, moment: str) -> None:
         """This process has come to a moment."""
         self.say(f"at {moment}")
-        if self._aim and fnmatch.fnmatchcase(moment, self._aim.moment):
+        if self._kill_point and fnmatch.fnmatchcase(moment, self._kill_point.moment):
             self._left -= 1
             if self._left <= 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def live(life: Life, parent: int) -> None:
+def live(life: WriterProcess, parent: int) -> None:
     """Run statements for as long as the parent process lives, or until one fails as none may."""
     journal = Journal(life)
     pa.set_cpu_count(1)
@@ -149,12 +150,12 @@ def live(life: Life, parent: int) -> None:
                 return
 
 
-def _transact(life: Life, number: int, location: str, journal: Journal) -> bool:
+def _transact(life: WriterProcess, number: int, location: str, journal: Journal) -> bool:
     """Run one statement; False after an error that no neighbour's death may cause."""
     names = count(1)
     runtime = Runtime(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
     engine, words = ArrowEngine(runtime.new_id), InMemory()
-    session = Session(location, open_store(location), engine, words, _PATIENCE, runtime, f"life {life.number}")
+    session = Session(location, open_store(location), engine, words, _RETRY, runtime, f"life {life.number}")
     journal.say(f"begin {number}")
     try:
         done = play(statement_of(life.seed, life.number, number), session)
@@ -297,13 +298,13 @@ BROKEN: Mapping[str, Callable[[Journal], None]] = {
 """Products with one promise broken, each of which a kill must bring to light."""
 
 
-# -- the nursery -------------------------------------------------------------------------------------------------------
+# -- the fork server ---------------------------------------------------------------------------------------------------
 
 
-class Nursery:
+class ForkServer:
     """Starts lives, kills them, and tells when they have ended; those that still live end with the block."""
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ForkServer:
         self._pipe, theirs = get_context("spawn").Pipe()
         self._process = get_context("spawn").Process(target=_nurse, args=(theirs,), daemon=True)
         self._process.start()
@@ -314,7 +315,7 @@ class Nursery:
         self._pipe.close()  # the nurse kills who is left, and goes
         self._process.join(30)
 
-    def start(self, life: Life) -> int:
+    def start(self, life: WriterProcess) -> int:
         """Fork a life; its process's id, which is nobody else's until `ended` has said so."""
         return int(self._ask(("start", life)))
 
@@ -353,7 +354,7 @@ def _nurse(pipe: Connection) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _fork(life: Life, pipe: Connection) -> int:
+def _fork(life: WriterProcess, pipe: Connection) -> int:
     nurse = os.getpid()
     pid = os.fork()
     if pid:

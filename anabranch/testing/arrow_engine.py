@@ -1,17 +1,15 @@
 """An engine of Arrow rows: the same commands and transactions as on Spark, without a JVM.
 
-Rows are read with pyarrow and judged by the reference evaluator of predicates; assignments are plain values or
-functions of the old row. Everything runs on this thread, so that a test can stop it anywhere. Meant for tests of
-concurrency and for small tables: rows are Python objects.
+Reads rows with pyarrow and judges them by the reference evaluator of predicates; assignments are plain values or
+functions of the old row. Runs everything on the caller's thread, so that a test can stop it anywhere. Made for tests of
+concurrency on small tables, since rows are Python objects.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -30,17 +28,18 @@ from anabranch.protocol.features.widening import TYPE_CHANGES
 from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.rules.table_rules import NONE, Rules
-from anabranch.protocol.schema.assignments import Members
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.schema.types import DataType, Struct, from_arrow, schema_json, to_arrow
 from anabranch.storage import Store, open_store
 from anabranch.storage.native import native_file
+from anabranch.testing.arrow_merge import Held, Join, Row, assigned, inserted, numbered
 
-Row = dict[str, Any]
+__all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]
+
 _READ = b"anabranch.version"
 _TEXTS = Texts(exact_predicate, exact_literal)
 
@@ -137,11 +136,11 @@ class ArrowEngine:
 
     def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
         """The values in the order of the rows."""
-        return pa.Table.from_pylist([{**row, **_numbers(values, i)} for i, row in enumerate(held.records)])
+        return pa.Table.from_pylist([{**row, **numbered(values, i)} for i, row in enumerate(held.records)])
 
     def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
         """Each live row with each source row; conditions and values are functions of both rows."""
-        found = _Join(matching, held.records)
+        found = Join(matching, held.records)
         for path, rows in self._rows(files, ids=True):
             self.evaluated.append(path)
             for i, row in rows:
@@ -161,7 +160,7 @@ class ArrowEngine:
         """The source rows that no join matched."""
         matched = {number for each in joined for number in each.handle.sources}
         rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
-        new = [image for number, row in rows if (image := _inserted(matching, row, files.schema, number)) is not None]
+        new = [image for number, row in rows if (image := inserted(matching, row, files.schema, number)) is not None]
         if new:
             self._check(files, new)
             self._put(files, new, folder)
@@ -277,100 +276,6 @@ def read_from(rows: pa.Table, version: int) -> pa.Table:
     return rows.replace_schema_metadata({_READ: str(version)})
 
 
-@dataclass(frozen=True)
-class Held:
-    """A source's rows."""
-
-    records: tuple[Row, ...]
-
-    @property
-    def rows(self) -> int:
-        """How many they are."""
-        return len(self.records)
-
-
-@dataclass
-class _Join:
-    """A join as it goes on, row by row of the table."""
-
-    matching: Matching
-    records: tuple[Row, ...]
-    ambiguous: int = 0
-    images: list[Row] = field(default_factory=list)
-    sources: set[int] = field(default_factory=set)
-    _marks: dict[str, BitMap64] = field(default_factory=dict)
-    _matched: dict[str, BitMap64] = field(default_factory=dict)
-    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def add(self, path: str, position: int, row: Row) -> None:
-        pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
-        self.sources.update(number for number, _ in pairs)
-        if pairs:
-            self._matched.setdefault(path, BitMap64()).add(position)
-        sides: list[Row] = [source for _, source in pairs] or [{}]
-        acting = [(clause, side) for side in sides if (clause := self._clause(bool(pairs), row, side)) is not None]
-        if len(acting) > 1 and not self.matching.may_match_twice:
-            self.ambiguous += 1
-        elif acting:
-            self._act(path, position, row, *acting[0])
-
-    def result(self) -> Joined:
-        counts = self._counts
-        return Joined(
-            marks=self._marks,
-            matched=self._matched,
-            updated=counts["matched", "update"],
-            deleted=counts["matched", "delete"],
-            updated_alone=counts["not matched by source", "update"],
-            deleted_alone=counts["not matched by source", "delete"],
-            handle=self,
-        )
-
-    def _clause(self, matches: bool, row: Row, source: Row) -> Clause | None:
-        clauses = self.matching.of("matched" if matches else "not matched by source")
-        return next((c for c in clauses if c.condition is None or c.condition(row, source) is True), None)
-
-    def _act(self, path: str, position: int, row: Row, clause: Clause, source: Row) -> None:
-        self._marks.setdefault(path, BitMap64()).add(position)
-        self._counts[clause.when, clause.action] += 1
-        if clause.action == "update":
-            self.images.append({**row, **_values(clause, row, source)})
-
-
-def _inserted(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
-    clauses = matching.of("not matched")
-    clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
-    if clause is None:
-        return None
-    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
-    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **_numbers(reserved, number)}
-
-
-def _numbers(values: Mapping[str, range], number: int) -> Row:
-    return {name: each[number] for name, each in values.items()}
-
-
-def _values(clause: Clause, row: Row, source: Row) -> Row:
-    def value_of(value: Any) -> Any:
-        if isinstance(value, SourceColumn):
-            return reduce(
-                lambda struct, name: None if struct is None else struct[name], value.members, source[value.name]
-            )
-        return value(row, source) if callable(value) else value
-
-    return _set(row, clause.values, value_of)
-
-
-def _set(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
-    """What assignments make of the columns, or members, that they name."""
-    return {
-        name: {**(old.get(name) or {}), **_set(old.get(name) or {}, value.values, value_of)}
-        if isinstance(value, Members)
-        else value_of(value)
-        for name, value in values.items()
-    }
-
-
 def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
     """What a row's id and commit version are: what lies in the file, else what the log says of the file."""
     kept, version = row.get(tracked.row_id), row.get(tracked.commit_version)
@@ -436,4 +341,4 @@ def _decoded(data: bytes) -> tuple[list[Row], pa.Schema]:
 
 
 def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
-    return {**row, **_set(row, assignments, lambda value: value(row) if callable(value) else value)}
+    return {**row, **assigned(row, assignments, lambda value: value(row) if callable(value) else value)}

@@ -78,7 +78,7 @@ def always(wanted: Callable[[Call], bool], make: Callable[[Call], Exception]) ->
 
 
 def instant(on_sleep: Callable[[], object] = lambda: None) -> Runtime:
-    """Chance with a clock that only sleeping moves, by a second at least; ``on_sleep`` runs instead of waiting."""
+    """A runtime whose clock only sleeping moves, by a second at least; ``on_sleep`` runs instead of waiting."""
     now = [0.0]
 
     def sleep(seconds: float) -> None:

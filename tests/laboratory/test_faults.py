@@ -8,11 +8,12 @@ import pytest
 
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
-from anabranch.testing import Plan, Script, Setup, run, violations
-from anabranch.testing.runs import WAYS, History, reopened
-from anabranch.testing.statements import Append, Delete, Overwrite, Plus, Statement, Test, Update
-from anabranch.testing.stories import story
-from anabranch.testing.sweeping import sweep
+from laboratory.plans import Plan, Script, Setup
+from laboratory.runs import WAYS, History, reopened, run
+from laboratory.statements import Append, Delete, Overwrite, Plus, Statement, Test, Update
+from laboratory.stories import story
+from laboratory.sweeping import sweep
+from laboratory.verdicts import violations
 
 ROWS = (((1, 0, 0), (2, 1, 0), (3, 1, None)), ((4, 0, 2), (5, 1, 1)))
 MARKED = Setup(files=ROWS, before=(Delete(Test("k", "=", 2)),), checkpoints=4)

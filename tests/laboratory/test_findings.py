@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.testing import Plan, Script, Setup, run, violations
-from anabranch.testing.statements import Delete, Plus, Put, Restore, Test, Update
-from anabranch.testing.stories import story
+from laboratory.plans import Plan, Script, Setup
+from laboratory.runs import run
+from laboratory.statements import Delete, Plus, Put, Restore, Test, Update
+from laboratory.stories import story
+from laboratory.verdicts import violations
 
 
 def told(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from laboratory.journals import IDLE, Told, tale
+from laboratory.journals import IDLE, Told, read_journal
 from laboratory.kills import run_kills
 from laboratory.writers import BROKEN, id_of, transaction_of
 
@@ -25,15 +25,15 @@ def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "aim", "said"),
+    ("broken", "kill_point", "said"),
     [
         ("commits are written in place", "half 0*.json", "CorruptLog"),
         ("files are written after their commit", "committed before its files", "its file is not there"),
         ("commits are acknowledged before the put", "acknowledged before the put", "lost: "),
     ],
 )
-def test_a_kill_brings_a_broken_promise_to_light(broken: str, aim: str, said: str, tmp_path: Path) -> None:
-    report = run_kills(4, seed=1, folder=tmp_path, aims=(aim,), broken=broken)
+def test_a_kill_brings_a_broken_promise_to_light(broken: str, kill_point: str, said: str, tmp_path: Path) -> None:
+    report = run_kills(4, seed=1, folder=tmp_path, aims=(kill_point,), broken=broken)
     assert any(said in violation for violation in report.violations)
 
 
@@ -68,12 +68,12 @@ LANDED = ["at phase committed", "at put_if_absent _delta_log/0000000000000000000
 def test_a_journal_tells_where_its_writer_died(lines: list[str], stage: str, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     journal.write_text("".join(f"{line}\n" for line in lines))
-    assert tale(1, journal, interval=5).stage == stage
+    assert read_journal(1, journal, interval=5).stage == stage
 
 
 def test_a_journal_tells_what_each_transaction_was_told(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     journal.write_text("\n".join([*BEGUN, "nothing 2", "begin 3", "refused 3 E", "begin 4", "warned of something", ""]))
-    found = tale(1, journal, interval=5)
+    found = read_journal(1, journal, interval=5)
     assert found.told == {1: Told("ack", 4, 2), 2: Told("nothing"), 3: Told("refused", text="E")}
     assert (found.begun, found.open, found.warnings) == (4, 4, ("of something",))

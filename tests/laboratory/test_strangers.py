@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from anabranch.testing.plans import START, Moments
-from anabranch.testing.runs import run
-from anabranch.testing.statements import Foreign
 from laboratory import strangers
 from laboratory.campaign import prepare
 from laboratory.mutants import MUTANTS
+from laboratory.plans import START, Moments
+from laboratory.runs import run
+from laboratory.statements import Foreign
 
 PLANS, PARTS = 80, 2
 BROKEN = ("isBlindAppend is believed whatever was done", "a reservation is believed by its tag")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.storage import Store
-from anabranch.testing.log_reader import Reader, Version, _rows_in, actions_in
-from anabranch.testing.statements import COLUMNS, Row
+from laboratory.log_reader import Reader, Version, _rows_in, actions_in
+from laboratory.statements import COLUMNS, Row
 
 _NAMES = "delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName"
 

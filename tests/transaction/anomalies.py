@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from anabranch.testing import statements
-from anabranch.testing.statements import (
+from laboratory import statements
+from laboratory.statements import (
     EVERYWHERE,
     All,
     Append,

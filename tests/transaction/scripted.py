@@ -25,10 +25,11 @@ from anabranch.log.log import forget
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.storage import open_store
 from anabranch.testing import ArrowEngine, DictStore, at_phase, mounted
-from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.oracle import Landed, serial_order
-from anabranch.testing.scheduler import Scheduler
-from anabranch.testing.statements import (
+from anabranch.transaction.retry import Runtime
+from laboratory.log_reader import Reader, Version
+from laboratory.oracle import Landed, serial_order
+from laboratory.scheduler import Scheduler
+from laboratory.statements import (
     COLUMNS,
     EVERYWHERE,
     Append,
@@ -41,8 +42,7 @@ from anabranch.testing.statements import (
     Where,
     bag,
 )
-from anabranch.testing.verbs import condition_of, table_of
-from anabranch.transaction.retry import Runtime
+from laboratory.verbs import condition_of, table_of
 
 LEVELS = ("WriteSerializable", "Serializable")
 DIALS = ("row", "file")

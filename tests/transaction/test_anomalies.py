@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.testing.statements import Rows
 from anabranch.transaction import conflicts
+from laboratory.statements import Rows
 from tests.support.worlds import World, table_path
 from tests.transaction import anomalies
 from tests.transaction.anomalies import APPLICATIONS, PAGE, SCRIPTS, TABLES, TRANSACTIONS

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch.testing import DictStore, History, Plan, run, violations
-from anabranch.testing.places import InMemory
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
+from anabranch.testing import DictStore
+from laboratory.places import InMemory
+from laboratory.plan_generator import plan_for
+from laboratory.plans import Plan
+from laboratory.runs import History, run
+from laboratory.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
+from laboratory.verdicts import violations
 from tests.support.row_ids import wrong_ids
 
 PARTS, PER_PART = 10, 150

@@ -35,7 +35,7 @@ ZORDER = ("carrier", "dep_delay")
 
 @dataclass(frozen=True)
 class Writer:
-    """One writer: what it does in words, and the command, given the table's path."""
+    """One writer: its name, what it does in at most 37 characters, and the command, given the table's path."""
 
     name: str
     says: str
@@ -51,16 +51,6 @@ class Run:
     committed: Committed | None = None
     refused: DeltaConcurrentModificationException | None = None
     seconds: float = 0.0
-
-    @property
-    def outcome(self) -> str:
-        """One line for people."""
-        if self.refused is not None:
-            return f"refused: {type(self.refused).__name__}"
-        if self.committed is None:
-            return self.phase
-        over = ", ".join(map(str, self.committed.rebased_over))
-        return f"version {self.committed.version}" + (f", carried over {over}" if over else "")
 
 
 @dataclass
@@ -119,13 +109,13 @@ def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]
 def _zorder(engine: SparkEngine) -> Writer:
     """All rows to other files, in the middle of it all."""
     columns = paths_of(ZORDER)
-    says = f"OPTIMIZE ZORDER BY {', '.join(ZORDER)}"
-    return Writer("zorder", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)
+    says = f"ZORDER BY {', '.join(ZORDER)}"
+    return Writer("optimize", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)
 
 
 def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
     on = " AND ".join(f"t.{name} = s.{name}" for name in KEY)
-    says = f"MERGE {len(rows):,} rows by key: UPDATE, or INSERT"
+    says = f"MERGE {len(rows):,} rows by key"
     values, delay = {name: f"s.{name}" for name in rows.column_names}, {"dep_delay": "s.dep_delay"}
 
     def run(path: str) -> Committed | None:
@@ -140,7 +130,7 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
 
 def _correction(engine: SparkEngine, carrier: str) -> Writer:
     where, set_ = f"carrier = '{carrier}' AND dep_delay > 0", {"dep_delay": "dep_delay - 1"}
-    says = f"UPDATE SET dep_delay = dep_delay - 1 WHERE {where}"
+    says = f"UPDATE the late flights of {carrier}"
     return Writer(f"correct {carrier}", says, lambda path: _update(engine, path, set_, where))
 
 

@@ -48,12 +48,12 @@ from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
-from anabranch.testing.scheduler import Scheduler
 from anabranch.testing.stores import Kept
 from anabranch.transaction.fence import Fence
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
+from laboratory.scheduler import Scheduler
 from tests.support.worlds import World, insert_all, update_all
 
 RETRY = RetryPolicy(attempts=60, seconds=3_600.0)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from anabranch.testing.manners import PLAIN
-from anabranch.testing.plans import Failure, Plan, Script
-from anabranch.testing.statements import (
+from laboratory.manners import PLAIN
+from laboratory.plans import Failure, Plan, Script
+from laboratory.statements import (
     All,
     Any,
     Append,

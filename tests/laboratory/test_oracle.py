@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.protocol.predicates import holds
-from anabranch.testing.oracle import Landed, serial_order
-from anabranch.testing.statements import (
+from laboratory.oracle import Landed, serial_order
+from laboratory.statements import (
     COLUMNS,
     All,
     Any,
@@ -26,7 +26,7 @@ from anabranch.testing.statements import (
     Value,
     Where,
 )
-from anabranch.testing.verbs import condition_of
+from laboratory.verbs import condition_of
 
 ONE: Rows = ((1, 1, 0),)
 UPDATE = Update((Put("x", 5),), Test("p", "=", 1))

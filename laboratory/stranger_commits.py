@@ -20,11 +20,11 @@ from typing import Any
 from pyroaring import BitMap64
 
 from anabranch.protocol.layout import moves
-from anabranch.testing.foreign_engine import OtherEngine
-from anabranch.testing.log_reader import Reader
-from anabranch.testing.manners import Manner
-from anabranch.testing.statements import COLUMNS, Append, Foreign, Row, Rows, bag
 from anabranch.transaction.transaction import RESERVED_FOR
+from laboratory.foreign_engine import OtherEngine
+from laboratory.log_reader import Reader
+from laboratory.manners import Manner
+from laboratory.statements import COLUMNS, Append, Foreign, Row, Rows, bag
 
 _Body = dict[str, Any]
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

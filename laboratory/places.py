@@ -25,11 +25,11 @@ from anabranch.protocol.merges import When as When_
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.arrow_engine import ArrowEngine, read_from
-from anabranch.testing.plans import Setup
-from anabranch.testing.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
 from anabranch.testing.stores import DictStore, Kept
-from anabranch.testing.verbs import Session, play, table_of
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.plans import Setup
+from laboratory.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
+from laboratory.verbs import Session, play, table_of
 
 RETRY = RetryPolicy(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
 EPOCH_MS = 1_800_000_000_000

@@ -2,7 +2,8 @@
 
 Pure: dice in, plans out. The domains are tiny on purpose (a few rows, two or three values), so that statements meet.
 Half of all plans are random; the other half follow *seeds*: shapes of histories that are known to break naive rules,
-with random details, as a fuzzer starts from a corpus.
+with random details, as a fuzzer starts from a corpus. Longer than other files, since it makes every kind of statement
+and every such shape.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from anabranch.testing.manners import BARE, manner_by
-from anabranch.testing.plans import Dice, Failure, Moments, Plan, Script, Setup
-from anabranch.testing.runs import WAYS
-from anabranch.testing.statements import (
+from anabranch.transaction.phases import PHASES
+from laboratory.manners import BARE, manner_by
+from laboratory.plans import Dice, Failure, Moments, Plan, Script, Setup
+from laboratory.runs import WAYS
+from laboratory.statements import (
     COLUMNS,
     EVERYWHERE,
     All,
@@ -48,7 +50,6 @@ from anabranch.testing.statements import (
     When,
     Where,
 )
-from anabranch.transaction.phases import PHASES
 
 _LAYOUTS: tuple[tuple[Rows, ...], ...] = (
     (((1, 0, 0), (2, 1, 0)),),

@@ -9,8 +9,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.testing.statements import Rows, Statement
 from anabranch.transaction.phases import PHASES
+from laboratory.statements import Rows, Statement
 
 START = "start"
 """Before the first writer begins."""
@@ -43,7 +43,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Failure:
-    """The ``call``-th call of writer ``who``'s store fails: ``how`` is a name of `anabranch.testing.runs.WAYS`."""
+    """The ``call``-th call of writer ``who``'s store fails: ``how`` is a name of `laboratory.runs.WAYS`."""
 
     who: int
     call: int

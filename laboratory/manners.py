@@ -17,13 +17,18 @@ class Manner:
     """One way to write a commit.
 
     Attributes:
-        info: ``full``, ``bare`` as deltalake writes it (no flag, no id), or ``none``. flag: what ``isBlindAppend`` is,
-        None where it is left out. tags: ``none``, those of a ``reservation`` of ours, of ``moves``, or ``copied`` from
-        the commit before. vectors: how rows are marked: ``inline``, ``relative`` or ``prefixed``; ``none`` where files
-        are written anew. change: what ``dataChange`` says of a change. churns: what else is done to a live file: it is
-        ``restated``, ``touched`` by another vector of the same rows, ``rewritten`` as another file, or ``none``. churn:
-        what ``dataChange`` says of that. stats: ``whole``, ``count`` alone, or ``none``. extended: whether a remove is
-        more than it must be. txn: whether it is a batch of a stream too. order: by which the actions are shuffled.
+        info: ``full``, ``bare`` as deltalake writes it (no flag, no id), or ``none``.
+        flag: what ``isBlindAppend`` is, None where it is left out.
+        tags: ``none``, those of a ``reservation`` of ours, of ``moves``, or ``copied`` from the commit before.
+        vectors: how rows are marked: ``inline``, ``relative`` or ``prefixed``; ``none`` where files are written anew.
+        change: what ``dataChange`` says of a change.
+        churns: what else is done to a live file: it is ``restated``, ``touched`` by another vector of the same rows,
+            ``rewritten`` as another file, or ``none``.
+        churn: what ``dataChange`` says of that.
+        stats: ``whole``, ``count`` alone, or ``none``.
+        extended: whether a remove is more than it must be.
+        txn: whether it is a batch of a stream too.
+        order: by which the actions are shuffled.
     """
 
     info: str = "full"

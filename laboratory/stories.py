@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch.testing.plans import Plan
-from anabranch.testing.runs import Act, Event, History
-from anabranch.testing.statements import Rows
-from anabranch.testing.verdicts import violations
+from laboratory.plans import Plan
+from laboratory.runs import Act, Event, History
+from laboratory.statements import Rows
+from laboratory.verdicts import violations
 
 
 def story(history: History) -> str:

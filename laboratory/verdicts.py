@@ -25,10 +25,10 @@ from anabranch.errors import (
     StagedFilesVacuumed,
     UnsupportedFeature,
 )
-from anabranch.testing.oracle import Landed, first_unexplained, serial_order
-from anabranch.testing.runs import Act, History, name_of
-from anabranch.testing.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 from anabranch.transaction.running_vacuums import END, START
+from laboratory.oracle import Landed, first_unexplained, serial_order
+from laboratory.runs import Act, History, name_of
+from laboratory.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def violations(history: History) -> list[Violation]:
         *_unexpected_errors(history),
         *_outcomes(history, commits),
         *_idle(history),
-        *_in_the_way(history),
+        *_conflicts_with_moves(history),
         *_unread_heads(history, commits),
         *_order(history, commits),
     ]
@@ -132,7 +132,7 @@ def _idle(history: History) -> Iterator[Violation]:
             yield Violation("idle", f"writer {act.who} found nothing to change, and there always was something")
 
 
-def _in_the_way(history: History) -> Iterator[Violation]:
+def _conflicts_with_moves(history: History) -> Iterator[Violation]:
     """Moving rows is in nobody's way, and nobody's rows are in its way; but for what fails every writer."""
     by_version = {each.version: each.statement for each in landed(history)}
     vacuumed = any(isinstance(act.statement, Vacuum) for act in history.acts)

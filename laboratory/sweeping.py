@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from anabranch.testing.plans import Failure, Plan
-from anabranch.testing.runs import WAYS, History
+from laboratory.plans import Failure, Plan
+from laboratory.runs import WAYS, History
 
 
 def sweep(history: History) -> Iterator[Plan]:

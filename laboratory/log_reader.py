@@ -24,7 +24,7 @@ from pyroaring import BitMap64
 from anabranch.errors import NotFound
 from anabranch.storage import Store
 from anabranch.storage.native import native_file
-from anabranch.testing.statements import COLUMNS, Row, Rows
+from laboratory.statements import COLUMNS, Row, Rows
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC = 1681511377

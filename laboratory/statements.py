@@ -2,6 +2,7 @@
 
 This is what the laboratory believes, written apart from the product: own predicates, own three-valued logic, own
 arithmetic. Knows SQL's meaning of a few verbs; knows nothing of files, logs or versions. Pure.
+Longer than other files, since every statement is here, and each is small.
 
 A row is a tuple in the order of `COLUMNS`: ``k`` tells rows apart where they came in, ``p`` may partition, ``x`` may
 be NULL.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Union
 
-from anabranch.testing.manners import Manner
+from laboratory.manners import Manner
 
 COLUMNS = ("k", "p", "x")
 Value = int | None
@@ -273,8 +274,9 @@ class When:
     """One clause of a MERGE.
 
     Attributes:
-        kind: ``matched``, ``not matched`` or ``not matched by source``. where: of the table's row, or of the source's
-        where there is no other. sets: of an update; None deletes, and inserts the source's row.
+        kind: ``matched``, ``not matched`` or ``not matched by source``.
+        where: of the table's row, or of the source's where there is no other.
+        sets: of an update; None deletes, and inserts the source's row.
     """
 
     kind: str

@@ -6,13 +6,14 @@ import logging
 
 import pytest
 
-from anabranch.testing import Plan, Script, run, violations
-from anabranch.testing.plan_generator import plan_for
-from anabranch.testing.runs import History
-from anabranch.testing.shrinking import shrunk
-from anabranch.testing.statements import Select
-from anabranch.testing.stories import as_test, story
 from laboratory.mutants import MUTANTS
+from laboratory.plan_generator import plan_for
+from laboratory.plans import Plan, Script
+from laboratory.runs import History, run
+from laboratory.shrinking import shrunk
+from laboratory.statements import Select
+from laboratory.stories import as_test, story
+from laboratory.verdicts import violations
 
 SKIPS = next(mutant for mutant in MUTANTS if mutant.name == "every blind winner is skipped")
 SEED = 130
@@ -51,7 +52,8 @@ def test_a_failing_plan_becomes_the_known_counterexample() -> None:
 
 
 def test_the_source_of_a_plan_gives_the_plan_again() -> None:
-    from anabranch.testing import Setup, statements
+    from laboratory import statements
+    from laboratory.plans import Setup
 
     plan = failing().plan
     names = {**vars(statements), "Plan": Plan, "Setup": Setup, "Script": Script}

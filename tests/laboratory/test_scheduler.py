@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from anabranch.testing import Script, scheduler
-from anabranch.testing.plans import Dice, DiceSchedule, ScriptSchedule
-from anabranch.testing.scheduler import NoProgress, Scheduler
+from laboratory import scheduler
+from laboratory.plans import Dice, DiceSchedule, Script, ScriptSchedule
+from laboratory.scheduler import NoProgress, Scheduler
 
 
 def walker(scheduler: list[Scheduler], seen: list[str], name: str, steps: int) -> Callable[[], None]:

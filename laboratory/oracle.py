@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch.testing.statements import Rows, Statement, bag
+from laboratory.statements import Rows, Statement, bag
 
 
 @dataclass(frozen=True)

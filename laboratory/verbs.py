@@ -1,7 +1,7 @@
 """Verbs: how each statement of the laboratory is run on the product.
 
 Knows the commands; each later verb gets its line here. A `Session` is what one writer has: its location, its engine,
-its clock and its dice.
+its clock and its random numbers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import Store
-from anabranch.testing.foreign_engine import OtherEngine
-from anabranch.testing.log_reader import Reader
-from anabranch.testing.statements import (
+from anabranch.testing.stores import DictStore
+from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.foreign_engine import OtherEngine
+from laboratory.log_reader import Reader
+from laboratory.statements import (
     COLUMNS,
     Append,
     Assignment,
@@ -56,17 +58,15 @@ from anabranch.testing.statements import (
     Upgrade,
     Vacuum,
 )
-from anabranch.testing.stores import DictStore
-from anabranch.testing.stranger import Stranger
-from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.stranger_commits import Stranger
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
 _NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 
 
-class Words(Protocol):
-    """Expressions in an engine's own words."""
+class EngineExpressions(Protocol):
+    """Turns a statement's expressions into what an engine takes."""
 
     def value(self, assignment: Assignment) -> Any:
         """An assignment's value."""
@@ -83,14 +83,17 @@ class Words(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """One writer: where the table is, the store beneath (which nobody watches), and what it runs with; ``words`` says
-    expressions as its engine takes them.
+    """One writer: where its table is, and what it runs with.
+
+    Attributes:
+        store: the store beneath, which nobody watches.
+        expressions: turns expressions into what the engine takes.
     """
 
     location: str
     store: Store
     engine: Engine
-    words: Words
+    expressions: EngineExpressions
     retry: RetryPolicy
     runtime: Runtime
     name: str
@@ -156,7 +159,7 @@ def _dynamic(statement: Dynamic, session: Session) -> Done:
 def _select(statement: Select, session: Session) -> Done:
     versions = Reader(session.store, gone_from(session.store)).versions()
     read = versions[max(len(versions) - 1 - statement.back, 0)]
-    source = session.words.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
+    source = session.expressions.source(statement, session.location, read.number, table_of(statement.chosen(read.rows)))
     command = WriteCommand(session.location, source, "overwrite" if statement.overwrites else "append")
     done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
@@ -168,7 +171,7 @@ def _delete(statement: Delete, session: Session) -> Done:
 
 
 def _update(statement: Update, session: Session) -> Done:
-    sets = {each.column: session.words.value(each) for each in statement.sets}
+    sets = {each.column: session.expressions.value(each) for each in statement.sets}
     command = UpdateCommand(session.location, sets, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime)))
 
@@ -179,7 +182,8 @@ def _changed(statement: Statement, outcome: Outcome) -> Done:
 
 def _merge(statement: Merge, session: Session) -> Done:
     where = replace(condition_of(str(statement.also)), text=str(statement))
-    command = MergeCommand(session.location, table_of(statement.source), session.words.matching(statement), where)
+    matching = session.expressions.matching(statement)
+    command = MergeCommand(session.location, table_of(statement.source), matching, where)
     merged = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(merged.committed.version if merged.committed else None, merged.rows, statement)
 

@@ -1,6 +1,6 @@
 """Runs: a plan played on the product, and everything that was seen.
 
-Knows commands, stores and the scheduler. Judges nothing (`anabranch.testing.verdicts` does). Each run has a table of
+Knows commands, stores and the scheduler. Judges nothing (`laboratory.verdicts` does). Each run has a table of
 its own in memory, a clock of its own and names of its own, so that runs do not know of each other and repeat exactly.
 """
 
@@ -26,14 +26,14 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget, remember
 from anabranch.storage import Store
 from anabranch.storage.open import mounted
-from anabranch.testing.log_reader import Reader, Version
-from anabranch.testing.places import EPOCH_MS, RETRY, InMemory, Place
-from anabranch.testing.plans import Failure, Plan, schedule_of
-from anabranch.testing.scheduler import Killed, NoProgress, Scheduler, current_task
-from anabranch.testing.statements import Statement
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
-from anabranch.testing.verbs import Done, Session, gone_from, play
 from anabranch.transaction.retry import Runtime
+from laboratory.log_reader import Reader, Version
+from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
+from laboratory.plans import Failure, Plan, schedule_of
+from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
+from laboratory.statements import Statement
+from laboratory.verbs import Done, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
 _IN_MEMORY = InMemory()
@@ -100,9 +100,11 @@ class History:
     """Everything that was seen of one plan.
 
     Attributes:
-        base: the version that the writers began with. calls: how many calls of the store each writer made. turns: the
-        switches between writers, for a `Script`. faults: what the reader found wrong in the log. stuck: why it did not
-        come to an end.
+        base: the version that the writers began with.
+        calls: how many calls of the store each writer made.
+        turns: the switches between writers, for a `Script`.
+        faults: what the reader found wrong in the log.
+        stuck: why it did not come to an end.
     """
 
     plan: Plan
@@ -147,7 +149,7 @@ class _Run:
         self._base = place.base(plan.setup, self._now_ms)
         self._store, self._known = self._base.store, self._base.version
         self._scheduler = Scheduler(self._schedule, self._note)
-        self._stage = _Stage(self._store, self._moment, self._hang, plan.failures)
+        self._stage = _FaultyStore(self._store, self._moment, self._hang, plan.failures)
         self._events: list[Event] = []
         self._acts: dict[int, Act] = {}
 
@@ -256,7 +258,7 @@ def name_of(who: int) -> str:
     return f"{who + 1:08x}"
 
 
-class _Stage(Watched):
+class _FaultyStore(Watched):
     """The store as the writers see it: each call is a moment, and some fail."""
 
     def __init__(

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.storage import Store
-from anabranch.testing.log_reader import actions_in
-from anabranch.testing.statements import COLUMNS, Row, Rows
+from laboratory.log_reader import actions_in
+from laboratory.statements import COLUMNS, Row, Rows
 
 _Body = dict[str, Any]
 

@@ -1,0 +1,44 @@
+"""Arguments that several commands share, and where the table lies that one of them names.
+
+Only what can be no path is looked up as a name, so that paths need no Spark where the command itself needs none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.errors import UnknownPathOrName
+
+if TYPE_CHECKING:
+    from anabranch.catalog.entries import Entry
+
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path, URL or name of the table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
+
+
+def location_of(table: str) -> str:
+    """Where a table lies.
+
+    Raises:
+        UnknownPathOrName: as `found_table`.
+    """
+    return found_table(table)[0]
+
+
+def found_table(table: str) -> tuple[str, Entry | None]:
+    """Where a table lies; and its entry in the catalog, if it was given by its name.
+
+    Raises:
+        UnknownPathOrName: it is neither a path nor the name of a table.
+    """
+    if "/" in table or "\\" in table or Path(table).exists():
+        return table, None
+    try:
+        from anabranch.api.session import looked_up  # needs Spark, which a path does not
+    except ModuleNotFoundError as error:
+        raise UnknownPathOrName(name=table, reason=f"names are Spark's, and {error.name} is not installed.") from None
+    entry = looked_up(table)
+    return (table, None) if entry is None else (entry.location, entry)

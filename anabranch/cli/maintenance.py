@@ -1,0 +1,207 @@
+"""Commands that change a table's files and not its rows, or bring back old rows: clone, restore, fsck, generate,
+optimize, reorg, vacuum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from anabranch.api import functions
+from anabranch.cli.arguments import Json, TableArgument, found_table, location_of
+from anabranch.cli.output import console, print_json, print_table, print_text, print_values
+from anabranch.commands.maintenance.fsck import MISSING
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.errors import InvalidOption
+from anabranch.errors.secrets import without_secrets
+from anabranch.protocol.layout.clustering import paths_of
+
+if TYPE_CHECKING:
+    from anabranch.catalog.entries import Entry
+    from anabranch.commands.maintenance.vacuum import Vacuumed
+
+_SHOWN_FILES = 50
+PartitionFilter = Annotated[str | None, typer.Option(help="Only partitions for which this is TRUE.")]
+
+
+def clone(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Path, URL or name of the table.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Path or URL of the clone.")],
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Name the source's files instead of copying them.")
+    ] = False,
+    version: Annotated[int | None, typer.Option(help="Clone an older version of the source.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Clone the source as it was at this time (UTC).")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a table that is there.")] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Set a property of the clone, as key=value.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a copy of a table, which copies its files or only names them."""
+    given = [each.partition("=") for each in set_ or ()]
+    for key, equals, _ in given:
+        if not key or not equals:
+            raise InvalidOption(option="--set", value=key, reason="it takes key=value.")
+    done = functions.clone(
+        location_of(source),
+        target,
+        shallow=shallow,
+        version=version,
+        timestamp=timestamp,
+        replace=replace,
+        properties={key: value for key, _, value in given},
+    )
+    if as_json:
+        print_json({"table": without_secrets(target), "version": done.version, **done.metrics})
+        return
+    print_values("metric", {"version": done.version, **done.metrics})
+
+
+def restore(
+    table: TableArgument,
+    version: Annotated[int | None, typer.Option(help="Restore this version.")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Restore the version of this time (UTC).")] = None,
+    ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Leave out files that are missing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Restore an older version of the table."""
+    path, entry = found_table(table)
+    done = functions.restore(path, version, timestamp, ignore_missing=ignore_missing)
+    if entry is not None:
+        _refresh(entry)
+    stands = None if done.committed is None else done.committed.version
+    found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
+    if as_json:
+        print_json(found)
+        return
+    print_values("property", found)
+
+
+def _refresh(entry: Entry) -> None:
+    """Write the table's new columns into its entry in the catalog."""
+    from anabranch.api.session import session
+    from anabranch.catalog.named_tables import refresh
+
+    refresh(session(), entry)
+
+
+def fsck(
+    table: TableArgument,
+    repair: Annotated[bool, typer.Option("--repair", help="Take the missing files out of the table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the table's files that are missing. Exit code 1 if some are, and are not taken out."""
+    done = functions.fsck(location_of(table), dry_run=not repair)
+    stands = None if done.committed is None else done.committed.version
+    if as_json:
+        print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
+    else:
+        print_table(tuple(MISSING.names), done.rows)
+        end = "" if stands is None else f"; version {stands} does without them"
+        print_text(f"{len(done.missing)} of {done.files} files are missing at version {done.version}{end}")
+    raise typer.Exit(1 if done.missing and done.committed is None else 0)
+
+
+def generate(
+    table: TableArgument,
+    mode: Annotated[str, typer.Option(help="What to generate.")] = "symlink_format_manifest",
+    as_json: Json = False,
+) -> None:
+    """Write manifests: text files that list the live files, for readers without Delta."""
+    done = functions.generate(location_of(table), mode)
+    if as_json:
+        print_json(asdict(done))
+        return
+    print_text(f"{len(done.written)} manifests of version {done.version}, {len(done.removed)} old ones removed")
+
+
+def optimize(
+    table: TableArgument,
+    where: PartitionFilter = None,
+    zorder_by: Annotated[str | None, typer.Option(help="Columns to order rows by, separated by commas.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="All files of a clustered table, also those that are clustered already.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Rewrite small files as fewer large ones, ordered so that queries skip more. Needs Spark."""
+    names = [each.strip() for each in zorder_by.split(",")] if zorder_by is not None else []
+    _rewrite(Optimize(location_of(table), zorder_by=paths_of(names), full=full), where, as_json)
+
+
+def reorg(table: TableArgument, where: PartitionFilter = None, as_json: Json = False) -> None:
+    """Rewrite files without deleted rows and dropped columns: REORG … APPLY (PURGE). Needs Spark."""
+    _rewrite(Purge(location_of(table)), where, as_json)
+
+
+def _rewrite(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
+    from anabranch.api.optimize_builder import optimized  # needs Spark, which the other commands do not
+    from anabranch.api.session import session
+
+    spark = session(f"anabranch {type(command).__name__.lower()}")
+    with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
+        task = progress.add_task("files", total=None)
+        done = optimized(spark, command, where, lambda _, ready, of: progress.update(task, completed=ready, total=of))
+    version = None if done.committed is None else done.committed.version
+    if as_json:
+        print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": done.metrics})
+        return
+    if version is None:
+        print_text("there was nothing to do")
+        return
+    print_values("metric", {"version": version, **done.metrics})
+
+
+def vacuum(
+    table: TableArgument,
+    retain_hours: Annotated[
+        float | None, typer.Option(help="Keep files that were removed within this many hours.", min=0)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Remove nothing; only list what would be removed.")
+    ] = False,
+    lite: Annotated[bool, typer.Option("--lite", help="Read only the log, and list no folder.")] = False,
+    check: Annotated[bool, typer.Option(help="Refuse to keep files for less time than the table says.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Delete the files that no kept version needs. Exit code 1 if one could not be deleted."""
+    table = location_of(table)
+    if as_json:
+        done = functions.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
+        files = [{"path": file.name, "size": file.size} for file in done.files]
+        said = {"table": done.table, "dryRun": dry_run, "files": files, "bytes": done.bytes, "folders": done.folders}
+        print_json({**said, "failed": dict(done.failed), "spared": sorted(done.spared)})
+    else:
+        with Progress(console=console, transient=True) as shown:
+            done = functions.vacuum(
+                table, retain_hours, dry_run, lite, check_retention=check, progress=_ProgressBars(shown)
+            )
+        _print_vacuum(done)
+    raise typer.Exit(1 if done.failed else 0)
+
+
+class _ProgressBars:
+    """Shows each step of a VACUUM as a bar."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown, self._bars = shown, dict[str, TaskID]()
+
+    def __call__(self, step: str, done: int, of: int) -> None:
+        if step not in self._bars:
+            self._bars[step] = self._shown.add_task(step, total=of)
+        self._shown.update(self._bars[step], completed=done, total=of)
+
+
+def _print_vacuum(done: Vacuumed) -> None:
+    rows = [{"file": file.name, "bytes": file.size} for file in done.files[:_SHOWN_FILES]]
+    print_table(("file", "bytes"), rows)
+    if len(done.files) > _SHOWN_FILES:
+        print_text(f"… and {len(done.files) - _SHOWN_FILES} more")
+    would = "would be removed" if done.dry_run else "removed"
+    print_text(f"{len(done.files)} files, {done.bytes} bytes {would}; {len(done.spared)} running jobs spared")
+    for name, reason in done.failed.items():
+        console.print(f"✗ {name}: {reason}", style="red", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,124 @@
+"""MERGE for the engine without a JVM: a join as it goes on, row by row, and what its clauses make of both rows.
+
+Conditions and values are plain values, or functions of the table's row and the source's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pyroaring import BitMap64
+
+from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch.protocol.schema.assignments import Members
+from anabranch.protocol.schema.types import Struct
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A source's rows."""
+
+    records: tuple[Row, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.records)
+
+
+@dataclass
+class Join:
+    """A join as it goes on, row by row of the table.
+
+    Attributes:
+        ambiguous: how many rows of the table several source rows would change.
+        images: the new images of updated rows.
+        sources: the numbers of the source rows that match some row.
+    """
+
+    matching: Matching
+    records: tuple[Row, ...]
+    ambiguous: int = 0
+    images: list[Row] = field(default_factory=list)
+    sources: set[int] = field(default_factory=set)
+    _marks: dict[str, BitMap64] = field(default_factory=dict)
+    _matched: dict[str, BitMap64] = field(default_factory=dict)
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, path: str, position: int, row: Row) -> None:
+        """Join one row of the table, at this position of a file, with all rows of the source."""
+        pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
+        self.sources.update(number for number, _ in pairs)
+        if pairs:
+            self._matched.setdefault(path, BitMap64()).add(position)
+        sides: list[Row] = [source for _, source in pairs] or [{}]
+        acting = [(clause, side) for side in sides if (clause := self._clause(bool(pairs), row, side)) is not None]
+        if len(acting) > 1 and not self.matching.may_match_twice:
+            self.ambiguous += 1
+        elif acting:
+            self._act(path, position, row, *acting[0])
+
+    def result(self) -> Joined:
+        """What all rows so far give."""
+        counts = self._counts
+        return Joined(
+            marks=self._marks,
+            matched=self._matched,
+            updated=counts["matched", "update"],
+            deleted=counts["matched", "delete"],
+            updated_alone=counts["not matched by source", "update"],
+            deleted_alone=counts["not matched by source", "delete"],
+            handle=self,
+        )
+
+    def _clause(self, matches: bool, row: Row, source: Row) -> Clause | None:
+        clauses = self.matching.of("matched" if matches else "not matched by source")
+        return next((c for c in clauses if c.condition is None or c.condition(row, source) is True), None)
+
+    def _act(self, path: str, position: int, row: Row, clause: Clause, source: Row) -> None:
+        self._marks.setdefault(path, BitMap64()).add(position)
+        self._counts[clause.when, clause.action] += 1
+        if clause.action == "update":
+            self.images.append({**row, **_values(clause, row, source)})
+
+
+def inserted(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
+    """The row that a source row inserts, which has this number in the source; None where no clause acts."""
+    clauses = matching.of("not matched")
+    clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
+    if clause is None:
+        return None
+    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
+    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **numbered(reserved, number)}
+
+
+def numbered(values: Mapping[str, range], number: int) -> Row:
+    """The reserved identity values of a source row."""
+    return {name: each[number] for name, each in values.items()}
+
+
+def _values(clause: Clause, row: Row, source: Row) -> Row:
+    def value_of(value: Any) -> Any:
+        if isinstance(value, SourceColumn):
+            return reduce(
+                lambda struct, name: None if struct is None else struct[name], value.members, source[value.name]
+            )
+        return value(row, source) if callable(value) else value
+
+    return assigned(row, clause.values, value_of)
+
+
+def assigned(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
+    """What assignments make of the columns, or members, that they name."""
+    return {
+        name: {**(old.get(name) or {}), **assigned(old.get(name) or {}, value.values, value_of)}
+        if isinstance(value, Members)
+        else value_of(value)
+        for name, value in values.items()
+    }

@@ -1,0 +1,91 @@
+"""The demo's words fit into 80 columns, its comparison counts every row, and Spark's lines go to a file."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+from rich.console import Console
+
+from anabranch.cli.demo.race import Race, Run, writers
+from anabranch.cli.demo.story import _spark_prints_to, _table, differing_rows
+from anabranch.errors import ConcurrentAppendException
+from anabranch.transaction.commit import Committed
+
+ROWS = pa.table({"carrier": ["AA"] * 600})
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the comparison asks of a DataFrame."""
+
+    rows: pa.Table
+
+    def toArrow(self) -> pa.Table:
+        return self.rows
+
+
+def differing(left: list[Any], right: list[Any]) -> int:
+    frames = [Frame(pa.table({"a": pa.array(each, pa.int64())})) for each in (left, right)]
+    return differing_rows(*cast(list[DataFrame], frames))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "count"),
+    [
+        ([1, 2, None], [None, 2, 1], 0),
+        ([1, 2], [1], 1),
+        ([1, 1], [1], 1),
+        ([1, None], [2, None], 2),
+        ([None, None], [None], 1),
+        ([], [], 0),
+    ],
+)
+def test_rows_that_only_one_table_has_are_counted_as_often_as_they_occur(
+    left: list[Any], right: list[Any], count: int
+) -> None:
+    assert differing(left, right) == differing(right, left) == count
+
+
+def lines_of(race: Race) -> list[str]:
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(_table(race))
+    return shown.getvalue().splitlines()
+
+
+def test_each_writer_has_one_line_of_80_columns_whatever_becomes_of_it() -> None:
+    crew = writers(cast(Any, None), ROWS, {"AA": ROWS, "WN": ROWS})
+    over = tuple(range(1, len(crew)))
+    ends = [
+        {"committed": Committed(len(crew), over, 1, {}), "seconds": 159.9},
+        {"refused": ConcurrentAppendException.__new__(ConcurrentAppendException), "seconds": 159.9},
+        {"phase": "committed"},
+    ]
+    for end in ends:
+        lines = lines_of(Race("", [Run(writer, **cast(Any, end)) for writer in crew]))
+        assert len(lines) == 1 + len(crew)
+        assert all(writer.says in line for writer, line in zip(crew, lines[1:], strict=True))
+
+
+def test_what_a_child_process_prints_goes_to_the_file_and_what_comes_later_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "spark.log"
+    with _spark_prints_to(log):
+        subprocess.run([sys.executable, "-c", "import sys; print('WARN log4j', file=sys.stderr)"], check=True)
+    print("later", file=sys.stderr)
+    assert log.read_text() == "WARN log4j\n"
+    assert capfd.readouterr().err == "later\n"
+
+
+def test_what_spark_said_is_printed_where_it_did_not_start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(subprocess.CalledProcessError), _spark_prints_to(tmp_path / "spark.log"):
+        subprocess.run([sys.executable, "-c", "raise SystemExit('no memory')"], check=True)
+    assert capfd.readouterr().err == "no memory\n"
