@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from anabranch.errors.process_state import memo
 from anabranch.log.lazy import lazy
@@ -44,11 +43,11 @@ _PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)[^\W\d]\w*\b)"
 _NAME = re.compile(rf"[\s(]*({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 
-@dataclass(frozen=True)
 class Glance:
     """What a look at a text tells; each answer is found when it is first asked for."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     @lazy
     def is_ours(self) -> bool:
@@ -73,7 +72,7 @@ class Glance:
     @lazy
     def takes_names(self) -> bool:
         """Whether it may take a name away, or change it."""
-        return _TAKES_NAMES.match(self.text) is not None
+        return not self.reads and _TAKES_NAMES.match(self.text) is not None
 
     @lazy
     def may_name(self) -> bool:
