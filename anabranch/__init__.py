@@ -15,7 +15,7 @@ from anabranch.api.functions import append, check, clone, explain, files, fsck, 
 if TYPE_CHECKING:
     from anabranch.api.install import install, uninstall
     from anabranch.api.session import changes, read, session
-    from anabranch.statements.executor import sql
+    from anabranch.statements.sql import sql
     from anabranch.tables import DeltaTable
 
 __version__ = "0.1.0"
@@ -47,7 +47,7 @@ _LAZY = {
     "install": "anabranch.api.install",
     "read": "anabranch.api.session",
     "session": "anabranch.api.session",
-    "sql": "anabranch.statements.executor",
+    "sql": "anabranch.statements.sql",
     "uninstall": "anabranch.api.install",
 }
 

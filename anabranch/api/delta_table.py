@@ -6,7 +6,6 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,8 +17,9 @@ from pyspark.sql.types import StructType
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
-from anabranch.catalog.entries import Name, dotted, parts_of, spelled, whole
-from anabranch.catalog.named_tables import entry_of, located, naming, path_in, place, refresh_named
+from anabranch.catalog.named_tables import naming, refresh_named
+from anabranch.catalog.names import Name, dotted, is_path, parts_of, spelled
+from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.ddl.drop_feature import DropFeature
@@ -86,22 +86,17 @@ class DeltaTable:
         Raises:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
-        path = located(sparkSession, tableOrViewName)
-        open_log(path).snapshot()
-        parts = parts_of(tableOrViewName)
-        assert parts is not None, "it was found by its name"
-        return cls(sparkSession, path, name=None if path_in(parts) is not None else whole(sparkSession, parts))
+        found = Resolver(sparkSession).named(tableOrViewName)
+        open_log(found.location).snapshot()
+        return cls(sparkSession, found.location, name=found.name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
         if open_log(identifier).exists():
             return True
-        name = parts_of(identifier)
-        path = None if name is None else path_in(name)
-        entry = None if name is None or path is not None else entry_of(sparkSession, name)
-        found = path if entry is None else entry.location
-        return found is not None and open_log(found).exists()
+        found = Resolver(sparkSession).find(identifier)
+        return found is not None and open_log(found.location).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
@@ -388,13 +383,11 @@ class DeltaTable:
             raise InvalidArgument(option="properties", value=properties, reason="it takes a dict of text to text.")
         at = {**at, "zone": self._engine.zone()} if "timestamp" in at else at
         clone = Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at)
-        name = _name_of(target)
-        path = target if name is None else path_in(name)
-        if name is None or path is not None:
-            place_of_it = path or target
-            dataclasses.replace(clone, target=place_of_it).run()
-            return DeltaTable.forPath(self._spark, place_of_it)
-        named = place(self._spark, name)
+        name = None if is_path(target) else parts_of(target)
+        named = target if name is None else Resolver(self._spark).target(name)
+        if isinstance(named, str):
+            dataclasses.replace(clone, target=named).run()
+            return DeltaTable.forPath(self._spark, named)
         if named.entry is not None and not replaces:
             raise NameTaken(name=spelled(named.name), table=named.location)
         with naming(self._spark, named):
@@ -472,12 +465,6 @@ def _session(spark: SparkSession | None) -> SparkSession:
     if found is None:
         raise InvalidOption(option="sparkSession", value=None, reason="there is no active session; pass one.")
     return found
-
-
-def _name_of(target: str) -> Name | None:
-    """The name that a clone is to have in the catalog; None where it is a path, or a URL."""
-    is_place = os.path.isabs(target) or target.startswith("file:") or ("/" in target and "`" not in target)
-    return None if is_place else parts_of(target)
 
 
 def _check_file_settings(path: str, settings: Mapping[str, str] | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.catalog.names import may_be_name
 from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.row_rules import Texts
@@ -80,7 +81,11 @@ def append(
     columns = None if partition_by is None else tuple(partition_by)
     clusters = None if cluster_by is None else paths_of(cluster_by)
     txn = application(txn_app_id, txn_version)
-    place = path_or_name if spark is None else _placed(spark, path_or_name)
+    place = path_or_name
+    if spark is not None and may_be_name(path_or_name):
+        from anabranch.catalog.resolver import Resolver  # needs Spark, which what has a path does not
+
+        place = Resolver(spark).anywhere(path_or_name).location
     command = Append(
         place,
         rows,
@@ -92,14 +97,6 @@ def append(
         texts=Texts(exact_predicate, exact_literal),
     )
     return command.run().version
-
-
-def _placed(spark: Any, path_or_name: Location) -> Location:
-    if not isinstance(path_or_name, str) or "/" in path_or_name:
-        return path_or_name
-    from anabranch.catalog.named_tables import place_of  # needs Spark, which what has a path does not
-
-    return place_of(spark, path_or_name)
 
 
 def clone(

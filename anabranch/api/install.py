@@ -23,18 +23,19 @@ from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
+from anabranch.errors.process_state import hold
 from anabranch.spark.missing_files import vanished
 from anabranch.spark.session import has_own_delta
 from anabranch.spark.sql_text import Placed, in_views
-from anabranch.statements.executor import Names, sql
-from anabranch.statements.grammar import may_matter
-from anabranch.statements.grammar.computed_names import may_be_computed
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.prefilter import glance, may_touch_delta
+from anabranch.statements.sql import sql
 
 _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
 """What else than a statement changes which table a name means."""
 _ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _lock = RLock()
-_wrapped: dict[tuple[type, str], tuple[Any, Any]] = {}
+_wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "they are listed here")({})
 """Of each attribute that is wrapped: what it was, and what it is."""
 
 
@@ -112,8 +113,8 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
     """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
     known = formats[spark]
-    matters = may_matter(text) or may_be_computed(text) or Names(spark, known).may_matter(text)
-    if "${" not in text and not matters:
+    names = Names(spark, known)
+    if "${" not in text and not (may_touch_delta(text, names) or glance(text).is_computed):
         return plain(spark, text, args, **given)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)

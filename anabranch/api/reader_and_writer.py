@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog.entries import Name, parts_of, spelled
-from anabranch.catalog.named_tables import Named, entry_of, naming, path_in, place, refresh_named
+from anabranch.catalog.entries import Entry
+from anabranch.catalog.named_tables import Named, naming, refresh_named
+from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.resolver import Resolved, Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, open_log
@@ -25,7 +26,9 @@ from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import declared_version
 from anabranch.errors import InvalidOption, NameTaken
 from anabranch.errors.inputs import check_text
+from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions import condition
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.clustering import paths_of
@@ -35,10 +38,12 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.positional import by_position
 from anabranch.spark.settings import honours
 from anabranch.statements.conditions import as_spark_reads, context_for
-from anabranch.statements.executor import Names, lasting_view, temporary_views
+from anabranch.statements.executor import temporary_views
+from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
+from anabranch.statements.sql import lasting_view
 
-formats: WeakKeyDictionary[SparkSession, frozenset[str]] = WeakKeyDictionary()
+formats: PerObject[SparkSession, frozenset[str]] = hold("installed sessions", "they are installed")(PerObject())
 """Which formats are ours, of each session that is installed."""
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
@@ -99,17 +104,17 @@ class Reader:
 
     def table(self, tableName: str) -> DataFrame:
         """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
-        path = table_of(self._spark, tableName)
-        if path is None:
+        found = table_of(self._spark, tableName)
+        if found is None:
             return self._of_view(tableName)
-        return self._load(path).alias((parts_of(tableName) or (tableName,))[-1])
+        return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _of_view(self, name: str) -> DataFrame:
         """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
         shown = lasting_view(self._spark, name, Names(self._spark, formats[self._spark]))
         if shown is not None:
             return shown
-        temporary_views.renew(Running(self._spark), f"TABLE {name}")
+        temporary_views.renew(Running(self._spark), TokenizedText(f"TABLE {name}"))
         found: DataFrame = self._plain.table(name)
         return found
 
@@ -135,16 +140,9 @@ class Reader:
         return engine.changes(asked.run())
 
 
-def table_of(spark: SparkSession, name: str) -> str | None:
-    """Where the Delta table of a name lies, also of ``delta.`path` ``; None where it is Spark's own."""
-    parts = parts_of(name) if isinstance(name, str) else None
-    if parts is None:
-        return None
-    path = path_in(parts) if parts[0].lower() in formats[spark] else None
-    if path is not None:
-        return path
-    entry = entry_of(spark, parts)
-    return None if entry is None else entry.location
+def table_of(spark: SparkSession, name: str) -> Resolved | None:
+    """The Delta table of a name, also of ``delta.`path` ``; None where it is Spark's own."""
+    return Resolver(spark, formats[spark]).find(name)
 
 
 def is_default(spark: SparkSession) -> bool:
@@ -244,10 +242,11 @@ class Writer:
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
-        if (path := path_in(parts)) is not None:
-            self._save(path)
-            return
-        self._save_named(place(self._spark, parts, self._options.take("path")))
+        target = Resolver(self._spark).target(parts, self._options.take("path"))
+        if isinstance(target, str):
+            self._save(target)
+        else:
+            self._save_named(target)
 
     @property
     def _spark(self) -> SparkSession:
@@ -259,7 +258,7 @@ class Writer:
         Raises:
             InvalidOption: it would be written to, and the session's own format is another one.
         """
-        if entry_of(self._spark, parts) is None:
+        if not isinstance(Resolver(self._spark).look_up(parts), Entry):
             return False
         if (mode or self._mode).lower() in ("append", "overwrite"):
             reason = f"say format('delta') to write to {spelled(parts)}."
@@ -301,8 +300,8 @@ class Writer:
         Raises:
             NotATable: there is none. SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
         """
-        path = table_of(self._spark, tableName)
-        if path is None:
+        found = table_of(self._spark, tableName)
+        if found is None:
             self._plain.insertInto(tableName, overwrite)
             return
         if self._partition_by is not None or self._cluster_by is not None:
@@ -313,11 +312,11 @@ class Writer:
         elif self._mode != "overwrite":
             self.mode("append")  # as Spark's does, whatever other mode was named
         change = self._schema_change()
-        snapshot = open_log(path).snapshot()
+        snapshot = open_log(found.location).snapshot()
         rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
-        self._run(path, snapshot, rows, change)
+        self._run(found.location, snapshot, rows, change)
         if change is not None:
-            refresh_named(self._spark, parts_of(tableName), path)
+            refresh_named(self._spark, found.name, found.location)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")

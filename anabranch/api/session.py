@@ -10,8 +10,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.api.install import install
-from anabranch.catalog.entries import Entry, parts_of
-from anabranch.catalog.named_tables import entry_of, place_of
+from anabranch.catalog.entries import Entry
+from anabranch.catalog.names import parts_of
+from anabranch.catalog.resolver import Resolver
 from anabranch.commands.opening import Location, file_set
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import Read, kept, shown_ids
@@ -70,7 +71,7 @@ def read(
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
     """
-    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
+    engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
     snapshot = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).snapshot()
     condition = None if where is None else understood(where, snapshot, engine)
     files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
@@ -86,18 +87,17 @@ def looked_up(name: str) -> Entry | None:
     Raises:
         UnknownPathOrName: there is none of this name, or no session; with the reason.
     """
-    parts = parts_of(name)
-    if parts is None:
+    if parts_of(name) is None:
         return None
     try:
         spark = session()
     except MissingJava as error:
         raise UnknownPathOrName(name=name, reason=error.message) from None
-    found = entry_of(spark, parts)
+    found = Resolver(spark).find(name)
     if found is None:
         in_memory = spark.conf.get(_CATALOG) == "in-memory"
         raise UnknownPathOrName(name=name, reason=_IN_MEMORY if in_memory else "check its schema.")
-    return found
+    return found.entry
 
 
 def changes(
@@ -129,6 +129,6 @@ def changes(
     Example:
         >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
-    engine, path = SparkEngine(spark), place_of(spark, path_or_name)
+    engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
     asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
     return engine.changes(asked.run())

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch.api.arguments import flat, text
-from anabranch.catalog.entries import Name, parts_of, spelled
-from anabranch.catalog.named_tables import naming, path_in, place
+from anabranch.catalog.named_tables import naming, place
+from anabranch.catalog.names import Name, parts_of, path_in, spelled
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, UnknownTable

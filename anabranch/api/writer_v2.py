@@ -11,11 +11,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from anabranch.api.reader_and_writer import formats, table_of
-from anabranch.catalog.entries import parts_of, spelled
-from anabranch.catalog.named_tables import Named, naming, path_in, place
+from anabranch.catalog.named_tables import Named, naming
+from anabranch.catalog.names import parts_of, spelled
+from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import Write
-from anabranch.commands.opening import open_log
+from anabranch.commands.opening import Location, open_log
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.errors.inputs import check_text
@@ -126,13 +127,12 @@ class WriterV2:
             raise InvalidOption(option="table", value=self._table, reason="it takes the name of a table.")
         options = self._options.copy()
         location = options.take("path") or options.take("location")
-        path = path_in(parts)
-        if path is not None:
+        named = Resolver(self._spark).target(parts, location)
+        if isinstance(named, str):
             if not creates:
-                open_log(path).snapshot()
-            self._write(path, creates, replaces, options)
+                open_log(named).snapshot()
+            self._write(named, creates, replaces, options)
             return
-        named = place(self._spark, parts, location)
         self._check(named, creates, replaces)
         with naming(self._spark, named):
             self._write(named.location, creates, replaces, options)
@@ -185,14 +185,14 @@ class WriterV2:
         Raises:
             ReplaceWhereMismatch: a row does not satisfy it.
         """
-        path = table_of(self._spark, self._table)
-        if path is None:
+        found = table_of(self._spark, self._table)
+        if found is None:
             self._plain.overwrite(condition)
             return
-        self._replace(path, condition)
+        self._replace(found.location, condition)
 
     @honours("a write")
-    def _replace(self, path: str, condition: Column | str) -> None:
+    def _replace(self, path: Location, condition: Column | str) -> None:
         engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
         where = understood(condition, snapshot, engine)
         write = Write(path, self._frame, "overwrite", replace_where=where, **options.of_a_write())

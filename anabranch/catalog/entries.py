@@ -15,19 +15,18 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Table
 
+from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.errors import AnabranchError, InvalidOption
+from anabranch.errors.process_state import Cache, per_object
 from anabranch.protocol.schema.types import Array, DataType, Map, Struct
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import quoted, spark_type
 
-Name = tuple[str, ...]
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 VIEW = "anabranch.view"
 _SESSIONS = "spark_catalog"
@@ -45,10 +44,9 @@ give it to a table of ours.
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 
 
-_foreign: WeakKeyDictionary[SparkSession, dict[Name, float]] = WeakKeyDictionary()
-"""Until when names are taken for those of something else."""
-_closed: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
-_lock = Lock()
+_foreign = per_object("names of something else")
+"""Until when names are taken for those of something else: by session, a `Cache` of `_REMEMBERED` names."""
+_closed = per_object("catalogs in memory")
 
 
 @dataclass(frozen=True)
@@ -87,59 +85,9 @@ class StoredView:
     rules: Mapping[str, str]
 
 
-def parts_of(identifier: str) -> Name | None:
-    """The parts of a name as it is written, ``db.`a.b` `` for one; None where it is no name.
-
-    Example:
-        >>> parts_of("db.`a``b`")
-        ('db', 'a`b')
-    """
-    parts, i = [], 0
-    while True:
-        part, i = _quoted_part(identifier, i) if identifier[i : i + 1] == "`" else _bare_part(identifier, i)
-        if not part:
-            return None
-        parts.append(part)
-        if i == len(identifier):
-            return tuple(parts)
-        if identifier[i] != ".":
-            return None
-        i += 1
-
-
-def _bare_part(text: str, i: int) -> tuple[str, int]:
-    end = i
-    while end < len(text) and text[end] not in ".`":
-        end += 1
-    part = text[i:end].strip()
-    return (part, end) if part and not any(each.isspace() for each in part) else ("", end)
-
-
-def _quoted_part(text: str, i: int) -> tuple[str, int]:
-    found, i = "", i + 1
-    while i < len(text):
-        if text[i] == "`" and text[i + 1 : i + 2] == "`":
-            found, i = found + "`", i + 2
-        elif text[i] == "`":
-            return found, i + 1
-        else:
-            found, i = found + text[i], i + 1
-    return "", i
-
-
-def spelled(name: Name) -> str:
-    """A name as SQL text."""
-    return ".".join(map(quoted, name))
-
-
 def _asked(name: Name, spark: SparkSession) -> str:
     """A name as Spark's catalog takes it, in which nothing is filled in."""
     return verbatim(spelled(name), spark)
-
-
-def dotted(name: Name) -> str:
-    """A name as people read it."""
-    return ".".join(name)
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
@@ -254,16 +202,14 @@ def is_foreign(spark: SparkSession, name: Name) -> bool:
     Where it has become one of ours since, in another process or by another current schema, the query reaches the entry
     itself, which raises.
     """
-    return time.monotonic() < _foreign.get(spark, {}).get(name, 0.0)
+    known = _foreign.get(spark)
+    return known is not None and time.monotonic() < known.get(name, 0.0)
 
 
 def _remember(spark: SparkSession, name: Name, catalog: str | None) -> None:
     lasts = _CLOSED_S if catalog in (None, "spark_catalog") and _is_closed(spark) else _REMEMBERED_S
-    with _lock:
-        known = _foreign.setdefault(spark, {})
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        known[name] = time.monotonic() + lasts
+    with _foreign.lock:
+        _foreign.setdefault(spark, Cache(_REMEMBERED))[name] = time.monotonic() + lasts
 
 
 def _is_closed(spark: SparkSession) -> bool:
@@ -271,12 +217,13 @@ def _is_closed(spark: SparkSession) -> bool:
     if spark not in _closed:
         in_memory = spark.conf.get("spark.sql.catalogImplementation", None) == "in-memory"
         _closed[spark] = in_memory and not type(spark).__module__.startswith("pyspark.sql.connect")
-    return _closed[spark]
+    found: bool = _closed[spark]
+    return found
 
 
 def forget() -> None:
     """Forget what names were those of something else, in every session: names have changed, or may have."""
-    with _lock:
+    with _foreign.lock:
         _foreign.clear()
 
 

@@ -18,7 +18,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.entries import Entry, Name, spelled
+from anabranch.catalog.entries import Entry
+from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import (
@@ -31,7 +32,6 @@ from anabranch.errors import (
     UnknownTable,
 )
 
-_FORMATS = frozenset({"delta", "anabranch"})
 _OWNER = "_anabranch_name"
 """Beside a managed table that was renamed: with which of its names its files go."""
 
@@ -49,13 +49,6 @@ class Named:
     location: str
     managed: bool
     entry: Entry | None = None
-
-
-def path_in(name: Name) -> str | None:
-    """The path, where a name is one: ``delta.`/data/flights` ``, perhaps behind ``spark_catalog``."""
-    name = name[1:] if len(name) == 3 and name[0].lower() == "spark_catalog" else name
-    is_path = len(name) == 2 and name[0].lower() in _FORMATS and (name[1].startswith("/") or ":/" in name[1])
-    return name[1] if is_path else None
 
 
 def place(spark: SparkSession, name: Name, location: Location | None = None) -> Named:
@@ -140,38 +133,6 @@ def refresh_named(spark: SparkSession, name: Name | None, location: Location) ->
     entry = None if name is None else entries.find(spark, name)
     if entry is not None and entry.location == location:
         refresh(spark, entry)
-
-
-def entry_of(spark: SparkSession, name: Name) -> Entry | None:
-    """The entry of a name, whole or in part; None where it is none of ours."""
-    return entries.find(spark, name)
-
-
-def located(spark: SparkSession, identifier: str) -> str:
-    """Where the Delta table of a name or of ``delta.`path` `` lies.
-
-    Raises:
-        UnknownTable: there is none of this name.
-    """
-    name = entries.parts_of(identifier) if isinstance(identifier, str) else None
-    if name is None:
-        raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
-    path = path_in(name)
-    if path is not None:
-        return path
-    entry = entries.find(spark, name)
-    if entry is None:
-        raise UnknownTable(name=spelled(name))
-    return entry.location
-
-
-def place_of(spark: SparkSession, path_or_name: Location) -> Location:
-    """Where a table lies that is said by its path or its name: a name has no slash, and a path counts first."""
-    parts = entries.parts_of(path_or_name) if isinstance(path_or_name, str) and "/" not in path_or_name else None
-    if parts is None or open_log(path_or_name).exists():
-        return path_or_name
-    entry = entry_of(spark, parts)
-    return path_or_name if entry is None else entry.location
 
 
 def drop(spark: SparkSession, entry: Entry) -> None:
@@ -280,7 +241,7 @@ def _note_owner(entry: Entry, name: Name) -> None:
 def _is_anothers(spark: SparkSession, entry: Entry) -> bool:
     """Whether a table's files go with another name, which still leads to them."""
     try:
-        owner = entries.parts_of(open_log(entry.location).store.get(_OWNER).decode())
+        owner = parts_of(open_log(entry.location).store.get(_OWNER).decode())
     except NotFound:
         return False
     return owner is not None and not _same(owner, entry.name) and _leads_to(entries.find(spark, owner), entry)

@@ -33,8 +33,8 @@ def sql(
 ) -> None:
     """Run SQL on Delta tables, given as delta.`path` or by name. Without a statement or file, reads standard input."""
     from anabranch.api.session import session  # needs Spark, which most commands do not
-    from anabranch.statements.executor import sql as run
-    from anabranch.statements.grammar import split
+    from anabranch.statements.reading import split
+    from anabranch.statements.sql import sql as run
 
     if as_json and as_csv:
         raise InvalidOption(option="--csv", value="true", reason="it goes without --json.")

@@ -8,14 +8,13 @@ touched; a file that says no ids is refused. A file never changes, so each foote
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
 from anabranch.errors import CorruptLog, MissingDataFile
+from anabranch.errors.process_state import cache
 from anabranch.log.file_locations import located_file
 from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata
@@ -25,8 +24,7 @@ from anabranch.storage.contract import Store
 
 _READERS = 8
 _REMEMBERED = 100_000
-_schemas: OrderedDict[tuple[str, str], pa.Schema] = OrderedDict()
-_guard = threading.Lock()
+_schemas = cache("schemas of files", _REMEMBERED)
 
 
 def is_by_id(metadata: Metadata) -> bool:
@@ -70,15 +68,9 @@ def schema_of(store: Store, path: str) -> pa.Schema:
         MissingDataFile: it is not there.
     """
     key = (store.url, path)
-    with _guard:
-        if key in _schemas:
-            _schemas.move_to_end(key)
-            return _schemas[key]
-    found = _read(store, path)
-    with _guard:
-        _schemas[key] = found
-        if len(_schemas) > _REMEMBERED:
-            _schemas.popitem(last=False)
+    found: pa.Schema | None = _schemas.get(key)
+    if found is None:
+        found = _schemas[key] = _read(store, path)
     return found
 
 

@@ -13,13 +13,14 @@ from typing import Any
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
 from anabranch.errors.inputs import check_text
+from anabranch.errors.process_state import cache
 from anabranch.protocol import options
 from anabranch.protocol.rules.table_rules import codec_named
 from anabranch.protocol.settings import Fate
 
 _FILE_SYSTEM = ("fs.", "dfs.", "hadoop.")
 NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
-_warned: set[str] = set()
+_warned = cache("options warned of", 1000)
 
 
 class Options:
@@ -121,9 +122,8 @@ class Options:
 
 
 def _warn(door: str, name: str) -> None:
-    if name.lower() in _warned:
+    if not _warned.add(name.lower(), True):
         return
-    _warned.add(name.lower())
     near = get_close_matches(name.lower(), {each.lower(): each for each in options.names(door)}, n=1, cutoff=0.8)
     known = {each.lower(): each for each in options.names(door)}
     hint = f" Did you mean {known[near[0]]}?" if near else ""

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from anabranch.errors.process_state import cache
+
 ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
 """The environment variable that keeps rows out of the messages of a process, when it is ``false``."""
 
@@ -25,18 +27,19 @@ NOT_SHOWN = "values of rows are not shown (anabranch.rowsInErrors)"
 
 _NO = ("false", "0", "no", "off")
 _FOLDER = re.compile(r"(?P<name>[^\s/='\"`]+)=(?P<value>[^/'\"`\n]*)(?=/)")
-_hidden: dict[str, int] = {}
-"""The tables whose rows are not shown, by their URLs, with the newest version that said so."""
+_hidden = cache("tables whose rows are not shown", 10_000)
+"""By their URLs, with the newest version that said so. Where there were too many, no table's rows are shown."""
 _read: ContextVar[list[bool] | None] = ContextVar("anabranch_rows_read", default=None)
 """Within a statement: whether it reads a table whose rows are not shown, then it holds something."""
 
 
 def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
     """Remember what a version of a table says; an older version that shows rows does not count."""
-    if not shows(configuration):
-        _hidden[table] = max(version, _hidden.get(table, version))
-    elif _hidden and version > _hidden.get(table, version):
-        _hidden.pop(table, None)
+    with _hidden.lock:
+        if not shows(configuration):
+            _hidden[table] = max(version, _hidden.get(table, version))
+        elif _hidden and version > _hidden.get(table, version):
+            _hidden.pop(table, None)
 
 
 def shows(configuration: Mapping[str, str]) -> bool:
@@ -48,7 +51,7 @@ def may_show_rows(table: Any = None) -> bool:
     """Whether messages about a table, by its URL, may show its rows; without one, by the environment alone. Where a
     statement reads any table that keeps its rows out, none of its messages shows rows.
     """
-    return _environment_shows() and str(table) not in _hidden and not _read.get()
+    return _environment_shows() and not _hidden.dropped and str(table) not in _hidden and not _read.get()
 
 
 @contextmanager

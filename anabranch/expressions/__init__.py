@@ -9,15 +9,16 @@ function of that name registered by the user), it says that nothing is known.
 from __future__ import annotations
 
 from anabranch.errors import NotBuilt
+from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.expressions.merge_expressions import parameters_of, understood_merge
 from anabranch.expressions.printed_columns import check_assigned, column_condition
 from anabranch.expressions.sides import Sides, assigned, evolved_by
 from anabranch.expressions.tokens import (
     DETERMINISTIC,
-    DIALECT,
     asks_a_query,
     calls,
     fixed,
@@ -26,7 +27,7 @@ from anabranch.expressions.tokens import (
     tokens_of,
     with_fixed_clock,
 )
-from anabranch.expressions.trees import columns_of, conjuncts, known_tree, parsed, predicate_of
+from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, readable_tree
 from anabranch.protocol.predicates import Condition, Unknown
 
 __all__ = [
@@ -46,37 +47,50 @@ __all__ = [
 ]
 
 
-def condition(text: str, context: Context, *, queries: bool = False) -> Condition:
+def condition(
+    text: str | TokenizedText, context: Context, *, queries: bool = False, names: tuple[str, ...] = ()
+) -> Condition:
     """A condition in SQL, with what can be known of it: nothing, where it may hold ``queries`` and does.
+
+    Args:
+        names: what the text may put before the table's columns (`unqualified`).
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery, and may not.
     """
-    given, text = text, shallow(text, context.table, DIALECT)
-    tokens = tokens_of(text, context)
-    if queries and asks_a_query(tokens):
-        return Condition(given, Unknown(), False, with_fixed_clock(text, tokens, context), asks=True)
-    fixed_text = fixed(text, context)
-    tree, tokens = parsed(fixed_text), tokens_of(fixed_text, context)
-    columns = None if tree is None else columns_of(tree, context.schema)
-    if tree is None or columns is None:
-        return Condition(text=given, predicate=Unknown(), row_local=False, expression=fixed_text, columns=None)
-    called = calls(tokens)
-    row_local = called <= DETERMINISTIC and not has_window(tokens) and (not called or context.is_builtin(called))
-    predicate = predicate_of(known_tree(fixed_text, context), context)
-    columns |= mentioned(tokens, context.schema)
-    return Condition(text=given, predicate=predicate, row_local=row_local, expression=fixed_text, columns=columns)
+    given = TokenizedText.of(text)
+    asks = asks_a_query(tokens_of(given, context))
+    if names and not asks:
+        given = unqualified(given, names, context.schema)
+    flat = shallow(given, context.table)
+    if queries and (asks or asks_a_query(flat.tokens)):
+        expression = with_fixed_clock(flat, context).text
+        return Condition(given.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
+    read = fixed(flat, context)
+    known, is_known = readable_tree(read, context, lambda tree: columns_of(tree, context.schema) is not None)
+    if not is_known:
+        return Condition(given.text, Unknown(), row_local=False, expression=read.text, columns=None)
+    called = calls(read.tokens)
+    is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
+    row_local = is_plain and (not called or context.is_builtin(called))
+    columns = mentioned(read.tokens, context.schema)
+    return Condition(given.text, predicate_of(known, context), row_local, read.text, columns)
 
 
-def assignment(text: str, context: Context) -> str:
-    """A value to be assigned, in SQL, with the clock fixed; it may depend on its own row only.
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str:
+    """A value to be assigned, in SQL, with the clock fixed; it may depend on its own row only. ``names`` as for
+    `condition`.
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement.
         NotBuilt: it holds a subquery or a window.
     """
-    fixed_text = fixed(shallow(text, context.table, DIALECT), context)
-    if has_window(tokens_of(fixed_text, context)):
-        raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
-    return fixed_text
+    given = TokenizedText.of(text)
+    if names:
+        given = unqualified(given, names, context.schema)
+    read = fixed(shallow(given, context.table), context)
+    if has_window(read.tokens):
+        what = f"a window in the assignment {given.text}"
+        raise NotBuilt(what=what, instead="Compute it first, and join the result.")
+    return read.text

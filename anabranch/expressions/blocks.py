@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from anabranch.expressions.context import Context
-from anabranch.expressions.dialect import TokenType, tokenized
+from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 from anabranch.expressions.trees import known_tree, predicate_of
 from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.types import Struct
@@ -26,7 +26,7 @@ def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sol
         names: what the condition calls it, and what may stand before that, such as a schema. sole: whether the block
         reads nothing else, so that a bare name is one of its columns.
     """
-    tree = known_tree(where, context)
+    tree = known_tree(TokenizedText(where), context)
     if tree is None:
         return Unknown()
 
@@ -52,7 +52,7 @@ def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:
     return next((len(end) for end in ends if len(said) > len(end) and said[: len(end)] == end), 0)
 
 
-def unqualified(text: str, names: tuple[str, ...], schema: Struct) -> str:
+def unqualified(text: TokenizedText, names: tuple[str, ...], schema: Struct) -> TokenizedText:
     """The text with the columns of a table under their bare names: ``t.x`` becomes ``x`` for a table called ``t``.
 
     Args:
@@ -60,20 +60,17 @@ def unqualified(text: str, names: tuple[str, ...], schema: Struct) -> str:
     """
     if schema.find(names[-1]) is not None:
         return text
-    tokens, pieces, end, i = tokenized(text), [], 0, 0
+    tokens, spans, i = text.tokens, [], 0
     folded = [name.lower() for name in names]
     while i < len(tokens):
         length = _length_of(tokens, i, folded)
-        if not length:
-            i += 1
-            continue
-        pieces.append(text[end : tokens[i].start])
-        end = tokens[i + length].start
-        i += length
-    return "".join([*pieces, text[end:]])
+        if length:
+            spans.append((tokens[i].start, tokens[i + length].start))
+        i += length or 1
+    return text.without(spans) if spans else text
 
 
-def _length_of(tokens: list, i: int, names: list[str]) -> int:
+def _length_of(tokens: list[Token], i: int, names: list[str]) -> int:
     """How many tokens from here on are the table's name and the dot behind it; 0 where it is not there."""
     if i and tokens[i - 1].token_type == TokenType.DOT:
         return 0

@@ -7,11 +7,8 @@ what it meant.
 
 from __future__ import annotations
 
-import sqlglot
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
-
 from anabranch.errors import InvalidCondition
+from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 
 MOST_NESTED = 200
 """So deep may parentheses, brackets and runs of NOT stand in each other."""
@@ -22,23 +19,21 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _BEFORE_A_GROUP = (TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN)
 
 
-def shallow(text: str, table: str, dialect: str) -> str:
+def shallow(given: TokenizedText, table: str) -> TokenizedText:
     """The text, without parentheses right around parentheses where there are many; it is not read otherwise.
 
     Raises:
         InvalidCondition: it is nested deeper than Spark could read.
     """
-    if max(text.count("("), text.count("["), text.lower().count("not")) <= _HARMLESS:
-        return text
-    try:
-        tokens = list(sqlglot.tokenize(text, read=dialect))
-    except SqlglotError:
-        return text  # whoever reads it says what is wrong with it
-    if _depth(tokens) > _HARMLESS:
-        text = _without(text, tokens, _idle(tokens))
-        if _depth(list(sqlglot.tokenize(text, read=dialect))) > MOST_NESTED:
-            raise too_deep(text, table)
-    return text
+    text = given.text
+    few = max(text.count("("), text.count("["), text.lower().count("not")) <= _HARMLESS
+    if few or not given.is_readable or _depth(given.tokens) <= _HARMLESS:
+        return given  # what cannot be read is refused by whoever reads it
+    idle = (given.tokens[i] for i in sorted(_idle(given.tokens)))
+    found = given.without((token.start, token.end + 1) for token in idle)
+    if _depth(found.tokens) > MOST_NESTED:
+        raise too_deep(text, table)
+    return found
 
 
 def too_deep(text: str, table: str) -> InvalidCondition:
@@ -76,11 +71,3 @@ def _idle(tokens: list[Token]) -> set[int]:
 def _groups(tokens: list[Token], i: int, idle: set[int]) -> bool:
     """Whether a parenthesis opens a group and no list of arguments, as far as the one before it says."""
     return i == 0 or tokens[i - 1].token_type != TokenType.L_PAREN or i - 1 in idle
-
-
-def _without(text: str, tokens: list[Token], dropped: set[int]) -> str:
-    pieces, end = [], 0
-    for i in sorted(dropped):
-        pieces.append(text[end : tokens[i].start])
-        end = tokens[i].end + 1
-    return "".join([*pieces, text[end:]])

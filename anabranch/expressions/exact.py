@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from anabranch.expressions.context import Context
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.trees import known_tree, literal_of, predicate_of
 from anabranch.protocol.predicates import (
     Always,
@@ -41,14 +42,14 @@ def exact_predicate(text: str, schema: Struct) -> Predicate | None:
         Compare(column='id', op='>', value=0)
     """
     context = _context(schema)
-    predicate = predicate_of(known_tree(text, context), context)
+    predicate = predicate_of(known_tree(TokenizedText(text), context), context)
     return predicate if _is_exact(predicate, schema) else None
 
 
 def exact_literal(text: str) -> tuple[Any] | None:
     """The value of a literal in a tuple of one (it may be NULL), or None where the text is none for certain."""
     context = _context(Struct())
-    tree = known_tree(text, context)
+    tree = known_tree(TokenizedText(text), context)
     return None if tree is None else literal_of(tree, context)
 
 

@@ -17,10 +17,11 @@ from sqlglot import exp
 from anabranch.errors import NotBuilt
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
 from anabranch.expressions.sides import Reading, Sides, name_parts
-from anabranch.expressions.tokens import DETERMINISTIC, DIALECT, calls, fixed, has_window, tokens_of
-from anabranch.expressions.trees import known_tree, parsed, predicate_of
+from anabranch.expressions.tokens import DETERMINISTIC, calls, fixed, has_window
+from anabranch.expressions.trees import predicate_of, readable_tree
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Condition, Predicate, Unknown
 from anabranch.protocol.schema.assignments import leaves, mapped
@@ -33,12 +34,15 @@ _NO_COLUMN = exp.column("x", table="nobody")
 class _Read:
     """An expression as the engine gets it, with what is known of it.
 
-    ``called``: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
+    Attributes:
+        called: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
+        tree: how a text was read.
     """
 
     expression: Any
     called: frozenset[str] | None
     predicate: Predicate
+    tree: exp.Expr | None = None
 
 
 def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
@@ -52,7 +56,7 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         NotBuilt: an expression holds a subquery or a window.
     """
     first = _read(on, sides, context)
-    evolves, equated = sides.evolved is not None, _equated(on, sides)
+    evolves, equated = sides.evolved is not None, _equated(on, first.tree, sides)
     matching, reads = Matching(first.expression, (), sides.target, sides.source, equated, evolves), [first]
     for clause in clauses:
         condition = None if clause.condition is None else _read(clause.condition, sides, context)
@@ -103,16 +107,16 @@ def _read(expression: Any, sides: Sides, context: Context) -> _Read:
 
 
 def _read_text(text: str, sides: Sides, context: Context) -> _Read:
-    given = fixed(shallow(text, context.table, DIALECT), replace(context, schema=sides.all_columns))
-    tree, tokens = parsed(given), tokens_of(given, context)
-    if has_window(tokens):
+    given = fixed(shallow(TokenizedText(text), context.table), replace(context, schema=sides.all_columns))
+    if has_window(given.tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
-    if tree is None:
-        return _Read(given, None, Unknown())
-    names_columns = all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
-    known = known_tree(given, context)
+
+    def names_columns(tree: exp.Expr) -> bool:
+        return all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
+
+    known, is_known = readable_tree(given, context, names_columns)
     predicate = Unknown() if known is None else predicate_of(_of_target(known, sides), context)
-    return _Read(given, calls(tokens) if names_columns else None, predicate)
+    return _Read(given.text, calls(given.tokens) if is_known else None, predicate, known or given.tree)
 
 
 def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
@@ -127,9 +131,9 @@ def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
     return tree.transform(bare)
 
 
-def _equated(on: Any, sides: Sides) -> tuple[tuple[str, str], ...]:
+def _equated(on: Any, tree: exp.Expr | None, sides: Sides) -> tuple[tuple[str, str], ...]:
     """The table's and the source's columns that ON requires to be equal, where each name can mean nothing else."""
-    names = _equal_columns(parsed(on)) if isinstance(on, str) else [tuple(map(name_parts, p)) for p in equalities(on)]
+    names = _equal_columns(tree) if isinstance(on, str) else [tuple(map(name_parts, p)) for p in equalities(on)]
     readings = [[sides.readings(parts) for parts in both] for both in names if all(both)]
     return tuple(pair for both in readings if (pair := _pair(both)) is not None)
 

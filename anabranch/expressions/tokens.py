@@ -8,13 +8,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import InvalidCondition, NotBuilt, UnreadableExpression
 from anabranch.errors.inputs import check_text
 from anabranch.expressions.context import Context
+from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 from anabranch.protocol.schema.types import Struct
 
 DIALECT = "databricks"
@@ -67,22 +66,22 @@ _SIZED = frozenset({"decimal", "dec", "numeric"})
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
 
 
-def tokens_of(text: str, context: Context) -> list[Token]:
+def tokens_of(text: TokenizedText, context: Context) -> list[Token]:
     """The tokens of a text.
 
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.
     """
-    check_text("An expression", text)
+    check_text("An expression", text.text)
     try:
-        tokens = list(sqlglot.tokenize(text, read=DIALECT))
+        tokens = text.tokens if text.raw else []
     except SqlglotError as error:
         reason = f"it does not parse ({next(iter(str(error).splitlines()), '')})."
-        raise UnreadableExpression(expression=text, table=context.table, reason=reason) from None
+        raise UnreadableExpression(expression=text.text, table=context.table, reason=reason) from None
     if not tokens:
-        raise UnreadableExpression(expression=repr(text), table=context.table, reason="it is empty.")
+        raise UnreadableExpression(expression=repr(text.text), table=context.table, reason="it is empty.")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-        raise InvalidCondition(expression=text, table=context.table, reason="it holds a semicolon.")
+        raise InvalidCondition(expression=text.text, table=context.table, reason="it holds a semicolon.")
     return tokens
 
 
@@ -125,48 +124,45 @@ def has_window(tokens: list[Token]) -> bool:
     return any(token.text.lower() == "over" and _is(tokens, i - 1, TokenType.R_PAREN) for i, token in enumerate(tokens))
 
 
-def fixed(text: str, context: Context) -> str:
+def fixed(text: TokenizedText, context: Context) -> TokenizedText:
     """The text with the clock fixed, as it is given to the engine; it depends on its own row only.
 
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.
         NotBuilt: it holds a subquery.
     """
-    tokens = tokens_of(text, context)
-    if asks_a_query(tokens):
-        raise NotBuilt(what=f"a subquery in {text}", instead="Collect its result first, and state it as values.")
-    return with_fixed_clock(text, tokens, context)
+    if asks_a_query(tokens_of(text, context)):
+        raise NotBuilt(what=f"a subquery in {text.text}", instead="Collect its result first, and state it as values.")
+    return with_fixed_clock(text, context)
 
 
-def reads_one_way(text: str) -> bool:
+def reads_one_way(given: TokenizedText) -> bool:
     """Whether no session setting can make Spark read a literal of the text in another way; names in backticks may hold
     what they like.
     """
+    text = given.text
     if not ('"' in text or "\\" in text):
         return True
-    try:
-        names = [token for token in sqlglot.tokenize(text, read=DIALECT) if text[token.start] == "`"]
-    except SqlglotError:
+    if not given.is_readable:
         return False
+    names = [token for token in given.tokens if text[token.start] == "`"]
     ends = [0, *(token.end + 1 for token in names)]
     starts = [*(token.start for token in names), len(text)]
     return not any('"' in text[end:start] or "\\" in text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
-def without_strangers(text: str, tokens: list[Token], context: Context) -> str:
-    """The text with every call of what is not one of Spark's own functions under a name that no parser knows.
+def without_strangers(text: TokenizedText, context: Context) -> TokenizedText:
+    """The text for the parser, with every call of what is not one of Spark's own functions under a name that no parser
+    knows.
 
     A parser of many dialects takes more names for functions that it knows than Spark does, and forgets what was called.
     """
+    tokens = text.tokens
     called = [i for i, token in enumerate(tokens) if _is(tokens, i + 1, TokenType.L_PAREN) and _may_be_call(tokens, i)]
     names = frozenset(tokens[i].text.lower() for i in called) & UNDERSTOOD
     own = names if not names or context.is_builtin(names) else frozenset()
-    pieces, end = [], 0
-    for i in called:
-        if tokens[i].text.lower() not in own or _is(tokens, i - 1, TokenType.DOT):
-            pieces += [text[end : tokens[i].start], "`a stranger`"]
-            end = tokens[i].end + 1
-    return "".join([*pieces, text[end:]])
+    strangers = [i for i in called if tokens[i].text.lower() not in own or _is(tokens, i - 1, TokenType.DOT)]
+    return text.renamed((tokens[i].start for i in strangers), "a stranger") if strangers else text
 
 
 def _may_be_call(tokens: list[Token], i: int) -> bool:
@@ -176,15 +172,15 @@ def _may_be_call(tokens: list[Token], i: int) -> bool:
     return tokens[i].token_type != TokenType.STRING and name not in OPERATORS and re.search(r"\w", name) is not None
 
 
-def with_fixed_clock(text: str, tokens: list[Token], context: Context) -> str:
+def with_fixed_clock(text: TokenizedText, context: Context) -> TokenizedText:
     """The text with the clock's functions replaced by the command's moment."""
-    pieces, end = [], 0
+    pieces, end, tokens = [], 0, text.tokens
     for i, token in enumerate(tokens):
         moment, stop = _moment_at(tokens, i, context), _end_of_call(tokens, i)
         if moment is not None and stop is not None:
-            pieces += [text[end : token.start], moment]
+            pieces += [text.text[end : token.start], moment]
             end = stop + 1
-    return "".join([*pieces, text[end:]])
+    return TokenizedText("".join([*pieces, text.text[end:]])) if pieces else text
 
 
 def _is(tokens: list[Token], i: int, kind: TokenType) -> bool:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from anabranch.expressions import terms
 from anabranch.expressions.context import Context
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.terms import Column, Term
-from anabranch.expressions.tokens import DIALECT, reads_one_way, tokens_of, without_strangers
+from anabranch.expressions.tokens import DIALECT, reads_one_way, without_strangers
 from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.rules.table_rules import char_length
 from anabranch.protocol.schema.assignments import spelled
@@ -28,37 +26,22 @@ from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.types import INTEGERS, Struct
 
 
-@lru_cache(maxsize=4)  # a condition is looked at from several sides, and a long one takes a second
-def parsed(text: str) -> exp.Expr | None:
-    """The tree of a condition, read as what stands behind WHERE; None where sqlglot cannot read it so."""
-    try:
-        statements = sqlglot.parse(f"SELECT 1 WHERE ({text}\n)", dialect=DIALECT)
-    except (SqlglotError, RecursionError):
-        return None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        return None
-    where = statements[0].args.get("where")
-    others = [
-        name for name, value in statements[0].args.items() if value and name not in ("expressions", "where", "kind")
-    ]
-    return where.this.this if where and isinstance(where.this, exp.Paren) and not others else None
-
-
-def columns_of(tree: exp.Expr, schema: Struct) -> frozenset[str] | None:
+def columns_of(tree: exp.Expr | None, schema: Struct) -> frozenset[str] | None:
     """The top-level columns that are named; None where some name is none (a variable, a lambda's argument)."""
     names = set()
-    for column in tree.find_all(exp.Column):
+    for column in () if tree is None else tree.find_all(exp.Column):
         first = column.parts[0].name
         found = schema.find(first)
         if found is None or (len(column.parts) > 1 and isinstance(found.type, str)):
             return None
         names.add(found.name)
-    return frozenset(names)
+    return None if tree is None else frozenset(names)
 
 
 def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     """The parts of a condition that AND joins, each with what skipping can use of it; whole where it cannot be read."""
-    tree, shown = known_tree(text, context), parsed(text)
+    given = TokenizedText(text)
+    tree, shown = known_tree(given, context), given.tree
     if tree is None or shown is None:
         return [(text, Unknown())]
     parts, texts = _joined(tree), _joined(shown)
@@ -115,11 +98,23 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
 
-def known_tree(text: str, context: Context) -> exp.Expr | None:
+def known_tree(text: TokenizedText, context: Context) -> exp.Expr | None:
     """The tree of a condition for skipping: what is no function of Spark's own stands there as an unknown one."""
-    if not reads_one_way(text) or parsed(text) is None:
+    if not reads_one_way(text) or not text.is_readable:
         return None
-    return parsed(without_strangers(text, tokens_of(text, context), context))
+    return without_strangers(text, context).tree
+
+
+def readable_tree(
+    text: TokenizedText, context: Context, is_known: Callable[[exp.Expr], bool]
+) -> tuple[exp.Expr | None, bool]:
+    """The `known_tree` of a text, and whether ``is_known`` of its names. That is asked of the known tree first, and of
+    the text's own only where a function's arguments can be read in no other way, as in ``extract(YEAR FROM at)``.
+    """
+    known = known_tree(text, context)
+    if known is not None and is_known(known):
+        return known, True
+    return known, text.tree is not None and is_known(text.tree)
 
 
 def predicate_of(tree: exp.Expr | None, context: Context) -> Predicate:

@@ -10,7 +10,6 @@ deletion.
 from __future__ import annotations
 
 import logging
-import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
@@ -18,6 +17,7 @@ from itertools import accumulate, takewhile
 import pyarrow as pa
 
 from anabranch.errors import AnabranchError
+from anabranch.errors.process_state import cache
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import Found, checkpoints_in
 from anabranch.log.checksum import read_checksum
@@ -49,8 +49,7 @@ young as the store's own clock says: a writer whose clock is wrong would take al
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _logger = logging.getLogger(__name__)
-_done: dict[str, int] = {}
-_guard = threading.Lock()
+_done = cache("clean-ups of logs", 10_000)
 
 
 def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
@@ -65,22 +64,19 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
         _logger.warning("the log of %s is not cleaned up: this clock is far ahead of the store's", snapshot.table)
         return []
     cutoff = _cutoff(snapshot, now_ms)
-    with _guard:
-        if cutoff is None or _done.get(snapshot.table) == cutoff:
-            return []
+    if cutoff is None or _done.get(snapshot.table) == cutoff:
+        return []
     removed = [*_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
-    with _guard:
-        _done[snapshot.table] = cutoff
+    _done[snapshot.table] = cutoff
     return removed
 
 
 def forget_clean_ups(table: str | None = None) -> None:
     """Drop what is remembered of clean-ups of one table or of all, so that the next one looks again."""
-    with _guard:
-        if table is None:
-            _done.clear()
-        else:
-            _done.pop(table, None)
+    if table is None:
+        _done.clear()
+    else:
+        _done.pop(table, None)
 
 
 def stands(store: Store, version: int) -> bool:

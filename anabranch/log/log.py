@@ -7,7 +7,6 @@ before it began, and never a mixture of two tables that stood under one path.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -22,6 +21,7 @@ from anabranch.errors import (
     VersionCleanedUp,
     VersionNotFound,
 )
+from anabranch.errors.process_state import cache
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, put_classic, put_v2
 from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checksum
@@ -37,9 +37,8 @@ from anabranch.protocol.features.known import V2_CHECKPOINT
 from anabranch.protocol.features.table_features import reader_features
 from anabranch.storage.contract import Entry, Store
 
-_newest: dict[str, Snapshot] = {}
-_sums: dict[str, Checksum] = {}
-_guard = threading.Lock()
+_newest = cache("newest snapshots", 1000)
+_sums = cache("checksums", 1000)
 _LOOKS = 2
 _SUMMED_BYTES = 4 << 20
 """A commit file up to this size is summed up for its checksum file."""
@@ -172,12 +171,10 @@ class Log:
         found = first_of(commit) if version == 0 else previous and previous.followed_by(commit, restated)
         if found is not None:
             put_checksum(self.store, found)
-            with _guard:
-                _sums[self.table] = found
+            _sums[self.table] = found
 
     def _checksum(self, version: int, table_id: str) -> Checksum | None:
-        with _guard:
-            known = _sums.get(self.table)
+        known = _sums.get(self.table)
         found = known if known is not None and known.version == version else read_checksum(self.store, version)
         return found if found is not None and found.metadata.id == table_id else None
 
@@ -208,21 +205,17 @@ class Log:
 
     def _begin_checksums(self, snapshot: Snapshot) -> None:
         """The files are known by now, so those after it can go on from here."""
-        with _guard:
-            known = _sums.get(self.table)
+        known = _sums.get(self.table)
         if known is None or known.version < snapshot.version:
             found = snapshot.checksum()
             put_checksum(self.store, found)
-            with _guard:
-                _sums[self.table] = found
+            _sums[self.table] = found
 
     def _refreshed(self) -> Snapshot:
-        with _guard:
-            known = _newest.get(self.table)
+        known = _newest.get(self.table)
         snapshot = self._advance(known.through(self.store)) if known else None
         snapshot = snapshot or self._read_anew()
-        with _guard:
-            _newest[self.table] = snapshot
+        _newest[self.table] = snapshot
         return snapshot
 
     def _read_anew(self) -> Snapshot:
@@ -267,19 +260,17 @@ def forget(table: str | None = None) -> None:
     """Drop what is kept of one table or of all, snapshots and vectors, so that the next use reads them anew."""
     forget_vectors(table)
     forget_clean_ups(table)
-    with _guard:
-        if table is None:
-            _newest.clear()
-            _sums.clear()
-        else:
-            _newest.pop(table, None)
-            _sums.pop(table, None)
+    if table is None:
+        _newest.clear()
+        _sums.clear()
+    else:
+        _newest.pop(table, None)
+        _sums.pop(table, None)
 
 
 def remember(snapshot: Snapshot) -> None:
     """Let the next use of the snapshot's table follow the log from it, as if it had been read just now."""
-    with _guard:
-        _newest[snapshot.table] = snapshot
+    _newest[snapshot.table] = snapshot
 
 
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:

@@ -6,8 +6,6 @@ cardinality are right; vectors are immutable once logged, so the small ones are 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
+from anabranch.errors.process_state import cache
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor, inline, unframe
@@ -24,8 +23,7 @@ from anabranch.storage.contract import Store
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
 """How many vectors are kept, and up to which size."""
-_kept: OrderedDict[tuple[str, str, int, int], BitMap64] = OrderedDict()
-_guard = threading.Lock()
+_kept = cache("deletion vectors", KEPT)
 
 
 def vector_of(store: Store, file: FileRow) -> BitMap64:
@@ -56,29 +54,20 @@ def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
 def load_vector(store: Store, descriptor: Descriptor, path: str, stats: str | None = None) -> BitMap64:
     """The vector of a descriptor; ``path`` names the data file in an error, ``stats`` say how many rows it has."""
     key = (store.url, descriptor.unique_id, descriptor.size, descriptor.cardinality)
-    with _guard:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
+    known: BitMap64 | None = _kept.get(key)
+    if known is not None:
+        return known
     vector = _read(store, descriptor, path)
     _check_inside(vector, store, path, stats)
     if descriptor.size <= KEPT_BYTES_EACH:
-        _keep(key, vector)
+        _kept[key] = vector
     return vector
 
 
 def forget_vectors(table: str | None = None) -> None:
     """Drop the vectors that are kept of one table, or of all."""
-    with _guard:
-        for key in [key for key in _kept if table in (None, key[0])]:
-            del _kept[key]
-
-
-def _keep(key: tuple[str, str, int, int], vector: BitMap64) -> None:
-    with _guard:
-        _kept[key] = vector
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
+    for key in [key for key in _kept if table in (None, key[0])]:
+        _kept.pop(key, None)
 
 
 def _check_inside(vector: BitMap64, store: Store, path: str, stats: str | None) -> None:

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from anabranch.errors import UnknownSourceVersion
+from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.paths import store_name
 from anabranch.spark.plans import Relations, hidden_scans, relations
 
@@ -30,8 +31,8 @@ SOME_VERSION = 1 << 62
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
-_kept_out: set[str] = set()
-"""The names, but for versions, of tables whose rows no message shows."""
+_kept_out = cache("names of tables whose rows are not shown", 10_000)
+"""But for versions. Where there were too many, no table's rows are shown."""
 
 
 def marked(rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True) -> DataFrame:
@@ -39,7 +40,7 @@ def marked(rows: DataFrame, table_id: str | None, version: int | None, *, shown:
     them.
     """
     if not shown and table_id is not None:
-        _kept_out.add(_mark(table_id))
+        _kept_out.add(_mark(table_id), True)
     return rows if table_id is None else rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
 
 
@@ -67,8 +68,8 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
 
 def keeps_out(rows: DataFrame) -> bool:
     """Whether rows come from a table whose rows no message shows, or nobody can say."""
-    if not _kept_out:
-        return False
+    if _kept_out.dropped or not _kept_out:
+        return _kept_out.dropped
     try:
         plan = printed_plan(rows)
     except PySparkException:  # Spark computes what is constant while it plans

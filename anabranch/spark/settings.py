@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
 from anabranch.errors import UnknownSetting
+from anabranch.errors.process_state import cache, per_object
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import Said, honouring, is_said
 
 _LISTED_S = 1.0
-_listed: WeakKeyDictionary[SparkSession, float] = WeakKeyDictionary()
-_warned: set[str] = set()
+_listed = per_object("when a session's settings were listed")
+_warned = cache("settings warned of", 1000)
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -120,8 +120,7 @@ def _all(spark: SparkSession) -> dict[str, str]:
     found = {name: value for name, value in spark.conf.getAll.items() if name.startswith(settings.PREFIX)}
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(found).items():
-        if name not in _warned:
-            _warned.add(name)
+        if _warned.add(name, True):
             said = f"The session's setting {name} is none that Delta Lake documents, and does nothing here.{hint}"
             warnings.warn(said, UnknownSetting, stacklevel=4)
     return found

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
+
+from anabranch.errors.process_state import PerObject, hold
 
 SETTING = "spark.sql.parquet.outputTimestampType"
 MICROS = "TIMESTAMP_MICROS"
@@ -27,8 +27,7 @@ class _Held:
     writes: int = 0
 
 
-_held: WeakKeyDictionary[SparkSession, _Held] = WeakKeyDictionary()
-_lock = Lock()
+_held: PerObject[SparkSession, _Held] = hold("timestamp settings", "they go when a write ends")(PerObject())
 
 
 @contextmanager
@@ -50,7 +49,7 @@ def _option_counts(version: str) -> bool:
 
 
 def _hold(spark: SparkSession) -> None:
-    with _lock:
+    with _held.lock:
         held = _held.setdefault(spark, _Held(str(spark.conf.get(SETTING))))
         held.writes += 1
         spark.conf.set(SETTING, MICROS)
@@ -58,7 +57,7 @@ def _hold(spark: SparkSession) -> None:
 
 def _release(spark: SparkSession) -> None:
     """Only the last of several writes puts the setting back: Spark looks at it when a job starts."""
-    with _lock:
+    with _held.lock:
         held = _held[spark]
         held.writes -= 1
         if held.writes == 0:

@@ -14,7 +14,7 @@ from anabranch.commands.opening import Location
 from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
 from anabranch.errors.inputs import check_text
 from anabranch.expressions import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
-from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.printed_columns import bare_names, printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
@@ -47,20 +47,18 @@ def understood(
         InvalidArgument: it is neither text nor a Column.
         InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not.
     """
-    if not isinstance(given, str | Column):
+    if not isinstance(given, str | TokenizedText | Column):
         raise InvalidArgument(option="condition", value=given, reason="it takes SQL text or a Column.")
     given = given if filled else as_spark_reads(given, engine)
     context = context_of(snapshot, engine)
+    if alias is not None:
+        _refuse_two_meanings(given, alias, context)
+    if not isinstance(given, Column):
+        return condition(given, context, queries=queries, names=() if alias is None else (alias,))
     if alias is None:
-        return _plain(given, context, queries=queries)
-    _refuse_two_meanings(given, alias, context)
-    if isinstance(given, Column):
-        named = bare_names(alias, context.schema)
-        return replace(column_condition(given, context, named, queries=queries), alias=alias)
-    found = condition(given, context, queries=queries)
-    if found.asks:
-        return replace(found, alias=alias)
-    return condition(unqualified(given, (alias,), context.schema), context, queries=queries)
+        return column_condition(given, context, queries=queries)
+    named = bare_names(alias, context.schema)
+    return replace(column_condition(given, context, named, queries=queries), alias=alias)
 
 
 def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
@@ -68,26 +66,20 @@ def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
     return substituted(given, engine.spark) if isinstance(given, str) else given
 
 
-def _plain(given: str | Column, context: Context, *, queries: bool) -> Condition:
-    if isinstance(given, str):
-        return condition(given, context, queries=queries)
-    return column_condition(given, context, queries=queries)
-
-
-def _refuse_two_meanings(given: str | Column, alias: str, context: Context) -> None:
+def _refuse_two_meanings(given: str | TokenizedText | Column, alias: str, context: Context) -> None:
     """Refuse what speaks by an alias that is the name of a column as well: ``t.x`` may be a member of that one.
 
     Raises:
         InvalidCondition: it does.
     """
-    text = printed(given)
+    text = given.text if isinstance(given, TokenizedText) else printed(given)
     if context.schema.find(alias) is not None and re.search(rf"\b{re.escape(alias)}`?\s*\.", text, re.IGNORECASE):
         reason = f"{alias} is the alias of the table, and the name of one of its columns: choose another alias."
         raise InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
 def understood_values(
-    values: Mapping[str, str | Column],
+    values: Mapping[str, str | TokenizedText | Column],
     snapshot: Snapshot,
     engine: SparkEngine,
     alias: str | None = None,
@@ -103,14 +95,14 @@ def understood_values(
     """
     context = context_of(snapshot, engine)
 
-    def understood_value(value: str | Column) -> Any:
+    def understood_value(value: str | TokenizedText | Column) -> Any:
         value = value if filled else as_spark_reads(value, engine)
         if alias is not None:
             _refuse_two_meanings(value, alias, context)
         if isinstance(value, Column):
             check_assigned(value)
             return value if alias is None else Named(value, alias)
-        return assignment(value if alias is None else unqualified(value, (alias,), context.schema), context)
+        return assignment(value, context, () if alias is None else (alias,))
 
     return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
 
@@ -145,11 +137,12 @@ def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engi
     """
     exact = as_named(schema, engine)
     for path in paths if exact.exact else ():
-        if not _is_there(exact, path) and _is_there(schema, path):
+        if not is_there(exact, path) and is_there(schema, path):
             raise UnknownColumn(table=table, column=".".join(path), columns=", ".join(schema.names))
 
 
-def _is_there(schema: Struct, path: Sequence[str]) -> bool:
+def is_there(schema: Struct, path: Sequence[str]) -> bool:
+    """Whether there is a column, or member of a struct, at a path."""
     try:
         return field_at(schema, path) is not None
     except UnknownColumn:

@@ -34,6 +34,7 @@ from obstore.exceptions import (
 )
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
+from anabranch.errors.process_state import hold
 from anabranch.errors.secrets import without_secrets
 from anabranch.storage.contract import Entry, checked, checked_folder
 
@@ -49,7 +50,7 @@ _ASK_AGAIN = {408, 409, 425, 429}
 _LISTED_AT_ONCE = 1000
 _PART_BYTES = 8 << 20  # at least 5 MiB on S3, and at most 10,000 parts
 
-_first_user: dict[str, int] = {}
+_first_user: dict[str, int] = hold("the process that used a bucket first", "it is one number")({})
 
 
 @dataclass(frozen=True)

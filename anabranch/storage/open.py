@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from obstore.exceptions import BaseError
@@ -20,6 +19,7 @@ from obstore.store import MemoryStore, from_url
 
 from anabranch.errors import UnknownStore
 from anabranch.errors.inputs import check_text
+from anabranch.errors.process_state import cache, hold, memo
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
 from anabranch.storage.local import LocalStore
@@ -67,10 +67,10 @@ _CLIENT_KEYS = {
 _INSTEAD = "give credentials in the environment, or as storage options."
 _logger = logging.getLogger(__name__)
 
-_queries: dict[str, str] = {}
+_queries = cache("queries of web locations", 1000)
 """What stood behind the question mark of web locations that were opened, so that a store's URL opens it again."""
-_memories: dict[str, MemoryStore] = {}
-_mounts: dict[str, Store] = {}
+_memories: dict[str, MemoryStore] = hold("stores in memory", "they are the data")({})
+_mounts: dict[str, Store] = hold("stores put in place of others", "each is there for one block")({})
 
 
 def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
@@ -216,7 +216,7 @@ def _clean(location: str) -> str:
     return found
 
 
-@lru_cache(maxsize=1024)
+@memo("locations warned of", 1000)
 def _warn(location: str) -> None:
     """Once for each location."""
     _logger.warning("user, password or signature in the location of %s are not used: %s", location, _INSTEAD)
@@ -231,7 +231,7 @@ def _buckets(root: str, config: _Options, client: _Options, environment: _Option
         raise UnknownStore(location=root, reason=reason) from None  # the cause would quote the options
 
 
-@lru_cache(maxsize=64)
+@memo("buckets", 64)
 def _bucket(root: str, config: _Options, client: _Options, environment: _Options, retries: int | None) -> Bucket:
     """Kept, since each new one would start without open connections. ``environment`` is read by obstore itself."""
     arguments: dict[str, Any] = {"config": dict(config), "client_options": dict(client)}

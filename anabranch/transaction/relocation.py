@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import AnabranchError, ConcurrentDeleteReadException
+from anabranch.errors.process_state import per_object
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FILES, FileRow
 from anabranch.protocol.features import row_tracking
@@ -60,10 +60,11 @@ def relocation_of(winner: Commit) -> Relocation | None:
     """A winner as a relocation, if moving rows is for certain all that it did and it says where they went."""
     if winner not in _known:
         _known[winner] = _relocation(winner)
-    return _known[winner]
+    found: Relocation | None = _known[winner]
+    return found
 
 
-_known: WeakKeyDictionary[Commit, Relocation | None] = WeakKeyDictionary()
+_known = per_object("moves of winners")
 """What was found of winners that are looked at again and again."""
 
 

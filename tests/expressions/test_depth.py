@@ -13,8 +13,8 @@ import anabranch
 from anabranch.errors import InvalidCondition, InvalidProperty, NotBuilt
 from anabranch.expressions import Context, condition, conjuncts, exact_predicate
 from anabranch.expressions.depth import MOST_NESTED, shallow
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.printed_columns import column_condition, equalities
-from anabranch.expressions.tokens import DIALECT
 from anabranch.protocol.predicates import And, Compare, Or, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 
@@ -62,11 +62,11 @@ def test_a_print_that_is_not_put_together_so_says_nothing(text: str) -> None:
 
 def test_parentheses_around_parentheses_say_nothing() -> None:
     text = "(" * 1000 + "id = 1" + ")" * 1000
-    assert shallow(text, "/t", DIALECT) == "(id = 1)"
+    assert shallow(TokenizedText(text), "/t").text == "(id = 1)"
     assert condition(f"{text} AND {text}", CONTEXT).predicate == And((Compare("id", "=", 1), Compare("id", "=", 1)))
     assert condition(text, CONTEXT).text == text
     few = "((id = 1))"
-    assert shallow(few, "/t", DIALECT) == few
+    assert shallow(TokenizedText(few), "/t").text == few
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_parentheses_around_parentheses_say_nothing() -> None:
 )
 def test_no_other_parenthesis_is_left_out(kept: str) -> None:
     text = f"{'(' * 30}id = 1{')' * 30} AND {kept}"
-    assert shallow(text, "/t", DIALECT) == f"(id = 1) AND {kept}"
+    assert shallow(TokenizedText(text), "/t").text == f"(id = 1) AND {kept}"
 
 
 DEEP: dict[str, str] = {

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from functools import lru_cache
 from typing import Any
 
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
+from anabranch.errors.process_state import memo
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features.known import (
@@ -101,7 +101,7 @@ def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
     return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
 
 
-@lru_cache(maxsize=256)  # asked at each commit, and a schema may have thousands of columns
+@memo("what schemas ask for", 256)  # asked at each commit, and a schema may have thousands of columns
 def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The keys in the metadata of a schema's columns, those of them that stand too deep to be held here, and the
     features that the types ask for.
@@ -114,12 +114,12 @@ def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], froze
     return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
 
 
-@lru_cache(maxsize=256)
+@memo("unreadable changes of types", 256)
 def _unreadable_change(schema_string: str) -> str | None:
     return unreadable_change(parse_schema(schema_string))
 
 
-@lru_cache(maxsize=256)
+@memo("levels of schemas", 256)
 def _check_levels(schema_string: str) -> None:
     for field in parse_schema(schema_string):
         if (levels := levels_in_files(field.type)) > LEVELS_IN_FILES:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
 from typing import TypeAlias
 
 from anabranch.errors import InvalidProperty, InvalidSchema
+from anabranch.errors.process_state import memo
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.iceberg import materialises
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
@@ -147,7 +147,7 @@ def is_constraint(key: str) -> bool:
     return key.lower().startswith(CONSTRAINT_PREFIX)
 
 
-@lru_cache(maxsize=256)  # asked for each set of files, and a schema may have thousands of columns
+@memo("rules of tables", 256)  # asked for each set of files, and a schema may have thousands of columns
 def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
     schema = parse_schema(schema_string)
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))

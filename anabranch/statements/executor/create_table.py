@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.commands.clustering import ClusterBy
-from anabranch.commands.context import RunContext
-from anabranch.commands.ddl import alter, keys, rename_and_drop_columns
-from anabranch.commands.ddl.add_constraint import AddConstraint
-from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.ddl.drop_feature import DropFeature
-from anabranch.commands.ddl.replace_columns import ReplaceColumns
-from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.new_table import NewTable, check_columns
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import open_log
 from anabranch.commands.options import Options
-from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.protocol.options import WRITE
-from anabranch.protocol.predicates import Condition, Unknown
-from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
-from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.types import declared
-from anabranch.statements.conditions import as_named, check_named, check_rules, is_exact
-from anabranch.statements.executor import temporary_views
+from anabranch.statements.conditions import check_rules
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
-from anabranch.statements.grammar.parts import Path, Query, Table
-from anabranch.statements.grammar.values import CreateTable, CreateTempView
+from anabranch.statements.grammar.parts import Query, Table
+from anabranch.statements.grammar.values import CreateTable
 
 _OF_THE_TABLE_ALONE = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
 """Properties that one table has, and no other that is made like it."""
@@ -145,134 +130,3 @@ def convert_command(statement: v.ConvertTable, path: str) -> Convert:
 def partition_columns(statement: v.ConvertTable) -> Struct:
     """The columns that folders stand for."""
     return Struct(tuple(replace(field, nullable=True) for field in statement.partitions or ()))
-
-
-def view(statement: CreateTempView, run: Running) -> DataFrame:
-    """CREATE TEMPORARY VIEW, which follows its tables; gives no rows."""
-    temporary_views.create(statement, run)
-    return run.nothing()
-
-
-# -- ALTER TABLE -------------------------------------------------------------------------------------------------------
-
-
-def altered(statement: Any, run: Running) -> DataFrame:
-    """ALTER TABLE; gives no rows."""
-    if is_exact(run.engine):
-        snapshot = run.snapshot(statement.table)
-        check_named(snapshot.schema, _named(statement), snapshot.table, run.engine)
-    if isinstance(statement, v.DropTableColumns) and statement.if_exists:
-        statement = _of_those_there(statement, run)
-    if isinstance(statement, v.AddTableConstraint):
-        snapshot = run.snapshot(statement.table)
-        text = statement.check.text
-        where = Condition(text, Unknown(), row_local=True, expression=text)
-        command = AddConstraint(statement.table.location, statement.name, where)
-        command.run(run.engine, RunContext(at=snapshot))
-    elif not isinstance(statement, v.DropTableColumns) or statement.paths:
-        _run(alteration(statement), run)
-    return run.nothing()
-
-
-def _named(statement: Any) -> Iterator[Path]:
-    """The columns, and members of structs, that are to be there already."""
-    match statement:
-        case v.DropTableColumns():
-            yield from () if statement.if_exists else statement.paths
-        case v.RenameTableColumn() | v.SyncTableIdentity():
-            yield statement.path
-        case v.ChangeTableColumn():
-            yield statement.path
-            if statement.after:
-                yield (*statement.path[:-1], statement.after)
-        case v.ChangeTableColumns():
-            for each in statement.changes:
-                yield from _named(each)
-        case v.ClusterTableBy():
-            yield from statement.columns
-        case v.AddTableColumns():
-            yield from ((*added.path[:-1], added.after) for added in statement.columns if added.after)
-
-
-def _run(command: Any, run: Running) -> None:
-    if isinstance(command, ChangeColumn | ChangeColumns | DropFeature | SyncIdentity):
-        command.run(run.engine)
-    else:
-        command.run()
-
-
-def alteration(statement: Any) -> Any:
-    """The command of a change that needs no look at the table first."""
-    table = statement.table.location
-    match statement:
-        case v.SetTableProperties():
-            return alter.SetProperties(table, statement.properties)
-        case v.UnsetTableProperties():
-            # As with delta-spark, which takes every UNSET TBLPROPERTIES as if it said IF EXISTS.
-            return alter.UnsetProperties(table, statement.keys, if_exists=True)
-        case v.AddTableColumns():
-            return alter.AddColumns(table, tuple(_new_column(each) for each in statement.columns))
-        case v.DropTableColumns():
-            return rename_and_drop_columns.DropColumns(table, statement.paths)
-        case v.RenameTableColumn():
-            return rename_and_drop_columns.RenameColumn(table, statement.path, statement.name)
-        case v.ChangeTableColumn():
-            return _change(statement)
-        case v.ChangeTableColumns():
-            return ChangeColumns(table, tuple(map(_change, statement.changes)))
-        case v.SyncTableIdentity():
-            return SyncIdentity(table, _top_level(statement.path))
-        case v.ReplaceTableColumns():
-            return ReplaceColumns(table, Struct(statement.columns))
-        case v.DropTableConstraint():
-            return alter.DropConstraint(table, statement.name, statement.if_exists)
-        case v.AddTableKey():
-            return keys.AddKey(table, statement.key)
-        case v.DropTableKey():
-            return keys.DropKey(table, statement.kind, statement.columns, statement.if_exists)
-        case v.DropTableFeature():
-            return DropFeature(table, statement.feature, statement.truncate_history)
-        case v.ClusterTableBy():
-            return ClusterBy(table, statement.columns)
-    raise AssertionError(f"{type(statement).__name__} is no change of a table")
-
-
-def _top_level(path: Path) -> str:
-    """The column.
-
-    Raises:
-        InvalidOption: it is a member of a struct, which no table numbers.
-    """
-    if len(path) > 1:
-        raise InvalidOption(option="SYNC IDENTITY", value=".".join(path), reason="it is no identity column.")
-    return path[0]
-
-
-def _new_column(added: v.AddedColumn) -> alter.NewColumn:
-    return alter.NewColumn(added.field, added.path[:-1], added.first, added.after)
-
-
-def _change(statement: v.ChangeTableColumn) -> ChangeColumn:
-    return ChangeColumn(
-        statement.table.location,
-        statement.path,
-        type=None if statement.field is None else statement.field.type,
-        comment=statement.comment,
-        nullable=statement.nullable,
-        default=statement.default,
-        first=statement.first,
-        after=statement.after,
-        length=None if statement.field is None else statement.field.metadata.get(LENGTH),
-    )
-
-
-def _of_those_there(statement: v.DropTableColumns, run: Running) -> v.DropTableColumns:
-    schema = as_named(run.snapshot(statement.table).schema, run.engine)
-    return replace(statement, paths=tuple(path for path in statement.paths if _is_there(schema, path)))
-
-
-def _is_there(schema: Struct, path: tuple[str, ...]) -> bool:
-    try:
-        return field_at(schema, path) is not None
-    except UnknownColumn:
-        return False

@@ -28,9 +28,9 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.expressions.dialect import Token, tokenized, word
+from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.failures import reason_of
 from anabranch.spark.sql_text import exact_sql
-from anabranch.statements.grammar import excerpt
 from anabranch.statements.grammar.parts import Query
 
 _UNRESOLVED = "UNRESOLVED_COLUMN.WITH_SUGGESTION"

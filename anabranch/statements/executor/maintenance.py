@@ -55,7 +55,7 @@ def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
 
 
 def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
-    return EVERY_ROW if where is None else understood(where.text, snapshot, run.engine, filled=True)
+    return EVERY_ROW if where is None else understood(where.source, snapshot, run.engine, filled=True)
 
 
 def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:

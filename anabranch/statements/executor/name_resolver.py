@@ -1,4 +1,4 @@
-"""Named: the resolver that knows the names in Spark's catalog, and what statements do to names.
+"""Which table a name in a statement means: the resolver of `anabranch.catalog.resolver`, with the queries of views.
 
 Guarantee: a name that is no entry of ours goes to Spark, with the statement as it was written. What is remembered of
 names is only which are *not* ours, for queries, and not for long: at worst a table that has just got its name is
@@ -7,96 +7,88 @@ unknown for a moment, and then the entry itself says so, since it raises.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries, named_tables
-from anabranch.catalog.entries import Entry, Name, StoredView, ddl, spelled
+from anabranch.catalog.entries import Entry, StoredView
 from anabranch.catalog.named_tables import Named
-from anabranch.commands.opening import Location, open_log
-from anabranch.errors import AnabranchError, InvalidOption, NameTaken, RecursiveView, UnknownTable
-from anabranch.log.snapshot import Snapshot
-from anabranch.statements.executor.path_resolver import Paths
-from anabranch.statements.executor.running import Running
-from anabranch.statements.grammar import query_of_view
-from anabranch.statements.grammar import values as v
+from anabranch.catalog.names import OURS, Name, spelled
+from anabranch.catalog.resolver import Resolver
+from anabranch.commands.opening import Location
+from anabranch.errors import AnabranchError, InvalidOption, RecursiveView, UnknownTable
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.statements.grammar.ddl_targets import Making
 from anabranch.statements.grammar.parts import Query, View
-from anabranch.statements.grammar.table_name_prefilter import tables_at_a_glance
-
-_MATTERS = re.compile(
-    r"\b(from|join|using|into|overwrite|table|update|describe|desc|show|optimize|vacuum|reorg|restore|generate|fsck|view)\b",
-    re.IGNORECASE,
-)
-"""Words behind which a statement may name a table."""
-_READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
-_TAKES_NAMES = re.compile(r"\s*(drop|alter)\b", re.IGNORECASE)
-_RESHAPE = (
-    v.SetTableProperties,
-    v.AddTableColumns,
-    v.DropTableColumns,
-    v.RenameTableColumn,
-    v.ChangeTableColumn,
-    v.ChangeTableColumns,
-    v.ReplaceTableColumns,
-    v.RestoreTable,
-    v.InsertRows,
-    v.MergeRows,
-)
-"""Statements after which a table may have other columns."""
+from anabranch.statements.grammar.reader import Reader
 
 
-class Names:
-    """Tables by their names in a session's catalog, and by their paths. For one statement: what is found holds for it.
+class Seen(Protocol):
+    """What a look at a statement's text tells (`anabranch.statements.prefilter.Glance`)."""
 
-    Args:
-        formats: of which kinds tables are ours, where a statement makes one.
+    @property
+    def reads(self) -> bool: ...
+
+    @property
+    def takes_names(self) -> bool: ...
+
+    @property
+    def may_name(self) -> bool: ...
+
+    @property
+    def tables(self) -> frozenset[Name] | None: ...
+
+
+class Names(Resolver):
+    """The tables and lasting views that one statement names.
+
+    Attributes:
+        new: the names that it makes.
     """
 
-    def __init__(self, spark: SparkSession, formats: frozenset[str] = frozenset({"delta", "anabranch"})) -> None:
-        self._spark, self._formats, self._reads, self._takes_names = spark, formats, False, False
-        self._known: dict[Name, Entry | View | None] = {}
+    def __init__(self, spark: SparkSession, formats: frozenset[str] = OURS) -> None:
+        super().__init__(spark, formats)
+        self.new: dict[Name, Named] = {}
+        self._reads = self._takes_names = False
+        self._views: dict[Name, View] = {}
         self._inside: list[Name] = []
-        self._new: dict[Name, Named] = {}
 
-    def may_matter(self, text: str) -> bool:
-        """Whether it has a word behind which a table is named; of a query, whether it could read one of ours."""
-        self._reads = _READS.match(text) is not None
+    def may_know(self, seen: Seen) -> bool:
+        """Whether a statement may name a table of ours: of a query, whether one of its names is."""
+        self._reads, self._takes_names = seen.reads, seen.takes_names
         if not self._reads:  # it may change what names mean, as USE does
             entries.forget()
-            self._takes_names = _TAKES_NAMES.match(text) is not None
-            return _MATTERS.search(text) is not None
-        read = tables_at_a_glance(text)
-        return _MATTERS.search(text) is not None if read is None else any(map(self.location, read))
+        return seen.may_name if seen.tables is None else any(map(self.location, seen.tables))
+
+    def look_up(self, name: Name) -> Entry | StoredView | None:
+        """See `Resolver.look_up`."""
+        if name not in self._known and self._reads and entries.is_foreign(self._spark, name):
+            return None
+        found = super().look_up(name)
+        if self._takes_names:  # what it means now says nothing of what it will mean
+            entries.forget()
+        return found
 
     def location(self, name: Name) -> Location | View | None:
         """Where the table of this name lies, or the path that it is; or the lasting view."""
-        path = self._path(name)
-        if path is not None:
-            return path
-        entry = self._entry(name)
-        return entry.location if isinstance(entry, Entry) else entry
+        path = self.path(name)
+        found = self.look_up(name) if path is None else None
+        if isinstance(found, StoredView):
+            if name not in self._views:
+                self._views[name] = self.view(found)
+            return self._views[name]
+        return path if found is None else found.location
 
     def kept(self, name: Name) -> Location | View | None:
         """As `location`, of what the catalog keeps under this name, whichever temporary view hides that."""
-        path = self._path(name)
+        path = self.path(name)
         return self.location(entries.whole(self._spark, name)) if path is None else path
 
-    def _path(self, name: Name) -> Location | None:
-        return Paths().location(name) if name[-2:][0].lower() in self._formats else None
-
-    def _entry(self, name: Name) -> Entry | View | None:
-        if name not in self._known:
-            if self._reads and entries.is_foreign(self._spark, name):
-                return None
-            found = entries.look_up(self._spark, name)
-            if self._takes_names:  # what it means now says nothing of what it will mean
-                entries.forget()
-            self._known[name] = self.view(found) if isinstance(found, StoredView) else found
-        return self._known[name]
+    def entry(self, name: Name) -> Entry | None:
+        """The entry under which the statement has found a table."""
+        found = self._known.get(name)
+        return found if isinstance(found, Entry) else None
 
     def view(self, stored: StoredView) -> View:
         """A lasting view, its query understood; one that cannot be is told so once it is read."""
@@ -106,7 +98,7 @@ class Names:
         self._inside.append(stored.name)
         try:
             if broken is None:
-                shown = query_of_view(stored.text, lambda name: self._within(stored.within, name))
+                shown = Reader(TokenizedText(stored.text), None, lambda name: self._within(stored.within, name)).query()
         except (UnknownTable, RecursiveView) as error:
             broken = error
         finally:
@@ -126,7 +118,7 @@ class Names:
 
     def _within(self, within: Name, name: Name) -> Location | View | None:
         """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""
-        if (path := self._path(name)) is not None:
+        if (path := self.path(name)) is not None:
             return path
         if len(name) == 2 and "/" in name[1]:  # files of Spark's, parquet.`/path`
             return None
@@ -141,12 +133,12 @@ class Names:
         Raises:
             NameTaken, UnknownSchema, InvalidOption: it cannot be made under this name.
         """
-        path = self._path(name)
+        path = self.path(name)
         if path is not None:
             return path
         if not self._is_ours(making):
             return None
-        named = self._new[name] = named_tables.place(self._spark, name, making.location)
+        named = self.new[name] = named_tables.place(self._spark, name, making.location)
         # The clause is held against what it says itself.
         return named.location if making.location is None else making.location
 
@@ -157,82 +149,3 @@ class Names:
             return self.location(making.like) is not None
         default = self._spark.conf.get("spark.sql.sources.default", None) or ""
         return (making.format or default).lower() in self._formats
-
-    # -- running
-
-    def run(self, statement: v.Statement, run: Running, plain: Callable[[], DataFrame]) -> DataFrame:
-        """Run it, and do to names what it says.
-
-        Raises:
-            NameTaken, UnknownTable: the name is not free, or there is none to replace.
-        """
-        table = getattr(statement, "table", None)
-        if table is None:
-            return plain()
-        if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in self._new:
-            return self._made(statement, self._new[table.name], run, plain)
-        entry = self._known.get(table.name)
-        if not isinstance(entry, Entry):
-            return Paths().run(statement, run, plain)
-        return self._of_entry(statement, entry, run, plain)
-
-    def _of_entry(
-        self, statement: v.Statement, entry: Entry, run: Running, plain: Callable[[], DataFrame]
-    ) -> DataFrame:
-        if isinstance(statement, v.DropTable):
-            named_tables.drop(self._spark, entry)
-            return run.nothing()
-        if isinstance(statement, v.RenameTable):
-            named_tables.rename(self._spark, entry, statement.name)
-            return run.nothing()
-        found = plain()
-        if isinstance(statement, _RESHAPE):
-            named_tables.refresh(self._spark, entry)
-        return found
-
-    def _made(
-        self, statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
-    ) -> DataFrame:
-        if named.entry is not None and not statement.replaces:
-            if statement.if_not_exists:
-                return run.nothing()
-            raise NameTaken(name=spelled(named.name), table=named.location)
-        if named.entry is None and isinstance(statement, v.CreateTable) and not statement.creates:
-            raise UnknownTable(name=spelled(named.name))
-        there = None if named.managed or statement.replaces else open_log(named.location).newest()
-        registers = there is not None and isinstance(statement, v.CreateTable)
-        with named_tables.naming(self._spark, named):
-            if registers and statement.query is None and statement.like is None:  # type: ignore[union-attr]
-                _check_same(statement, there, named.location)
-                found = run.nothing()
-            else:
-                found = plain()
-        return found
-
-
-def _check_same(statement: Any, there: Snapshot | None, location: str) -> None:
-    """Hold that a table which is there already is as a CREATE TABLE … LOCATION says.
-
-    Raises:
-        InvalidOption: it is not.
-    """
-    assert there is not None
-    said = [(field.name, ddl(field.type)) for field in statement.columns]
-    known = [(field.name, ddl(field.type)) for field in there.schema]
-    other: dict[str, tuple[Any, Any]] = {}
-    if said and said != known:
-        other["columns"] = _columns(said), _columns(known)
-    if (said or statement.partitions) and (statement.partitions or ()) != there.partition_columns:
-        other["PARTITIONED BY"] = statement.partitions or (), there.partition_columns
-    if statement.clusters is not None and tuple(statement.clusters) != tuple(there.clustering_columns):
-        other["CLUSTER BY"] = statement.clusters, there.clustering_columns
-    configuration = there.metadata.configuration
-    for key, value in statement.properties.items():
-        if configuration.get(key) != value:
-            other[key] = value, configuration.get(key)
-    for option, (value, has) in other.items():
-        raise InvalidOption(option=option, value=value, reason=f"the table that is at {location} already has {has}.")
-
-
-def _columns(pairs: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} {type_}" for name, type_ in pairs)

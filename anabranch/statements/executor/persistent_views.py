@@ -11,8 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.entries import Name, StoredView, spelled
+from anabranch.catalog.entries import StoredView
 from anabranch.catalog.named_tables import check_place
+from anabranch.catalog.names import Name, spelled
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 from anabranch.expressions.dialect import Token, TokenType, tokenized
 from anabranch.protocol.schema.types import Field, Struct
@@ -72,8 +73,8 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
     spark, name = run.spark, entries.whole(run.spark, statement.name)
     if entries.is_temporary(spark, statement.name):
         is_global = len(statement.name) > 1
-        temporary_views.create(CreateTempView(statement.name[-1], statement.query, None, True, is_global), run)
-        return run.nothing()
+        temporary = CreateTempView(statement.name[-1], statement.query, None, True, is_global)
+        return temporary_views.create(temporary, run)
     if not statement.query.references:
         return _handed_back(statement, run)
     there = entries.shown(spark, name) if entries.is_taken(spark, name) else None

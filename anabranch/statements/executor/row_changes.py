@@ -15,6 +15,7 @@ from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.expressions import condition
 from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.predicates import Condition
@@ -43,15 +44,14 @@ from anabranch.statements.merge_request import AskedClause, MergeRequest
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
-def understood_where(where: Expression | None, placed: str | None, table: Table, context: Context) -> Condition:
+def understood_where(
+    where: Expression | None, placed: str | TokenizedText, table: Table, context: Context
+) -> Condition:
     """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
-    if where is None or placed is None:
+    if where is None:
         return EVERY_ROW
-    names = _names(table)
-    found = condition(placed, context, queries=True)
-    if found.asks:
-        return replace(found, text=where.text, alias=names[-1])
-    return condition(unqualified(placed, names, context.schema), context, queries=True)
+    found = condition(placed, context, queries=True, names=_names(table))
+    return replace(found, text=where.text) if found.asks else found
 
 
 def _names(table: Table) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def truncate(statement: TruncateTable, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def delete_command(statement: DeleteRows, placed: str, context: Context) -> Delete:
+def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: Context) -> Delete:
     """The command, as ``DeltaTable.delete`` makes it."""
     return Delete(statement.table.location, understood_where(statement.where, placed, statement.table, context))
 
@@ -108,12 +108,10 @@ def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
     return found
 
 
-def _spelled(part: str) -> str:
-    return part if part.isidentifier() else quoted(part)
-
-
-def _value(value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running) -> str:
-    return _default(key, snapshot, run) if value is None else unqualified(value.text, names, snapshot.schema)
+def _value(
+    value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running
+) -> str | TokenizedText:
+    return _default(key, snapshot, run) if value is None else unqualified(value.source, names, snapshot.schema)
 
 
 def _default(key: str, snapshot: Snapshot, run: Running) -> str:
@@ -281,7 +279,7 @@ def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Runnin
     return _default_of(field, snapshot, run)
 
 
-def _replaced(statement: InsertRows, placed: str, snapshot: Snapshot, run: Running) -> Condition | None:
+def _replaced(statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, run: Running) -> Condition | None:
     """Which rows an overwrite takes away; None: all, or those of the partitions that are written."""
     context = context_of(snapshot, run.engine)
     if statement.where is not None:

@@ -26,6 +26,7 @@ from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption
 from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
+from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
@@ -173,8 +174,11 @@ class Running:
         return (row[0], None) if is_version else (None, row[0])
 
     @contextmanager
-    def placed(self, expression: Expression) -> Iterator[str]:
+    def placed(self, expression: Expression) -> Iterator[TokenizedText]:
         """An expression whose subqueries read views of these very snapshots, for as long as the block lasts."""
+        if not expression.references:
+            yield expression.source
+            return
         views = [f"__anabranch_{uuid.uuid4().hex}" for _ in expression.references]
         pieces, end = [], 0
         try:
@@ -182,7 +186,7 @@ class Running:
                 self.frame(each).createOrReplaceTempView(view)
                 pieces += [expression.text[end : each.start], view, _alias(each)]
                 end = each.stop
-            yield "".join([*pieces, expression.text[end:]])
+            yield TokenizedText("".join([*pieces, expression.text[end:]]))
         finally:
             for view in views:
                 self.spark.catalog.dropTempView(view)

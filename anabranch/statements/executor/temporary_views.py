@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from threading import RLock
-from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog.entries import spelled
-from anabranch.errors import SqlSyntaxError, UnknownTable
-from anabranch.expressions.dialect import Token, tokenized, word
+from anabranch.catalog.names import spelled
+from anabranch.errors import UnknownTable
+from anabranch.errors.process_state import PerObject, hold
+from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
@@ -48,12 +47,13 @@ class _View:
     print: int = 0
 
 
-_views: WeakKeyDictionary[SparkSession, dict[Name, _View]] = WeakKeyDictionary()
-_lock = RLock()
+_views: PerObject[SparkSession, dict[Name, _View]] = hold("temporary views", "a session's own, as many as it has made")(
+    PerObject()
+)
 
 
-def create(statement: CreateTempView, run: Running) -> None:
-    """Make a temporary view that follows its tables.
+def create(statement: CreateTempView, run: Running) -> DataFrame:
+    """Make a temporary view that follows its tables; gives no rows.
 
     Raises:
         SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
@@ -68,45 +68,44 @@ def create(statement: CreateTempView, run: Running) -> None:
     _put(rows, statement, run.spark)
     tables = {tuple(part.lower() for part in each.table.name) for each in statement.query.references}
     reads = frozenset(_names(tokenized(statement.query.text)) - tables)
-    with _lock:
+    with _views.lock:
         known = _views.setdefault(run.spark, {})
         known.pop(name, None)
         if name not in _closure(known, reads):  # else it would read itself when it is made anew
             known[name] = _View(statement, reads, output, _print(run.spark, name))
+    return run.nothing()
 
 
-def renew(run: Running, text: str) -> None:
+def renew(run: Running, source: TokenizedText) -> None:
     """Bring the views that a statement names to the newest versions of their tables.
 
     Raises:
         NotATable, SqlAnalysisError: a table of a view is gone, or has no longer what the view shows.
     """
-    if (tokens := _naming(run.spark, text)) is not None:
+    if (tokens := _naming(run.spark, source)) is not None:
         renew_named(run, _names(tokens))
 
 
-def note(spark: SparkSession, text: str) -> None:
+def note(spark: SparkSession, source: TokenizedText) -> None:
     """Remember a view over other views that Spark has made by a statement of its own."""
-    tokens = _naming(spark, text)
+    tokens = _naming(spark, source)
     made = None if tokens is None else _made(tokens)
     if tokens is None or made is None:
         return
-    with _lock:
+    with _views.lock:
         known, reads = _views[spark], frozenset(_names(tokens))
         known.pop(made, None)
         if made not in _closure(known, reads) and reads & known.keys():
             known[made] = _View(None, reads)
 
 
-def _naming(spark: SparkSession, text: str) -> list[Token] | None:
+def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:
     """The words of a statement that may name one of the session's views; None where it does not."""
-    known, lowered = _views.get(spark), text.lower()
+    known = _views.get(spark)
+    lowered = source.text.lower()
     if not known or not any(name[-1] in lowered for name in list(known)):
         return None
-    try:
-        return tokenized(text)
-    except SqlSyntaxError:
-        return None
+    return source.tokens if source.is_readable else None
 
 
 def renew_named(run: Running, names: Iterable[Name]) -> None:
@@ -114,7 +113,7 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
     known = _views.get(run.spark)
     if not known:
         return
-    with _lock:
+    with _views.lock:
         for name in _in_order(known, names):
             view = known[name]
             if view.statement is None:

@@ -1,4 +1,7 @@
-"""ALTER TABLE: every change of what a table says of itself."""
+"""ALTER TABLE: every change of what a table says of itself.
+
+Each function begins behind the words of its change, and is given the table.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.column_definitions import column, data_type, declared
 from anabranch.statements.grammar.constraints import check, free_name, key
 from anabranch.statements.grammar.create_table import clustering, properties, property_key
-from anabranch.statements.grammar.parts import Path, Table
+from anabranch.statements.grammar.parts import Path, Statement, Table
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import (
     AddedColumn,
@@ -32,45 +35,32 @@ from anabranch.statements.grammar.values import (
     RenameTableColumn,
     ReplaceTableColumns,
     SetTableProperties,
-    Statement,
     SyncTableIdentity,
     UnsetTableProperties,
 )
-from anabranch.statements.grammar.views import alter_view
-
-
-def alter(r: Reader) -> Statement | None:
-    """What stands behind ALTER: ``TABLE t`` and one change, or ``VIEW v AS`` a query."""
-    if r.take("VIEW"):
-        return alter_view(r)
-    if not r.take("TABLE"):
-        return None
-    table = r.table(writes=True)
-    if table is None:
-        return None
-    for words, change in _CHANGES:
-        if r.take(*words):
-            statement = change(r, table)
-            r.finish()
-            return statement
-    r.fail("this is no change that ALTER TABLE knows.")
-
 
 # -- properties --------------------------------------------------------------------------------------------------------
 
 
-def _set_properties(r: Reader, table: Table) -> Statement:
+def set_properties(r: Reader, table: Table) -> Statement:
+    """``SET TBLPROPERTIES (…)``."""
     return SetTableProperties(table, properties(r))
 
 
-def _unset_properties(r: Reader, table: Table) -> Statement:
+def unset_properties(r: Reader, table: Table) -> Statement:
+    """``UNSET TBLPROPERTIES [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
     keys = r.wrapped(lambda: property_key(r))
     check_unreserved(keys)
     return UnsetTableProperties(table, keys, if_exists)
 
 
-def _set_location(r: Reader, table: Table) -> Statement:
+def set_location(r: Reader, table: Table) -> Statement:
+    """Refuse ``SET LOCATION``.
+
+    Raises:
+        InvalidOption: always.
+    """
     value = r.string("a path")
     reason = (
         "what is named here is the table at its place, and not an entry that could point elsewhere; "
@@ -79,14 +69,16 @@ def _set_location(r: Reader, table: Table) -> Statement:
     raise InvalidOption(option="LOCATION", value=value, reason=reason)
 
 
-def _rename(r: Reader, table: Table) -> Statement:
+def rename(r: Reader, table: Table) -> Statement:
+    """``RENAME TO name``."""
     return RenameTable(table, r.path("the new name"))
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def _add_columns(r: Reader, table: Table) -> Statement:
+def add_columns(r: Reader, table: Table) -> Statement:
+    """``ADD COLUMN[S] …``."""
     if r.is_type(TokenType.L_PAREN):
         return AddTableColumns(table, r.wrapped(lambda: _added(r)))
     found = [_added(r)]
@@ -102,7 +94,8 @@ def _added(r: Reader) -> AddedColumn:
     return AddedColumn(path, column.field, column.first, column.after)
 
 
-def _drop_columns(r: Reader, table: Table) -> Statement:
+def drop_columns(r: Reader, table: Table) -> Statement:
+    """``DROP COLUMN[S] [IF EXISTS] …``."""
     if_exists = r.take("IF", "EXISTS")
     if r.is_type(TokenType.L_PAREN):
         return DropTableColumns(table, r.wrapped(lambda: r.path("the name of a column")), if_exists)
@@ -113,14 +106,15 @@ def _drop_columns(r: Reader, table: Table) -> Statement:
     return DropTableColumns(table, tuple(paths), if_exists)
 
 
-def _rename_column(r: Reader, table: Table) -> Statement:
+def rename_column(r: Reader, table: Table) -> Statement:
+    """``RENAME COLUMN … TO name``."""
     path = r.path("the name of a column")
     r.expect("TO")
     return RenameTableColumn(table, path, r.name("the new name"))
 
 
-def _alter_column(r: Reader, table: Table) -> Statement:
-    r.take("COLUMN")
+def alter_column(r: Reader, table: Table) -> Statement:
+    """``{ALTER | CHANGE} [COLUMN] …, …``."""
     first = _altered(r, table)
     if not r.is_type(TokenType.COMMA):
         return first
@@ -214,7 +208,8 @@ _OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], ChangeT
 # -- constraints, features, clustering ---------------------------------------------------------------------------------
 
 
-def _add_constraint(r: Reader, table: Table) -> Statement:
+def add_constraint(r: Reader, table: Table) -> Statement:
+    """``ADD CONSTRAINT name {CHECK (…) | PRIMARY KEY … | FOREIGN KEY …}``."""
     name = r.name("the name of a constraint")
     if not r.take("CHECK"):
         return AddTableKey(table, key(r, name, ()))
@@ -223,63 +218,46 @@ def _add_constraint(r: Reader, table: Table) -> Statement:
     return AddTableConstraint(table, name, condition)
 
 
-def _add_key(r: Reader, table: Table) -> Statement:
+def add_key(r: Reader, table: Table) -> Statement:
+    """``ADD {PRIMARY | FOREIGN} KEY …``."""
     r.i -= 2
     found = key(r, "", ())
     kind = "pk" if found.kind == PRIMARY else "_".join((*found.columns, "fk"))
     return AddTableKey(table, replace(found, name=free_name(table, kind)))
 
 
-def _drop_constraint(r: Reader, table: Table) -> Statement:
+def drop_constraint(r: Reader, table: Table) -> Statement:
+    """``DROP CONSTRAINT [IF EXISTS] name``."""
     if_exists = r.take("IF", "EXISTS")
     name = r.name("the name of a constraint")
     _ = r.take("RESTRICT") or r.take("CASCADE")
     return DropTableConstraint(table, name, if_exists)
 
 
-def _drop_primary(r: Reader, table: Table) -> Statement:
+def drop_primary(r: Reader, table: Table) -> Statement:
+    """``DROP PRIMARY KEY [IF EXISTS]``."""
     if_exists = r.take("IF", "EXISTS")
     _ = r.take("RESTRICT") or r.take("CASCADE")
     return DropTableKey(table, PRIMARY, (), if_exists)
 
 
-def _drop_foreign(r: Reader, table: Table) -> Statement:
+def drop_foreign(r: Reader, table: Table) -> Statement:
+    """``DROP FOREIGN KEY [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
     return DropTableKey(table, FOREIGN, r.wrapped(lambda: r.name("the name of a column")), if_exists)
 
 
-def _drop_feature(r: Reader, table: Table) -> Statement:
+def drop_feature(r: Reader, table: Table) -> Statement:
+    """``DROP FEATURE name [TRUNCATE HISTORY]``."""
     feature = r.string() if r.is_text() else r.name("the name of a feature")
     return DropTableFeature(table, feature, r.take("TRUNCATE", "HISTORY"))
 
 
-def _cluster_by(r: Reader, table: Table) -> Statement:
+def cluster_by(r: Reader, table: Table) -> Statement:
+    """``CLUSTER BY {(…) | NONE}``."""
     return ClusterTableBy(table, clustering(r))
 
 
-def _replace_columns(r: Reader, table: Table) -> Statement:
+def replace_columns(r: Reader, table: Table) -> Statement:
+    """``REPLACE COLUMNS (…)``."""
     return ReplaceTableColumns(table, r.wrapped(lambda: column(r)))
-
-
-_CHANGES: tuple[tuple[tuple[str, ...], Callable[[Reader, Table], Statement]], ...] = (
-    (("SET", "TBLPROPERTIES"), _set_properties),
-    (("UNSET", "TBLPROPERTIES"), _unset_properties),
-    (("SET", "LOCATION"), _set_location),
-    (("RENAME", "TO"), _rename),
-    (("ADD", "CONSTRAINT"), _add_constraint),
-    (("ADD", "PRIMARY", "KEY"), _add_key),
-    (("ADD", "FOREIGN", "KEY"), _add_key),
-    (("DROP", "CONSTRAINT"), _drop_constraint),
-    (("DROP", "PRIMARY", "KEY"), _drop_primary),
-    (("DROP", "FOREIGN", "KEY"), _drop_foreign),
-    (("DROP", "FEATURE"), _drop_feature),
-    (("ADD", "COLUMNS"), _add_columns),
-    (("ADD", "COLUMN"), _add_columns),
-    (("DROP", "COLUMNS"), _drop_columns),
-    (("DROP", "COLUMN"), _drop_columns),
-    (("RENAME", "COLUMN"), _rename_column),
-    (("REPLACE", "COLUMNS"), _replace_columns),
-    (("ALTER",), _alter_column),
-    (("CHANGE",), _alter_column),
-    (("CLUSTER", "BY"), _cluster_by),
-)

@@ -13,7 +13,7 @@ from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.column_definitions import Typed, column, data_type
 from anabranch.statements.grammar.constraints import Constraints, starts_constraint
-from anabranch.statements.grammar.parts import Path, Query, Table
+from anabranch.statements.grammar.parts import Path, Query, Statement, Table
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import (
     CloneTable,
@@ -22,7 +22,6 @@ from anabranch.statements.grammar.values import (
     CreateTempView,
     CreateView,
     DropTable,
-    Statement,
 )
 
 _FORMATS = ("DELTA", "ANABRANCH")
@@ -42,24 +41,9 @@ class _Clauses:
     seen: set[str] = field(default_factory=set)
 
 
-def create(r: Reader) -> Statement | None:
-    """``CREATE [OR REPLACE] TABLE …``, and ``CREATE [TEMPORARY] VIEW … AS`` a query that reads a Delta table."""
-    replaces = r.take("OR", "REPLACE")
-    is_global = r.take("GLOBAL")
-    if r.take("TEMPORARY") or r.take("TEMP"):
-        return _temporary_view(r, replaces, is_global) if r.take("VIEW") else None
-    if r.take("VIEW"):
-        return _view(r, replaces)
-    return table(r, creates=True, replaces=replaces) if r.take("TABLE") else None
-
-
-def replace(r: Reader) -> Statement | None:
-    """``REPLACE TABLE …``."""
-    return table(r, creates=False, replaces=True) if r.take("TABLE") else None
-
-
-def table(r: Reader, *, creates: bool, replaces: bool) -> Statement | None:
-    """What stands behind CREATE TABLE."""
+def create_table(r: Reader) -> Statement | None:
+    """``CREATE [OR REPLACE] TABLE …`` and ``REPLACE TABLE …``, with columns, AS a query, LIKE or CLONE."""
+    creates, replaces = r.said("CREATE"), r.said("REPLACE")
     if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
     target = r.new_table()
     if target is None:
@@ -268,7 +252,9 @@ def convert(r: Reader) -> ConvertTable:
     return ConvertTable(f"{parts[0]}.`{path}`", partitions, statistics)
 
 
-def _view(r: Reader, replaces: bool) -> CreateView | None:
+def create_view(r: Reader) -> CreateView | None:
+    """``CREATE [OR REPLACE] VIEW … AS`` a query that reads a Delta table."""
+    replaces = r.said("REPLACE")
     if_not_exists = r.take("IF", "NOT", "EXISTS")
     name, at = r.object_name("the name of a view"), r.i
     if name is None or not (r.reads_delta() or (replaces and r.is_kept_table(name))):
@@ -292,7 +278,9 @@ def _shown(r: Reader) -> tuple[str, str | None]:
     return name, r.string("a comment") if r.take("COMMENT") else None
 
 
-def _temporary_view(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
+def create_temporary_view(r: Reader) -> CreateTempView | None:
+    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS`` a query that reads a Delta table."""
+    replaces, is_global = r.said("REPLACE"), r.said("GLOBAL")
     if r.at("IF") or not r.reads_delta():
         return None
     name = r.name("the name of a view")
@@ -303,10 +291,8 @@ def _temporary_view(r: Reader, replaces: bool, is_global: bool) -> CreateTempVie
     return CreateTempView(name, r.query(), columns, replaces, is_global)
 
 
-def drop(r: Reader) -> DropTable | None:
+def drop_table(r: Reader) -> DropTable | None:
     """``DROP TABLE [IF EXISTS] t [PURGE]``."""
-    if not r.take("TABLE"):
-        return None
     if_exists = r.take("IF", "EXISTS")
     table = r.table()
     if table is None:

@@ -52,6 +52,10 @@ class Cursor:
         self.i += len(words) if found else 0
         return found
 
+    def said(self, one: str) -> bool:
+        """Whether a word was taken already."""
+        return any(word(token) == one for token in self.tokens[: self.i])
+
     def expect(self, *words: str) -> None:
         """Take these words.
 

@@ -1,7 +1,7 @@
 """Statements that show a table, and those that keep it in shape.
 
-Each function begins behind the word of its name. What only Delta has (`DELTA_ONLY`) must name a Delta table; what Spark
-has too gives None where it does not.
+Each function begins behind the word of its name. What only Delta has must name a Delta table; what Spark has too gives
+None where it does not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from anabranch.errors import UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar.parts import Table
+from anabranch.statements.grammar.parts import Statement, Table
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import (
     DescribeDetail,
@@ -23,7 +23,6 @@ from anabranch.statements.grammar.values import (
     ShowColumns,
     ShowCreateTable,
     ShowProperties,
-    Statement,
     VacuumTable,
 )
 
@@ -46,14 +45,20 @@ def _delta(r: Reader) -> Table:
 # -- showing -----------------------------------------------------------------------------------------------------------
 
 
+def describe_history(r: Reader) -> Statement | None:
+    """``DESCRIBE HISTORY t [LIMIT n]``."""
+    table = r.table()
+    return None if table is None else _done(r, DescribeHistory(table, r.whole() if r.take("LIMIT") else None))
+
+
+def describe_detail(r: Reader) -> Statement | None:
+    """``DESCRIBE DETAIL t``."""
+    table = r.table()
+    return None if table is None else _done(r, DescribeDetail(table))
+
+
 def describe(r: Reader) -> Statement | None:
-    """``DESCRIBE {HISTORY | DETAIL | [TABLE] [EXTENDED | FORMATTED]} t``."""
-    if r.take("HISTORY"):
-        table = r.table()
-        return None if table is None else _done(r, DescribeHistory(table, r.whole() if r.take("LIMIT") else None))
-    if r.take("DETAIL"):
-        table = r.table()
-        return None if table is None else _done(r, DescribeDetail(table))
+    """``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]``."""
     r.take("TABLE")
     extended = r.take("EXTENDED") or r.take("FORMATTED")
     table = r.table() if r.is_name() else None
@@ -62,20 +67,24 @@ def describe(r: Reader) -> Statement | None:
     return _done(r, DescribeTable(table, extended, None if r.done else r.path("the name of a column")))
 
 
-def show(r: Reader) -> Statement | None:
-    """``SHOW {COLUMNS IN | TBLPROPERTIES | CREATE TABLE} t``."""
-    if r.take("COLUMNS"):
-        if not (r.take("IN") or r.take("FROM")):
-            r.fail("IN is expected here.")
-        table = r.table()
-        return None if table is None else _done(r, ShowColumns(table))
-    if r.take("TBLPROPERTIES"):
-        table = r.table()
-        return None if table is None else _done(r, ShowProperties(table, _key(r)))
-    if r.take("CREATE", "TABLE"):
-        table = r.table()
-        return None if table is None else _done(r, ShowCreateTable(table))
-    return None
+def show_columns(r: Reader) -> Statement | None:
+    """``SHOW COLUMNS {IN | FROM} t``."""
+    if not (r.take("IN") or r.take("FROM")):
+        r.fail("IN is expected here.")
+    table = r.table()
+    return None if table is None else _done(r, ShowColumns(table))
+
+
+def show_properties(r: Reader) -> Statement | None:
+    """``SHOW TBLPROPERTIES t [(key)]``."""
+    table = r.table()
+    return None if table is None else _done(r, ShowProperties(table, _key(r)))
+
+
+def show_create(r: Reader) -> Statement | None:
+    """``SHOW CREATE TABLE t``."""
+    table = r.table()
+    return None if table is None else _done(r, ShowCreateTable(table))
 
 
 def _key(r: Reader) -> str | None:

@@ -13,12 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from anabranch.errors import AnabranchError
+from anabranch.expressions.dialect import TokenizedText
 
 Location = str | os.PathLike[str]
 Path: TypeAlias = tuple[str, ...]
 Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
 Span: TypeAlias = tuple[int, int]
 """First and last character in the statement, the latter not included."""
+
+
+class Statement:
+    """What a statement asks; `anabranch.statements.registry` lists the kinds."""
+
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """The columns, and members of structs, that are to be there already."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -72,15 +82,23 @@ class Reference:
 
 @dataclass(frozen=True)
 class Expression:
-    """SQL text of a value or condition, with the tables that its subqueries read."""
+    """SQL text of a value or condition, with the tables that its subqueries read; ``tokenized`` where its tokens are
+    known from the statement's.
+    """
 
     text: str
     references: tuple[Reference, ...] = ()
     span: Span = field(default=(0, 0), compare=False)
+    tokenized: TokenizedText | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def source(self) -> TokenizedText:
+        """The text, to be read on with the tokens that are known."""
+        return self.tokenized or TokenizedText(self.text)
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(Statement):
     """SQL text for Spark, with the tables that it reads and the values of its parameters."""
 
     text: str

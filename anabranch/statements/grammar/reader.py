@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
-from anabranch.expressions.dialect import Token, TokenType, tokenized
+from anabranch.expressions.dialect import TokenizedText, TokenType, tokenized
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.ddl_targets import Making, making
@@ -47,14 +47,17 @@ class Reader(Cursor):
 
     def __init__(
         self,
-        text: str,
-        tokens: Sequence[Token],
+        source: TokenizedText,
         args: Any,
         locate: Locate,
         place: Place | None = None,
         kept: Locate | None = None,
     ) -> None:
-        super().__init__(text, tokens)
+        tokens = list(source.tokens)
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens.pop()
+        super().__init__(source.text, tokens)
+        self._source = source
         self._args, self._locate, self._place, self._kept = args, locate, place, kept or locate
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
@@ -227,8 +230,14 @@ class Reader(Cursor):
     def expression_between(self, first: int, after: int) -> Expression:
         """The text of some tokens, with its parameters as literals."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        text, moved = self._bound(start, stop)
-        return Expression(text, self._within(start, stop, moved), (start, stop))
+        text, moved = self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
+        same = text == self.text[start:stop]
+        return Expression(
+            text,
+            self._within(start, stop, moved),
+            (start, stop),
+            self._source.part(start, stop) if same else None,
+        )
 
     def query(self, what: str = "a query") -> Query:
         """Take the rest of the statement as a query for Spark."""
@@ -298,10 +307,6 @@ class Reader(Cursor):
             replace(each, start=moved(each.start), stop=moved(each.stop), called=called.get(each.table.name))
             for each in inside
         )
-
-    def _bound(self, start: int, stop: int) -> tuple[str, Callable[[int], int]]:
-        """A stretch of text with its parameters as literals, and where each place of the statement is in it."""
-        return self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
 
     def _values(self, start: int, stop: int) -> list[Edit]:
         inside = (each for each in self._markers if start <= each.start < stop)
@@ -374,7 +379,7 @@ class Reader(Cursor):
         location = self._locate(found.parts)
         if location is None:
             return None
-        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side = Reader(self._source, self._args, self._locate)
         side.i = found.after
         start = self.tokens[found.first].start
         if isinstance(location, View):
@@ -408,7 +413,7 @@ class Reader(Cursor):
         Raises:
             SqlSyntaxError: it is not put together so. UnknownTable: there is no such Delta table.
         """
-        side = Reader(self.text, self.tokens, self._args, self._locate)
+        side = Reader(self._source, self._args, self._locate)
         side.i = found.after + 1
         table = side._feeding(by_path=found.parts[0].lower() == BY_PATH)
         bounds = []

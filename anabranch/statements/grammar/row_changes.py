@@ -41,8 +41,6 @@ def delete(r: Reader) -> DeleteRows | None:
 
 def truncate(r: Reader) -> TruncateTable | None:
     """``TRUNCATE TABLE t``."""
-    if not r.take("TABLE"):
-        return None
     table = r.target()
     if table is None:
         return None

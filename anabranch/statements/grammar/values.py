@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from anabranch.protocol.schema.keys import Key
 from anabranch.protocol.schema.types import Field
-from anabranch.statements.grammar.parts import Expression, Path, Query, Table
+from anabranch.statements.grammar.parts import Expression, Path, Query, Statement, Table
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class DeleteRows:
+class DeleteRows(Statement):
     """DELETE FROM."""
 
     table: Table
@@ -25,14 +25,14 @@ class DeleteRows:
 
 
 @dataclass(frozen=True)
-class TruncateTable:
+class TruncateTable(Statement):
     """TRUNCATE TABLE: every row goes."""
 
     table: Table
 
 
 @dataclass(frozen=True)
-class UpdateRows:
+class UpdateRows(Statement):
     """UPDATE … SET; a value that is None is DEFAULT."""
 
     table: Table
@@ -51,7 +51,7 @@ class MergeClause:
 
 
 @dataclass(frozen=True)
-class MergeRows:
+class MergeRows(Statement):
     """MERGE INTO; ``source`` selects every column of the source, which the statement calls ``source_alias``."""
 
     table: Table
@@ -63,7 +63,7 @@ class MergeRows:
 
 
 @dataclass(frozen=True)
-class InsertRows:
+class InsertRows(Statement):
     """INSERT INTO, OVERWRITE, REPLACE WHERE.
 
     Attributes:
@@ -87,7 +87,7 @@ class InsertRows:
 
 
 @dataclass(frozen=True)
-class CreateTable:
+class CreateTable(Statement):
     """CREATE TABLE and REPLACE TABLE, with columns, or AS a query, or LIKE another table (``like``: a query of it where
     it is none of Delta's).
     """
@@ -107,7 +107,7 @@ class CreateTable:
 
 
 @dataclass(frozen=True)
-class CloneTable:
+class CloneTable(Statement):
     """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE."""
 
     table: Table
@@ -119,7 +119,7 @@ class CloneTable:
 
 
 @dataclass(frozen=True)
-class ConvertTable:
+class ConvertTable(Statement):
     """CONVERT TO DELTA parquet.`path`; ``partitions`` are columns with types."""
 
     identifier: str
@@ -128,7 +128,7 @@ class ConvertTable:
 
 
 @dataclass(frozen=True)
-class DropTable:
+class DropTable(Statement):
     """DROP TABLE [IF EXISTS], of a path or of a name that is there."""
 
     table: Table
@@ -136,7 +136,7 @@ class DropTable:
 
 
 @dataclass(frozen=True)
-class RenameTable:
+class RenameTable(Statement):
     """RENAME TO."""
 
     table: Table
@@ -147,7 +147,7 @@ class RenameTable:
 
 
 @dataclass(frozen=True)
-class SetTableProperties:
+class SetTableProperties(Statement):
     """SET TBLPROPERTIES."""
 
     table: Table
@@ -155,7 +155,7 @@ class SetTableProperties:
 
 
 @dataclass(frozen=True)
-class UnsetTableProperties:
+class UnsetTableProperties(Statement):
     """UNSET TBLPROPERTIES [IF EXISTS]."""
 
     table: Table
@@ -174,33 +174,48 @@ class AddedColumn:
 
 
 @dataclass(frozen=True)
-class AddTableColumns:
+class AddTableColumns(Statement):
     """ADD COLUMNS."""
 
     table: Table
     columns: tuple[AddedColumn, ...]
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return tuple((*each.path[:-1], each.after) for each in self.columns if each.after)
+
 
 @dataclass(frozen=True)
-class DropTableColumns:
+class DropTableColumns(Statement):
     """DROP COLUMNS [IF EXISTS]."""
 
     table: Table
     paths: tuple[Path, ...]
     if_exists: bool = False
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return () if self.if_exists else self.paths
+
 
 @dataclass(frozen=True)
-class RenameTableColumn:
+class RenameTableColumn(Statement):
     """RENAME COLUMN … TO."""
 
     table: Table
     path: Path
     name: str
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return (self.path,)
+
 
 @dataclass(frozen=True)
-class ChangeTableColumn:
+class ChangeTableColumn(Statement):
     """ALTER COLUMN and CHANGE COLUMN; what is None stays."""
 
     table: Table
@@ -212,25 +227,40 @@ class ChangeTableColumn:
     first: bool = False
     after: str | None = None
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return (self.path, (*self.path[:-1], self.after)) if self.after else (self.path,)
+
 
 @dataclass(frozen=True)
-class ChangeTableColumns:
+class ChangeTableColumns(Statement):
     """ALTER COLUMN of several columns."""
 
     table: Table
     changes: tuple[ChangeTableColumn, ...]
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return tuple(path for each in self.changes for path in each.named)
+
 
 @dataclass(frozen=True)
-class SyncTableIdentity:
+class SyncTableIdentity(Statement):
     """ALTER COLUMN … SYNC IDENTITY."""
 
     table: Table
     path: Path
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return (self.path,)
+
 
 @dataclass(frozen=True)
-class ReplaceTableColumns:
+class ReplaceTableColumns(Statement):
     """REPLACE COLUMNS."""
 
     table: Table
@@ -238,7 +268,7 @@ class ReplaceTableColumns:
 
 
 @dataclass(frozen=True)
-class AddTableConstraint:
+class AddTableConstraint(Statement):
     """ADD CONSTRAINT … CHECK."""
 
     table: Table
@@ -247,7 +277,7 @@ class AddTableConstraint:
 
 
 @dataclass(frozen=True)
-class AddTableKey:
+class AddTableKey(Statement):
     """ADD [CONSTRAINT …] PRIMARY KEY or FOREIGN KEY."""
 
     table: Table
@@ -255,7 +285,7 @@ class AddTableKey:
 
 
 @dataclass(frozen=True)
-class DropTableKey:
+class DropTableKey(Statement):
     """DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns."""
 
     table: Table
@@ -265,7 +295,7 @@ class DropTableKey:
 
 
 @dataclass(frozen=True)
-class DropTableConstraint:
+class DropTableConstraint(Statement):
     """DROP CONSTRAINT [IF EXISTS]."""
 
     table: Table
@@ -274,7 +304,7 @@ class DropTableConstraint:
 
 
 @dataclass(frozen=True)
-class DropTableFeature:
+class DropTableFeature(Statement):
     """DROP FEATURE [TRUNCATE HISTORY]."""
 
     table: Table
@@ -283,18 +313,23 @@ class DropTableFeature:
 
 
 @dataclass(frozen=True)
-class ClusterTableBy:
+class ClusterTableBy(Statement):
     """CLUSTER BY (…) and CLUSTER BY NONE."""
 
     table: Table
     columns: tuple[Path, ...]
+
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """See `Statement.named`."""
+        return self.columns
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class DescribeHistory:
+class DescribeHistory(Statement):
     """DESCRIBE HISTORY [LIMIT n]."""
 
     table: Table
@@ -302,14 +337,14 @@ class DescribeHistory:
 
 
 @dataclass(frozen=True)
-class DescribeDetail:
+class DescribeDetail(Statement):
     """DESCRIBE DETAIL."""
 
     table: Table
 
 
 @dataclass(frozen=True)
-class DescribeTable:
+class DescribeTable(Statement):
     """DESCRIBE [EXTENDED | FORMATTED] [column]."""
 
     table: Table
@@ -318,14 +353,14 @@ class DescribeTable:
 
 
 @dataclass(frozen=True)
-class ShowColumns:
+class ShowColumns(Statement):
     """SHOW COLUMNS IN."""
 
     table: Table
 
 
 @dataclass(frozen=True)
-class ShowProperties:
+class ShowProperties(Statement):
     """SHOW TBLPROPERTIES [(key)]."""
 
     table: Table
@@ -333,7 +368,7 @@ class ShowProperties:
 
 
 @dataclass(frozen=True)
-class ShowCreateTable:
+class ShowCreateTable(Statement):
     """SHOW CREATE TABLE."""
 
     table: Table
@@ -343,7 +378,7 @@ class ShowCreateTable:
 
 
 @dataclass(frozen=True)
-class OptimizeTable:
+class OptimizeTable(Statement):
     """OPTIMIZE [FULL] [WHERE …] [ZORDER BY (…)]."""
 
     table: Table
@@ -353,7 +388,7 @@ class OptimizeTable:
 
 
 @dataclass(frozen=True)
-class ReorgTable:
+class ReorgTable(Statement):
     """REORG TABLE … [WHERE …] APPLY (PURGE), and, with a version, APPLY (UPGRADE UNIFORM (…))."""
 
     table: Table
@@ -362,7 +397,7 @@ class ReorgTable:
 
 
 @dataclass(frozen=True)
-class VacuumTable:
+class VacuumTable(Statement):
     """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]; ``lite`` is None where it says neither of the two."""
 
     table: Table
@@ -372,14 +407,14 @@ class VacuumTable:
 
 
 @dataclass(frozen=True)
-class RestoreTable:
+class RestoreTable(Statement):
     """RESTORE TABLE … TO VERSION | TIMESTAMP AS OF; the table says which."""
 
     table: Table
 
 
 @dataclass(frozen=True)
-class GenerateManifest:
+class GenerateManifest(Statement):
     """GENERATE mode FOR TABLE."""
 
     table: Table
@@ -387,7 +422,7 @@ class GenerateManifest:
 
 
 @dataclass(frozen=True)
-class RepairTable:
+class RepairTable(Statement):
     """FSCK REPAIR TABLE [DRY RUN]."""
 
     table: Table
@@ -395,7 +430,7 @@ class RepairTable:
 
 
 @dataclass(frozen=True)
-class CreateView:
+class CreateView(Statement):
     """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
 
     ``text`` is the query as it was written.
@@ -412,7 +447,7 @@ class CreateView:
 
 
 @dataclass(frozen=True)
-class AlterView:
+class AlterView(Statement):
     """ALTER VIEW … AS a query that reads a Delta table; ``text`` is that as it was written."""
 
     name: Path
@@ -421,7 +456,7 @@ class AlterView:
 
 
 @dataclass(frozen=True)
-class CreateTempView:
+class CreateTempView(Statement):
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
 
     name: str
@@ -429,48 +464,3 @@ class CreateTempView:
     columns: tuple[str, ...] | None = None
     replaces: bool = False
     is_global: bool = False
-
-
-Statement: TypeAlias = (
-    Query
-    | DeleteRows
-    | TruncateTable
-    | UpdateRows
-    | MergeRows
-    | InsertRows
-    | CreateTable
-    | CloneTable
-    | ConvertTable
-    | DropTable
-    | RenameTable
-    | SetTableProperties
-    | UnsetTableProperties
-    | AddTableColumns
-    | DropTableColumns
-    | RenameTableColumn
-    | ChangeTableColumn
-    | ChangeTableColumns
-    | SyncTableIdentity
-    | ReplaceTableColumns
-    | AddTableConstraint
-    | AddTableKey
-    | DropTableKey
-    | DropTableConstraint
-    | DropTableFeature
-    | ClusterTableBy
-    | DescribeHistory
-    | DescribeDetail
-    | DescribeTable
-    | ShowColumns
-    | ShowProperties
-    | ShowCreateTable
-    | OptimizeTable
-    | ReorgTable
-    | VacuumTable
-    | RestoreTable
-    | GenerateManifest
-    | RepairTable
-    | CreateView
-    | AlterView
-    | CreateTempView
-)

@@ -10,30 +10,26 @@ from typing import NoReturn
 
 from anabranch.errors import NotBuilt, TableIsNoView
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar import create_table
 from anabranch.statements.grammar.parts import Path, View
 from anabranch.statements.grammar.reader import Reader
-from anabranch.statements.grammar.values import AlterView, DropTable
+from anabranch.statements.grammar.values import AlterView
 
 _ALTERS = "EXPECT_VIEW_NOT_TABLE.USE_ALTER_TABLE"
 _NO_OTHER = "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE"
 _WRONG_COMMAND = "WRONG_COMMAND_FOR_OBJECT_TYPE"
 
 
-def drop(r: Reader) -> DropTable | None:
-    """What stands behind DROP: ``TABLE t``, or ``VIEW [IF EXISTS] v``, which is Spark's own statement.
+def drop_view(r: Reader) -> None:
+    """``DROP VIEW [IF EXISTS] v`` is Spark's own statement.
 
     Raises:
-        TableIsNoView: DROP VIEW names a table.
+        TableIsNoView: it names a table.
     """
-    if not r.take("VIEW"):
-        return create_table.drop(r)
     r.take("IF", "EXISTS")
     at = r.i
     name = r.object_name("the name of a view")
     if name is not None and r.is_table(name):
         _refuse(r, at, name, "DROP VIEW", "DROP TABLE", _WRONG_COMMAND)
-    return None
 
 
 def alter_view(r: Reader) -> AlterView | None:

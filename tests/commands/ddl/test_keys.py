@@ -11,6 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch.catalog.names import path_in
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create
@@ -21,9 +22,8 @@ from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.statements import grammar
+from anabranch.statements import reading
 from anabranch.statements.executor import create_table
-from anabranch.statements.executor.path_resolver import Paths
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit
 from tests.support.worlds import World
 
@@ -143,7 +143,7 @@ def test_a_key_is_no_property_to_be_set(world: World) -> None:
 
 
 def created(path: str, columns: str) -> Any:
-    return grammar.statement(f"CREATE TABLE delta.`{path}` ({columns}) USING delta", None, Paths().location)
+    return reading.statement(f"CREATE TABLE delta.`{path}` ({columns}) USING delta", None, path_in)
 
 
 def test_constraints_inside_create_table(tmp_path: Path) -> None:

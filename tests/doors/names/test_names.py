@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.catalog import entries
-from anabranch.catalog.entries import parts_of
+from anabranch.catalog.names import parts_of
 
 pytestmark = pytest.mark.spark
 

@@ -105,7 +105,7 @@ def test_sql_has_the_row_level_too(spark: SparkSession, path: str) -> None:
     with at_phase("staged", lambda: anabranch.sql(spark, other)):
         anabranch.sql(spark, f"UPDATE delta.`{path}` AS t SET t.s = 'mine' WHERE t.id = :id", {"id": 1})
     found = anabranch.sql(spark, f"SELECT id, s FROM delta.`{path}` WHERE id < 3").collect()
-    assert {row["id"]: row["s"] for row in found} == {0: "other", 1: "ours", 2: "s2"}
+    assert {row["id"]: row["s"] for row in found} == {0: "other", 1: "mine", 2: "s2"}
 
 
 @pytest.mark.parametrize(

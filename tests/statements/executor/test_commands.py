@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch.catalog.names import path_in
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
@@ -24,9 +25,9 @@ from anabranch.commands.opening import open_log
 from anabranch.expressions import Context, condition
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.statements import grammar as parsing
+from anabranch.statements import reading as parsing
 from anabranch.statements.executor import create_table, row_changes
-from anabranch.statements.executor.path_resolver import Paths
+from anabranch.statements.registry import entry_of
 
 
 @pytest.fixture
@@ -36,7 +37,13 @@ def path(tmp_path: Path) -> str:
 
 
 def parsed(text: str, path: str, args: Any = None) -> Any:
-    return parsing.statement(text.replace("@T", f"delta.`{path}`"), args, Paths().location)
+    return parsing.statement(text.replace("@T", f"delta.`{path}`"), args, path_in)
+
+
+def command_of(statement: Any) -> Any:
+    make = entry_of(statement).command
+    assert make is not None
+    return make(statement)
 
 
 def context(path: str) -> Context:
@@ -137,4 +144,4 @@ def test_a_table_that_is_created(path: str) -> None:
     ],
 )
 def test_a_change_of_a_table(path: str, change: str, command: Any) -> None:
-    assert create_table.alteration(parsed(f"ALTER TABLE @T {change}", path)) == command(path)
+    assert command_of(parsed(f"ALTER TABLE @T {change}", path)) == command(path)

@@ -6,7 +6,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.expressions.dialect import tokenized
-from anabranch.statements import grammar
+from anabranch.statements import reading
 from anabranch.statements.grammar import computed_names
 
 
@@ -81,6 +81,6 @@ def test_a_script_is_refused_where_it_names_a_table_wherever_it_has_gone_before(
 
     if names:
         with pytest.raises(errors.TransactionStatement):
-            grammar.statement(text, None, located, None, kept)
+            reading.statement(text, None, located, None, kept)
     else:
-        assert grammar.statement(text, None, located, None, kept) is None
+        assert reading.statement(text, None, located, None, kept) is None

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.statements import grammar as parsing
-from anabranch.statements.executor.path_resolver import Paths
+from anabranch.catalog.names import path_in
+from anabranch.statements import reading as parsing
 from anabranch.statements.grammar import values as v
 from tests.support import corpus
 
@@ -37,7 +37,7 @@ def test_the_corpus_is_large() -> None:
 def parsed(entry: corpus.Entry) -> Any:
     """The statement's value, or the error that refuses it."""
     try:
-        return parsing.statement(corpus.placed(entry.statement, Path("/t")), entry.args, Paths().location)
+        return parsing.statement(corpus.placed(entry.statement, Path("/t")), entry.args, path_in)
     except errors.AnabranchError as error:
         return error
 
@@ -90,5 +90,5 @@ def test_whatever_is_torn_out_of_a_statement_it_is_understood_or_refused(seed: i
             words = words or ["x"]
         text = " ".join(words)
         with suppress(errors.AnabranchError):
-            found = parsing.statement(text, None, Paths().location)
+            found = parsing.statement(text, None, path_in)
             assert found is None or isinstance(found, v.Statement)

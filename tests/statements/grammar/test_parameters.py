@@ -11,16 +11,16 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.catalog.names import path_in
 from anabranch.errors import InvalidOption
-from anabranch.statements import grammar as parsing
-from anabranch.statements.executor.path_resolver import Paths
-from anabranch.statements.grammar import literal
+from anabranch.statements import reading as parsing
+from anabranch.statements.grammar.parameters import literal
 
 _WEST = dt.timezone(dt.timedelta(hours=-12))
 
 
 def where(text: str, args: Any) -> str:
-    return parsing.statement(f"DELETE FROM delta.`/t` WHERE {text}", args, Paths().location).where.text
+    return parsing.statement(f"DELETE FROM delta.`/t` WHERE {text}", args, path_in).where.text
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_name_without_a_value_is_left_to_spark() -> None:
 
 def test_places_count_over_the_whole_statement() -> None:
     text = "INSERT INTO delta.`/t` REPLACE WHERE d = ? SELECT ?, ?"
-    found = parsing.statement(text, ["d", 1, 2], Paths().location)
+    found = parsing.statement(text, ["d", 1, 2], path_in)
     assert found.where.text == "d = 'd'"
     assert found.query.text == "SELECT ?, ?"
     assert found.query.arguments == (1, 2)
 
 
 def test_a_query_gets_its_values_and_no_literals() -> None:
-    found = parsing.statement("SELECT * FROM delta.`/t` WHERE a = :x", {"x": "'"}, Paths().location)
+    found = parsing.statement("SELECT * FROM delta.`/t` WHERE a = :x", {"x": "'"}, path_in)
     assert found.text.endswith("a = :x")
     assert found.arguments == {"x": "'"}
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.catalog.names import path_in
 from anabranch.expressions.blocks import block_predicate, unqualified
 from anabranch.expressions.context import Context
-from anabranch.expressions.dialect import tokenized
+from anabranch.expressions.dialect import TokenizedText, tokenized
 from anabranch.protocol.predicates import And, Compare, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.statements import grammar as parsing
-from anabranch.statements.executor.path_resolver import Paths
+from anabranch.statements import reading as parsing
 from anabranch.statements.grammar.tables_read import tables_read
 
 COLUMNS = Struct((Field("id", "long"), Field("day", "date"), Field("s", Struct((Field("x", "long"),)))))
 
 
 def references(text: str, args: Any = None) -> list[Any]:
-    found = parsing.statement(text.replace("@T", "delta.`/t`").replace("@S", "delta.`/s`"), args, Paths().location)
+    found = parsing.statement(text.replace("@T", "delta.`/t`").replace("@S", "delta.`/s`"), args, path_in)
     return list(found.references)
 
 
@@ -166,11 +166,11 @@ def test_a_table_that_is_called_as_one_of_its_columns_is_not_guessed_at() -> Non
     ],
 )
 def test_a_qualifier_is_taken_away_where_it_is_the_tables(text: str, bare: str) -> None:
-    assert unqualified(text, ("x",), COLUMNS) == bare
+    assert unqualified(TokenizedText(text), ("x",), COLUMNS).text == bare
 
 
 def test_a_path_qualifies_as_well() -> None:
-    assert unqualified("delta.`/t`.id = `/t`.id", ("delta", "/t"), COLUMNS) == "id = id"
+    assert unqualified(TokenizedText("delta.`/t`.id = `/t`.id"), ("delta", "/t"), COLUMNS).text == "id = id"
 
 
 # -- names that end alike ----------------------------------------------------------------------------------------------
@@ -299,8 +299,8 @@ def test_table_changes_stands_among_other_tables() -> None:
 
 
 def test_other_functions_are_no_tables() -> None:
-    assert parsing.statement("SELECT * FROM range(3), x.table_changes('/t', 1)", None, Paths().location) is None
-    assert parsing.statement("SELECT table_changes('/t', 1) FROM x", None, Paths().location) is None
+    assert parsing.statement("SELECT * FROM range(3), x.table_changes('/t', 1)", None, path_in) is None
+    assert parsing.statement("SELECT table_changes('/t', 1) FROM x", None, path_in) is None
 
 
 @pytest.mark.parametrize(
@@ -328,11 +328,11 @@ def test_the_changes_of_what_is_no_delta_table_are_refused() -> None:
 
 def test_parameters_that_name_a_version_are_used_up() -> None:
     text = "SELECT ? FROM @T VERSION AS OF ? JOIN table_changes('/t', ?) WHERE id = ?"
-    found = parsing.statement(text.replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], Paths().location)
+    found = parsing.statement(text.replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], path_in)
     assert (found.references[0].table.version, found.references[1].changes.start) == ("3", "4")
     assert found.arguments == ("a", "b")
     inserted = parsing.statement(
-        f"INSERT INTO delta.`/t` {text}".replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], Paths().location
+        f"INSERT INTO delta.`/t` {text}".replace("@T", "delta.`/t`"), ["a", 3, 4, "b"], path_in
     )
     assert inserted.query.arguments == ("a", "b")
 

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch.catalog.names import path_in
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
-from anabranch.statements import grammar as parsing
-from anabranch.statements.executor.path_resolver import Paths
+from anabranch.statements import reading as parsing
 from anabranch.statements.grammar import values as v
+from anabranch.statements.prefilter import Glance, glance
 
 T = v.Table("/t", ("delta", "/t"))
 
 
 def parsed(text: str, args: Any = None) -> Any:
-    return parsing.statement(text.replace("@T", "delta.`/t`").replace("@S", "delta.`/s`"), args, Paths().location)
+    return parsing.statement(text.replace("@T", "delta.`/t`").replace("@S", "delta.`/s`"), args, path_in)
 
 
 def expression(text: str) -> v.Expression:
@@ -68,20 +69,20 @@ def test_a_statement_that_names_no_delta_table_is_left_to_spark(text: str) -> No
     ],
 )
 def test_the_first_look_misses_nothing(text: str) -> None:
-    assert parsing.may_matter(text)
+    assert glance(text).is_ours
 
 
 @pytest.mark.parametrize("text", ["SELECT start_date, delta FROM x", "SELECT `a` FROM commits", "SELECT 'VACUUM x'"])
 def test_the_first_look_spares_what_is_plainly_sparks(text: str) -> None:
-    assert not parsing.may_matter(text)
+    assert not glance(text).is_ours
 
 
 def test_the_look_at_other_statements_costs_next_to_nothing() -> None:
     text = "SELECT " + ", ".join(f"column_{i} + {i}" for i in range(200)) + " FROM somewhere WHERE x = 'y'"
-    assert not parsing.may_matter(text)
+    assert not glance(text).is_ours
     began = time.perf_counter()
     for _ in range(1000):
-        parsing.may_matter(text)
+        assert not Glance(text).is_ours
     assert (time.perf_counter() - began) / 1000 < 0.001
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from anabranch.errors import SqlSyntaxError
 from anabranch.expressions.dialect import tokenized
-from anabranch.statements.grammar.table_name_prefilter import tables_at_a_glance
 from anabranch.statements.grammar.tables_read import tables_read
+from anabranch.statements.prefilter import glance
 from tests.support import corpus
 
 WORDS = st.sampled_from(
@@ -39,13 +39,13 @@ def test_every_table_of_a_full_reading_is_seen_at_a_glance(words: list[str]) -> 
         found = read_in_full(text)
     except SqlSyntaxError:
         return
-    seen = tables_at_a_glance(text)
+    seen = glance(text).tables
     assert seen is None or found <= seen
 
 
 def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
     texts = [corpus.placed(entry.statement, Path("/x")) for file in corpus.FILES for entry in corpus.read(file)]
-    seen = {text: tables_at_a_glance(text) for text in texts}
+    seen = {text: glance(text).tables for text in texts}
     told = {text: names for text, names in seen.items() if names is not None}
     assert len(told) > 30
     assert not [text for text, names in told.items() if not read_in_full(text) <= names]
@@ -66,8 +66,8 @@ def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
     ],
 )
 def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
-    assert {"/".join(name) for name in tables_at_a_glance(text) or ()} == names
-    assert tables_at_a_glance(text) is not None
+    assert {"/".join(name) for name in glance(text).tables or ()} == names
+    assert glance(text).tables is not None
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
     ],
 )
 def test_what_a_glance_does_not_tell_is_left_to_a_full_reading(text: str) -> None:
-    assert tables_at_a_glance(text) is None
+    assert glance(text).tables is None

@@ -1,0 +1,114 @@
+"""What statements do to names: they make them, take them away and change them, and their tables get other columns.
+
+A path is its table, and has no other name: what would take it away or change it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anabranch.catalog import named_tables
+from anabranch.catalog.entries import ddl
+from anabranch.catalog.named_tables import Named
+from anabranch.catalog.names import spelled
+from anabranch.commands.opening import open_log
+from anabranch.errors import InvalidOption, NameTaken, UnknownTable
+from anabranch.log.snapshot import Snapshot
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar.parts import Statement
+
+
+def run(
+    statement: Statement, names: Names, run: Running, plain: Callable[[], DataFrame], *, reshapes: bool
+) -> DataFrame:
+    """Run a statement by ``plain``, and do to names what it says; ``reshapes`` as in `registry.Entry`.
+
+    Raises:
+        NameTaken, UnknownTable: a name is not free, or there is none to replace, or to drop.
+        InvalidOption: it would take the name of a path away, or change it.
+    """
+    table = getattr(statement, "table", None)
+    if table is None:
+        return plain()
+    if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:
+        return _made(statement, names.new[table.name], run, plain)
+    entry = names.entry(table.name)
+    if isinstance(statement, v.DropTable):
+        if entry is None:
+            _refuse_drop(statement)
+        else:
+            named_tables.drop(run.spark, entry)
+        return run.nothing()
+    if isinstance(statement, v.RenameTable):
+        if entry is None:
+            reason = "a table that is named by its path has no other name."
+            raise InvalidOption(option="RENAME TO", value=".".join(statement.name), reason=reason)
+        named_tables.rename(run.spark, entry, statement.name)
+        return run.nothing()
+    found = plain()
+    if entry is not None and reshapes:
+        named_tables.refresh(run.spark, entry)
+    return found
+
+
+def _refuse_drop(statement: v.DropTable) -> None:
+    """Let nobody believe that a table is gone which is there as before: delta-spark says nothing, and does nothing.
+
+    Raises:
+        InvalidOption: the table is there. UnknownTable: it is not, and the statement does not say IF EXISTS.
+    """
+    table = statement.table
+    if open_log(table.location).exists():
+        reason = "a path is no name that could be dropped, and the files would stay: remove the folder, or DELETE rows."
+        raise InvalidOption(option="DROP TABLE", value=spelled(table.name), reason=reason)
+    if not statement.if_exists:
+        raise UnknownTable(name=spelled(table.name))
+
+
+def _made(
+    statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
+) -> DataFrame:
+    if named.entry is not None and not statement.replaces:
+        if statement.if_not_exists:
+            return run.nothing()
+        raise NameTaken(name=spelled(named.name), table=named.location)
+    if named.entry is None and isinstance(statement, v.CreateTable) and not statement.creates:
+        raise UnknownTable(name=spelled(named.name))
+    there = None if named.managed or statement.replaces else open_log(named.location).newest()
+    with named_tables.naming(run.spark, named):
+        if there is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
+            return plain()
+        _check_same(statement, there, named.location)
+        return run.nothing()
+
+
+def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> None:
+    """Hold that a table which is there already is as a CREATE TABLE … LOCATION says.
+
+    Raises:
+        InvalidOption: it is not.
+    """
+    said = [(field.name, ddl(field.type)) for field in statement.columns]
+    known = [(field.name, ddl(field.type)) for field in there.schema]
+    other: dict[str, tuple[Any, Any]] = {}
+    if said and said != known:
+        other["columns"] = _columns(said), _columns(known)
+    if (said or statement.partitions) and (statement.partitions or ()) != there.partition_columns:
+        other["PARTITIONED BY"] = statement.partitions or (), there.partition_columns
+    if statement.clusters is not None and tuple(statement.clusters) != tuple(there.clustering_columns):
+        other["CLUSTER BY"] = statement.clusters, there.clustering_columns
+    configuration = there.metadata.configuration
+    for key, value in statement.properties.items():
+        if configuration.get(key) != value:
+            other[key] = value, configuration.get(key)
+    for option, (value, has) in other.items():
+        raise InvalidOption(option=option, value=value, reason=f"the table that is at {location} already has {has}.")
+
+
+def _columns(pairs: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in pairs)

@@ -1,0 +1,175 @@
+"""Reading: SQL text as a value that says what is asked, or as none of Delta's business.
+
+Knows no session: which names are Delta tables is asked of the caller. Guarantee: a statement that names no Delta table
+is None, whatever it is; of the others each is a value, or refused with the place where it is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
+from anabranch.expressions.dialect import TokenizedText, TokenType, word
+from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar import computed_names, row_changes
+from anabranch.statements.grammar.parts import Query, Statement
+from anabranch.statements.grammar.reader import Locate, Place, Reader
+from anabranch.statements.registry import DELTA_ONLY, beginning_with, takes
+
+_BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
+_SPARKS = frozenset(
+    """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
+    MERGE""".split()  # noqa: SIM905
+)
+"""With what a statement of Spark's may begin that reads Delta tables, and writes none."""
+_LATER = frozenset(
+    """ALTER ANALYZE CACHE CALL COMMENT COPY CREATE DECLARE DROP EXECUTE LOAD MSCK REFRESH REPAIR REPLACE SHOW TRUNCATE
+    UNCACHE""".split()  # noqa: SIM905
+)
+"""With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
+
+
+def statement(
+    text: str | TokenizedText, args: Any, locate: Locate, place: Place | None = None, kept: Locate | None = None
+) -> Statement | None:
+    """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
+
+    Args:
+        text: one statement; a semicolon may end it.
+        args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
+        locate: where the Delta table of a name lies.
+        place: where one that is made under a name will lie; by default only what ``locate`` knows.
+        kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
+
+    Raises:
+        SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        NotBuilt, InvalidOption: it asks for something that is refused.
+
+    Example:
+        >>> statement("DELETE FROM delta.`/t` WHERE id = :id", {"id": 3}, locate).where.text
+        'id = 3'
+    """
+    r = Reader(TokenizedText.of(text), args, locate, place, kept)
+    if r.done:
+        return None
+    _refuse_transactions(r)
+    _check_single(r)
+    try:
+        found = _by_grammar(r)
+    except SqlSyntaxError:
+        if r.names_delta() or word(r.tokens[0]) in DELTA_ONLY:
+            raise
+        return None
+    if found is not None:
+        return found
+    r.i = 0
+    if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
+        return None
+    return _handed_on(r)
+
+
+def _by_grammar(r: Reader) -> Statement | None:
+    if r.at("WITH"):
+        return _behind_with(r)
+    entries = beginning_with(r.ahead())
+    for entry in entries:
+        before, behind = entry.of_table
+        if behind and takes(r, before):
+            table = r.table(writes=True)
+            if table is None:
+                return None
+            for each in entries:
+                if each.of_table[0] == before and takes(r, each.of_table[1]):
+                    found = each.grammar(r, table)
+                    r.finish()
+                    return found
+            r.fail("this is no change that ALTER TABLE knows.")
+        if not behind and takes(r, entry.words):
+            return entry.grammar(r)
+    return None
+
+
+def _behind_with(r: Reader) -> Statement | None:
+    """``WITH … INSERT INTO``: the names that it defines belong to the query."""
+    depth = 0
+    for i, token in enumerate(r.tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        is_end = depth == 0 and token.token_type == TokenType.R_PAREN and i + 1 < len(r.tokens)
+        if is_end and word(r.tokens[i + 1]) == "INSERT":
+            r.i = i + 2
+            return row_changes.insert(r, (0, i + 1))
+    return None
+
+
+def _handed_on(r: Reader) -> Query:
+    """What Spark runs itself, with the Delta tables that it reads put into its place.
+
+    Raises:
+        NotBuilt: Spark would write or keep something that it cannot.
+    """
+    first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
+    if first not in _SPARKS | _LATER:
+        r.i = 0
+        r.fail("no statement begins so.")
+    if first not in _SPARKS:
+        raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
+    return r.everything()
+
+
+# -- one statement, and no transaction ---------------------------------------------------------------------------------
+
+
+def _check_single(r: Reader) -> None:
+    """Raise an error where there are several statements, and they touch a Delta table.
+
+    Raises:
+        SqlSyntaxError: there are. TransactionStatement: a script of them.
+    """
+    end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
+    if end is None:
+        return
+    is_script = computed_names.is_script(r.tokens)
+    within = computed_names.schemas_used(r.text, r.tokens) if is_script else [()]
+    hidden = is_script and computed_names.changes_any_name(r.tokens)  # it may drop the view first, and then the table
+    if not r.names_delta(within, hidden=hidden) and r.ahead() not in DELTA_ONLY:
+        return
+    if is_script:
+        raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))
+    raise SqlSyntaxError(
+        near="';'", reason="there are several statements; run them one after the other.", excerpt=_excerpt(r, end)
+    )
+
+
+def _refuse_transactions(r: Reader) -> None:
+    """Raise an error where the statement begins or ends a transaction.
+
+    Raises:
+        TransactionStatement: it does.
+    """
+    said = tuple(word(token) for token in r.tokens[:3])
+    alone = said[:1] in (("COMMIT",), ("ROLLBACK",)) and said[1:2] in ((), ("WORK",), ("TRANSACTION",))
+    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in _BEGINS
+    if alone or begins:
+        raise TransactionStatement(statement=" ".join(each for each in said[:2] if each), excerpt=_excerpt(r, 0))
+
+
+def _excerpt(r: Reader, i: int) -> str:
+    token = r.tokens[i]
+    return excerpt(r.text, token.start, token.end + 1)
+
+
+def split(text: str) -> list[str]:
+    """The statements of a script, one after the other, as they were written; a semicolon in a text ends none.
+
+    Raises:
+        SqlSyntaxError: a text or a comment does not end.
+    """
+    found, start, last = [], 0, 0
+    for token in TokenizedText(text).tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            found.append((text[start : token.start], last > start))
+            start = token.end + 1
+        last = token.end + 1
+    found.append((text[start:], last > start))
+    return [each.strip() for each, has_words in found if has_words]

@@ -1,0 +1,161 @@
+"""``anabranch.sql``: SQL text on Delta tables, in a session with nothing patched.
+
+A door: it reads a statement (`anabranch.statements.reading`), runs the command that ``DeltaTable`` would run, and gives
+the DataFrame that delta-spark gives. Guarantee: a statement that touches no Delta table is Spark's, byte for byte;
+parameters are bound as values, and never become part of a text that they could change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.catalog.entries import is_foreign
+from anabranch.catalog.names import parts_of
+from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError
+from anabranch.errors.inputs import check_text
+from anabranch.errors.rows import statement as one_statement
+from anabranch.expressions.dialect import TokenizedText
+from anabranch.spark.sql_text import cut, joined_sql, substituted
+from anabranch.statements import reading, registry
+from anabranch.statements.executor import names as on_names
+from anabranch.statements.executor import temporary_views
+from anabranch.statements.executor.computed_names import Asked, asked, set_from
+from anabranch.statements.executor.error_position import placed_in
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.running import Running, check_quotes
+from anabranch.statements.grammar.parts import Query, Statement, View
+from anabranch.statements.prefilter import glance, may_touch_delta
+
+Frames = Mapping[str, DataFrame] | None
+
+_NO_ROWS = {
+    "delta_condition": "INVALID_STATEMENT_FOR_EXECUTE_INTO",
+    "state": "07501",
+    "reason": "The INTO clause of EXECUTE IMMEDIATE takes the rows of a query, and the statement is none.",
+}
+
+__all__ = ["lasting_view", "sql"]
+
+
+def sql(
+    spark: SparkSession, text: str, args: Any = None, *, names: Names | None = None, frames: Frames = None
+) -> DataFrame:
+    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``) or by their names in the
+    session's catalog, or any of Spark's.
+
+    A query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
+    as by ``DeltaTable``.
+
+    Args:
+        spark: any session.
+        text: one statement.
+        args: the values of its parameters: a dict for ``:name``, a list for ``?``.
+        names: which names are Delta tables; by default those of the session's catalog, and paths.
+        frames: DataFrames by the names that the text gives them; there are temporary views of these names.
+
+    Returns:
+        a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
+        rows.
+
+    Raises:
+        LoneSurrogate: it, or the value of a parameter, is no text.
+        SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement is none that can be run; the message shows where.
+        TransactionStatement: it begins or ends a transaction of several statements.
+        AnabranchError: as the methods of ``DeltaTable``.
+
+    Example:
+        >>> anabranch.sql(spark, "DELETE FROM delta.`/data/flights` WHERE carrier = :c", {"c": "UA"}).show()
+    """
+    if not isinstance(text, str):
+        raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
+    _check_texts(args)
+    with one_statement():
+        return _ran(Running(spark, frames), text, args, names or Names(spark))
+
+
+def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
+    spark = run.spark
+
+    def touches(text: str) -> bool:
+        return may_touch_delta(text, names)
+
+    said = asked(spark, _filled(written, spark, names), args, touches, lambda each: _filled(each, spark, names))
+    source = TokenizedText(said.text)
+    temporary_views.renew(run, source)
+    if not touches(said.text):
+        return _plain(run, written, args, source)
+    statement = _understood(spark, said, source, names)
+    if statement is None:
+        return _plain(run, written, args, source)
+    check_quotes(spark, said.text)
+    reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
+    with placed_in(said.text):
+        return on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
+
+
+def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: Names) -> Statement | None:
+    """What a statement asks of Delta tables; None where it is Spark's."""
+    is_ours = glance(said.text).is_ours
+    if is_ours:
+        check_quotes(spark, said.text)
+    try:
+        with placed_in(said.text):
+            found = reading.statement(source, said.args, names.location, names.place, names.kept)
+    except SqlSyntaxError:
+        if is_ours or source.is_readable:
+            raise
+        return None  # Spark may know words that are not known here
+    if found is None or said.into is None:
+        return found
+    if not isinstance(found, Query):
+        raise SqlAnalysisError(**_NO_ROWS)
+    set_ = set_from(said)
+    return _understood(spark, set_, TokenizedText(set_.text), names)
+
+
+def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
+    """The rows of the lasting view of a name; None where it is no such view's."""
+    name = parts_of(identifier) if isinstance(identifier, str) else None
+    if name is None or is_foreign(spark, name):  # as who asked for a table of this name has just seen
+        return None
+    view = resolver.location(name)
+    return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
+
+
+def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
+    """What Spark makes of a statement as the user wrote it; ``source`` is that with nothing left to be evaluated."""
+    found = joined_sql(run.spark, cut(written, run.frames), args)
+    temporary_views.note(run.spark, source)
+    return found
+
+
+def _check_texts(value: Any) -> None:
+    """Raise an error unless the texts among the values of parameters, inside of others too, can be written.
+
+    Raises:
+        LoneSurrogate: one cannot.
+    """
+    if isinstance(value, str):
+        check_text("The value of a parameter", value)
+    elif isinstance(value, Mapping):
+        _check_texts([*value, *value.values()])
+    elif isinstance(value, list | tuple | set):
+        for each in value:
+            _check_texts(each)
+
+
+def _filled(text: str, spark: SparkSession, names: Names) -> str:
+    """A statement as Spark reads it; as it is where nobody can say so, and it touches no table of ours.
+
+    Raises:
+        InvalidOption: nobody can say what ``${…}`` stands for in it.
+    """
+    try:
+        return substituted(text, spark)
+    except InvalidOption:
+        if may_touch_delta(text, names) or glance(text).is_computed:
+            raise
+        return text

@@ -1,0 +1,193 @@
+"""What a process keeps stands in one place, with a bound; no module keeps anything beside it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import threading
+from pathlib import Path
+
+import pytest
+
+from anabranch.errors.process_state import STATE, Cache, ProcessState
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
+OF_A_THREAD = {"anabranch/transaction/phases.py", "anabranch/protocol/session_says.py", "anabranch/errors/rows.py"}
+"""What listens on one thread, and what one call says; both end with the block that began them."""
+HELD = {
+    "the process that used a bucket first",
+    "stores in memory",
+    "stores put in place of others",
+    "timestamp settings",
+    "temporary views",
+    "installed sessions",
+    "wrapped attributes",
+}
+BOUNDS = {
+    "tables whose rows are not shown": 10_000,
+    "names of tables whose rows are not shown": 10_000,
+    "queries of web locations": 1000,
+    "locations warned of": 1000,
+    "buckets": 64,
+    "newest snapshots": 1000,
+    "checksums": 1000,
+    "clean-ups of logs": 10_000,
+    "deletion vectors": 512,
+    "schemas of files": 100_000,
+    "options warned of": 1000,
+    "settings warned of": 1000,
+    "when a session's settings were listed": None,
+    "moves of winners": None,
+    "names of something else": None,
+    "catalogs in memory": None,
+    "what schemas ask for": 256,
+    "unreadable changes of types": 256,
+    "levels of schemas": 256,
+    "rules of tables": 256,
+    "looks at statements": 512,
+}
+
+
+def test_every_kind_that_is_kept_has_a_bound_or_a_reason() -> None:
+    for module in MODULES:
+        if module.name != "__main__.py" and "testing" not in module.parts:
+            importlib.import_module(".".join(module.relative_to(ROOT).with_suffix("").parts))
+    assert {name: STATE.bounds[name] for name in STATE.bounds} == BOUNDS
+    assert set(STATE.held) == HELD
+    assert all(STATE.held.values())
+
+
+def kept_in(tree: ast.Module) -> list[int]:
+    """The lines at which a module begins to keep something by itself."""
+    empty = {"dict", "list", "set", "OrderedDict", "defaultdict", "deque", "WeakKeyDictionary", "WeakValueDictionary"}
+    empty |= {"WeakSet", "local", "ContextVar", "PerObject", "Cache", "Counter"}
+    found = []
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(value, ast.Call):
+            called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+            found += [node.lineno] if (called in empty and not value.args[:1]) or called == "ContextVar" else []
+        elif isinstance(value, ast.Dict | ast.List | ast.Set) and not ast.unparse(value).strip("{}[]"):
+            is_constant = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).startswith("Mapping[")
+            found += [] if is_constant else [node.lineno]
+    for each in ast.walk(tree):
+        if isinstance(each, ast.FunctionDef):
+            names = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in each.decorator_list}
+            found += [each.lineno] if names & {"lru_cache", "cache", "cached"} else []
+        found += [each.lineno] if isinstance(each, ast.Global) else []
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_a = {}",
+        "_a: dict[str, int] = {}",
+        "_a = set()",
+        "_a = WeakKeyDictionary()",
+        "_a = threading.local()",
+        "@lru_cache(maxsize=3)\ndef f(x): ...",
+        "@functools.cache\ndef f(x): ...",
+        "def f():\n    global x",
+        "_a: ContextVar[int] = ContextVar('a', default=1)",
+    ],
+)
+def test_a_module_that_keeps_something_is_noticed(text: str) -> None:
+    assert kept_in(ast.parse(text))
+
+
+FILLED_AT_ONCE = {"anabranch/statements/registry.py"}
+"""Tables that are put together by the module itself as it is imported, and never change."""
+
+
+def test_no_module_keeps_anything_by_itself() -> None:
+    found = {}
+    for module in MODULES:
+        name = module.relative_to(ROOT).as_posix()
+        lines = kept_in(ast.parse(module.read_text(encoding="utf-8")))
+        if lines and name not in OF_A_THREAD | FILLED_AT_ONCE and "testing" not in module.parts:
+            found[name] = lines
+    assert found == {}
+
+
+def test_of_too_many_entries_those_go_that_were_used_least_recently() -> None:
+    kept: Cache[int, str] = Cache(3)
+    for i in range(3):
+        kept[i] = str(i)
+    assert kept[0] == "0"
+    kept[3] = "3"
+    assert list(kept) == [2, 0, 3]
+    assert kept.dropped
+    assert kept.get(1) is None
+    assert not kept.add(3, "x")
+    assert kept.setdefault(3, "y") == "x"
+    assert kept.pop(9, None) is None
+    kept.clear()
+    assert not kept.dropped
+
+
+def test_forgetting_drops_what_can_be_found_again_and_nothing_else() -> None:
+    state = ProcessState()
+    kept, held = state.cache("a", 2), state.hold("b", "it is the data")({})
+    asked = []
+
+    @state.memo("c", 2)
+    def looked_up(x: int) -> int:
+        asked.append(x)
+        return x
+
+    kept["x"], held["x"] = 1, 1
+    assert looked_up(1) == looked_up(1) == 1
+    state.forget()
+    assert not kept
+    assert held
+    assert looked_up(1) == 1
+    assert asked == [1, 1]
+    with pytest.raises(AssertionError, match="kept already"):
+        state.cache("b", 1)
+
+
+def test_what_is_kept_of_an_object_goes_with_it() -> None:
+    class Session:
+        pass
+
+    kept = ProcessState().per_object("a")
+    session = Session()
+    kept[session] = 1
+    assert len(kept) == 1
+    del session
+    gc.collect()
+    assert not kept
+
+
+def test_many_threads_use_one_cache() -> None:
+    kept: Cache[int, int] = Cache(16)
+    wrong = []
+
+    def use() -> None:
+        for i in range(3000):
+            kept[i % 40] = i % 40
+            if (found := kept.get((i * 7) % 40)) not in (None, (i * 7) % 40):
+                wrong.append(found)
+            kept.pop(i % 5, None)
+            list(kept)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(kept) <= 16
+
+
+def test_where_too_many_tables_hide_their_rows_none_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anabranch.errors import rows
+
+    monkeypatch.setattr(rows, "_hidden", Cache(2))
+    for table in ("a", "b", "c"):
+        rows.note(table, 1, {rows.PROPERTY: "false"})
+    assert not rows.may_show_rows("a")
+    assert not rows.may_show_rows("other")
