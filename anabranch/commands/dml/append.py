@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,10 +98,8 @@ class Append:
         """
         table = as_arrow(self.rows, self._shows)
         for _ in range(_TIMES_STAGED - 1):
-            try:
+            with suppress(StagedFilesVacuumed):  # the rows are still at hand
                 return self._once(table, context)
-            except StagedFilesVacuumed:  # the rows are still at hand
-                continue
         return self._once(table, context)
 
     def _shows(self) -> bool:
@@ -111,21 +110,17 @@ class Append:
     def _once(self, table: pa.Table, context: RunContext) -> Committed:
         log = open_log(self.table, self.storage_options)
         files = _SmallFiles(log, context.runtime)
+
+        def stage(metadata: Metadata) -> pa.Table:
+            rows, rules = files.numbered(table, metadata), rules_of(metadata)
+            return files.write(fitted_to_rules(log.table, rows, metadata.schema, rules, self.texts), metadata)
+
+        schema = lambda: all_nullable(from_arrow(table.schema))  # noqa: E731
         insert = Insert(
             log=log,
             mode="append",
-            new=NewTable(
-                lambda: all_nullable(from_arrow(table.schema)),
-                self.partition_by,
-                self.properties,
-                cluster_by=self.cluster_by,
-            ),
-            stage=lambda metadata: files.write(
-                fitted_to_rules(
-                    log.table, files.numbered(table, metadata), metadata.schema, rules_of(metadata), self.texts
-                ),
-                metadata,
-            ),
+            new=NewTable(schema, self.partition_by, self.properties, cluster_by=self.cluster_by),
+            stage=stage,
             discard=files.discard,
             finish=lambda: None,
             user_metadata=self.user_metadata,
