@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -48,14 +48,32 @@ formats: PerObject[SparkSession, frozenset[str]] = hold("installed sessions", "t
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
-class Reader:
-    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+_Self = TypeVar("_Self", bound="Optioned")
+
+
+class Optioned:
+    """What takes options: each is set on Spark's own as well."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
-        self._spark, self._plain = spark, plain
-        self._chosen: bool | None = None
-        self._schema: Any = None
-        self._options = Options()
+        self._spark, self._plain, self._options = spark, plain, Options()
+
+    def option(self: _Self, key: str, value: Any) -> _Self:
+        """Set an option."""
+        self._options.put(key, value)
+        self._plain = self._plain.option(key, value)
+        return self
+
+    def options(self: _Self, **options: Any) -> _Self:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+
+class _Formatted(Optioned):
+    """What takes a format as well, perhaps none of ours; all else goes to Spark's own."""
+
+    _chosen: bool | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -69,17 +87,13 @@ class Reader:
     def _ours(self) -> bool:
         return is_default(self._spark) if self._chosen is None else self._chosen
 
-    def option(self, key: str, value: Any) -> Reader:
-        """Set an option."""
-        self._options.put(key, value)
-        self._plain = self._plain.option(key, value)
-        return self
 
-    def options(self, **options: Any) -> Reader:
-        """Set several options."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
+class Reader(_Formatted):
+    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+
+    def __init__(self, spark: SparkSession, plain: Any) -> None:
+        super().__init__(spark, plain)
+        self._schema: Any = None
 
     def schema(self, schema: Any) -> Any:
         """A Delta table brings its own schema; for other formats this is Spark's."""
@@ -157,46 +171,21 @@ def _one_path(path: Any) -> Location:
     return path
 
 
-class Writer:
+class Writer(_Formatted):
     """``df.write`` with our formats; anything else becomes Spark's own writer."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
-        self._frame, self._plain = frame, plain
-        self._chosen: bool | None = None
-        self._options, self._mode = Options(), "error"
+        super().__init__(frame.sparkSession, plain)
+        self._frame, self._mode = frame, "error"
         self._partition_by: tuple[str, ...] | None = None
         self._cluster_by: tuple[str, ...] | None = None
         self._buckets: str | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plain, name)
-
-    def format(self, source: str) -> Any:
-        """Choose a format."""
-        self._chosen = source.lower() in formats[self._frame.sparkSession]
-        return self if self._chosen else self._plain.format(source)
-
-    @property
-    def _ours(self) -> bool:
-        return is_default(self._spark) if self._chosen is None else self._chosen
 
     def mode(self, saveMode: str | None) -> Writer:
         """``append``, ``overwrite``, ``error`` or ``ignore``."""
         if saveMode:
             self._mode = saveMode.lower()
             self._plain = self._plain.mode(saveMode)
-        return self
-
-    def option(self, key: str, value: Any) -> Writer:
-        """Set an option."""
-        self._options.put(key, value)
-        self._plain = self._plain.option(key, value)
-        return self
-
-    def options(self, **options: Any) -> Writer:
-        """Set several options."""
-        for key, value in options.items():
-            self.option(key, value)
         return self
 
     def partitionBy(self, *cols: Any) -> Writer:
@@ -247,10 +236,6 @@ class Writer:
             self._save(target)
         else:
             self._save_named(target)
-
-    @property
-    def _spark(self) -> SparkSession:
-        return self._frame.sparkSession
 
     def _is_known(self, parts: Name, mode: str | None) -> bool:
         """Whether it is a table of ours, so that Spark cannot make one of another format.
@@ -330,7 +315,7 @@ class Writer:
             raise InvalidOption(
                 option=self._buckets, value="set", reason="a Delta table has no buckets; say clusterBy."
             )
-        engine, where = SparkEngine(self._frame.sparkSession), self._options.take("replaceWhere")
+        engine, where = SparkEngine(self._spark), self._options.take("replaceWhere")
         write = Write(
             path,
             rows,
@@ -356,9 +341,7 @@ class Writer:
         merges, replaces = self._options.flag("mergeSchema"), self._options.flag("overwriteSchema")
         if replaces and self._mode == "overwrite":
             return "overwrite"
-        return (
-            "merge" if (SparkEngine(self._frame.sparkSession).merges_schema() if merges is None else merges) else None
-        )
+        return "merge" if (SparkEngine(self._spark).merges_schema() if merges is None else merges) else None
 
     def _is_dynamic(self, where: str | None) -> bool:
         """Whether only the partitions that are written are replaced: as the option says, else as the session does,
@@ -366,7 +349,7 @@ class Writer:
         """
         given = self._options.take("partitionOverwriteMode")
         if given is None:
-            return where is None and (self._frame.sparkSession.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
+            return where is None and (self._spark.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
         if given.lower() not in ("static", "dynamic"):
             raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
         return given.lower() == "dynamic"

@@ -34,8 +34,10 @@ def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> S
     The workers get this Python, Parquet timestamps are micros, memory is sensible for the machine.
 
     Args:
-        app: the application's name. master: as for Spark; ``local[*]`` if not given. conf: further settings, dots
-        written as double underscores (``spark__sql__shuffle__partitions=4``) or as a ``**dict``.
+        app: the application's name.
+        master: as for Spark; ``local[*]`` if not given.
+        conf: further settings, dots written as double underscores (``spark__sql__shuffle__partitions=4``) or as a
+            ``**dict``.
 
     Raises:
         MissingJava: no Java 17 or newer is found.
@@ -114,7 +116,8 @@ def changes(
     Args:
         spark: any session.
         path_or_name: path or URL of the table, or its name where nothing lies at such a path.
-        start: the first version. end: the last one, by default the newest.
+        start: the first version.
+        end: the last one, by default the newest.
         start_timestamp: instead of ``start``, the first version that was committed then or later: text, a date or a
             datetime; what says no time zone is of the session's.
         end_timestamp: instead of ``end``, the last one that was committed then or earlier.

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from anabranch.api.reader_and_writer import formats, table_of
+from anabranch.api.reader_and_writer import Optioned, formats, table_of
 from anabranch.catalog.named_tables import Named, naming
 from anabranch.catalog.names import parts_of, spelled
 from anabranch.catalog.resolver import Resolver
@@ -27,14 +27,13 @@ from anabranch.spark.settings import honours
 from anabranch.statements.conditions import understood
 
 
-class WriterV2:
+class WriterV2(Optioned):
     """A writer to one table, by its name or by ``delta.`path` ``."""
 
     def __init__(self, frame: DataFrame, table: str, plain: Any) -> None:
-        self._frame, self._table, self._plain = frame, table, plain
-        self._spark = frame.sparkSession
+        super().__init__(frame.sparkSession, plain)
+        self._frame, self._table = frame, table
         self._provider: str | None = None
-        self._options = Options()
         self._properties: dict[str, str] = {}
         self._partitions: tuple[str, ...] | None = None
         self._clusters: tuple[str, ...] | None = None
@@ -44,18 +43,6 @@ class WriterV2:
         self._provider = provider.lower()
         if self._provider not in formats[self._spark]:
             self._plain = self._plain.using(provider)
-        return self
-
-    def option(self, key: str, value: Any) -> WriterV2:
-        """Set an option of the write."""
-        self._options.put(key, value)
-        self._plain = self._plain.option(key, value)
-        return self
-
-    def options(self, **options: Any) -> WriterV2:
-        """Set several options."""
-        for key, value in options.items():
-            self.option(key, value)
         return self
 
     def tableProperty(self, property: str, value: str) -> WriterV2:

@@ -54,9 +54,11 @@ class Entry:
     """What the catalog says of a table.
 
     Attributes:
-        name: its whole name. location: where it lies. managed: whether its files go when it is dropped. columns: by
-        what the entry's columns can be told from others (`fingerprint`). moves_to, came_from: the other name that it
-        has for a moment, while it is renamed into another schema.
+        name: its whole name.
+        location: where it lies.
+        managed: whether its files go when it is dropped.
+        columns: by what the entry's columns can be told from others (`fingerprint`).
+        moves_to, came_from: the other name that it has for a moment, while it is renamed into another schema.
     """
 
     name: Name
@@ -72,9 +74,12 @@ class StoredView:
     """What the catalog says of a lasting view.
 
     Attributes:
-        name: its whole name. text: its query. within: the catalog and schema in which that names tables. output: the
-        columns that the query gave when the view was made. columns: what these are called in the view. rules: what
-        else it takes to read the text as it was meant (`rules_of`).
+        name: its whole name.
+        text: its query.
+        within: the catalog and schema in which that names tables.
+        output: the columns that the query gave when the view was made.
+        columns: what these are called in the view.
+        rules: what else it takes to read the text as it was meant (`rules_of`).
     """
 
     name: Name

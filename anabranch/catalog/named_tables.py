@@ -41,7 +41,9 @@ class Named:
     """A name that has a table, or is about to get one.
 
     Attributes:
-        name: the whole name. location: where its table lies, or will. managed: whether the files go with the name.
+        name: the whole name.
+        location: where its table lies, or will.
+        managed: whether the files go with the name.
         entry: what the catalog says of it now; None where it is free.
     """
 
@@ -74,7 +76,7 @@ def place(spark: SparkSession, name: Name, location: Location | None = None) -> 
 
 
 def check_place(spark: SparkSession, name: Name) -> None:
-    """Hold that a free name, a whole one, can be kept where it belongs.
+    """Raise an error unless a free name, a whole one, can be kept where it belongs.
 
     Raises:
         UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
@@ -214,7 +216,7 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
 
 
 def _check_sole(spark: SparkSession, entry: Entry) -> None:
-    """Hold that a managed table has no other name.
+    """Raise an error where a managed table has another name.
 
     Only an entry with a mark is asked, and then the whole schema of the other name, in which a session that does not
     know of marks may have renamed that one.

@@ -61,13 +61,6 @@ class Cache(MutableMapping[K, V], Generic[K, V]):
         with self.lock:
             return self._entries.pop(key, *default)
 
-    def setdefault(self, key: K, default: V) -> V:
-        """As of a dict, in one step."""
-        with self.lock:
-            if key not in self._entries:
-                self[key] = default
-            return self[key]
-
     def add(self, key: K, value: V) -> bool:
         """Put an entry where there is none; False where there is one."""
         with self.lock:

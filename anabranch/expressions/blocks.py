@@ -23,8 +23,8 @@ def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sol
     """What a block's condition says of the rows of a table.
 
     Args:
-        names: what the condition calls it, and what may stand before that, such as a schema. sole: whether the block
-        reads nothing else, so that a bare name is one of its columns.
+        names: what the condition calls it, and what may stand before that, such as a schema.
+        sole: whether the block reads nothing else, so that a bare name is one of its columns.
     """
     tree = known_tree(TokenizedText(where), context)
     if tree is None:

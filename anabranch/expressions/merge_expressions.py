@@ -49,7 +49,8 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
     """What a MERGE's condition says of the table's rows alone, and how rows are matched, with every clock fixed.
 
     Args:
-        on: SQL text or a Column. clauses: theirs are, too; the columns of their values are the table's own.
+        on: SQL text or a Column.
+        clauses: theirs are, too; the columns of their values are the table's own.
 
     Raises:
         InvalidCondition: a text is empty, or holds more than one statement.

@@ -37,9 +37,11 @@ class Sides:
     """The two sides of a MERGE, as its expressions speak of them.
 
     Attributes:
-        table: the target's columns. source_columns: the source's. target, source: their aliases, None where there is
-        none. evolved: what the target's columns become, where the MERGE may add some. described: the source's columns
-        with their types, known in that case.
+        table: the target's columns.
+        source_columns: the source's.
+        target, source: their aliases, None where there is none.
+        evolved: what the target's columns become, where the MERGE may add some.
+        described: the source's columns with their types, known in that case.
     """
 
     table: Struct
@@ -103,8 +105,8 @@ def assigned(
     counted, and in an insert one with a default.
 
     Args:
-        option: what the caller calls the mapping, for messages. keeps: whether columns and members that are not named
-            keep their values, as in an update.
+        option: what the caller calls the mapping, for messages.
+        keeps: whether columns and members that are not named keep their values, as in an update.
 
     Raises:
         UnknownColumn: the table has no such column or member. SchemaMismatch: ``*`` needs a column that the source

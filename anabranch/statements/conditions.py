@@ -40,7 +40,8 @@ def understood(
     """A condition as the user wrote it, for the version on which the command is to run.
 
     Args:
-        queries: whether it may hold subqueries. alias: the name by which it may speak of the table's columns.
+        queries: whether it may hold subqueries.
+        alias: the name by which it may speak of the table's columns.
         filled: whether ``${…}`` is filled in already, as in the text of a statement.
 
     Raises:
@@ -129,8 +130,8 @@ def as_named(schema: Struct, engine: SparkEngine) -> Struct:
 
 
 def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engine: SparkEngine) -> None:
-    """Hold that a case-sensitive session names columns, or members of structs, to the letter; one that is there in no
-    case is left to the command.
+    """Raise an error unless a case-sensitive session names columns, or members of structs, to the letter; one that is
+    there in no case is left to the command.
 
     Raises:
         UnknownColumn: one is there in another case only.
@@ -150,7 +151,7 @@ def is_there(schema: Struct, path: Sequence[str]) -> bool:
 
 
 def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, engine: SparkEngine) -> None:
-    """Hold that the rules of a table to be made can be held in every row.
+    """Raise an error unless the rules of a table to be made can be checked in every row.
 
     Raises:
         RuleRefused: an expression is made of more than a rule may be. InvalidCondition: it does not fit the columns.

@@ -57,7 +57,7 @@ def run(
 
 
 def _refuse_drop(statement: v.DropTable) -> None:
-    """Let nobody believe that a table is gone which is there as before: delta-spark says nothing, and does nothing.
+    """Refuse to drop a path: the table would be there as before. delta-spark says nothing, and does nothing.
 
     Raises:
         InvalidOption: the table is there. UnknownTable: it is not, and the statement does not say IF EXISTS.
@@ -88,7 +88,7 @@ def _made(
 
 
 def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> None:
-    """Hold that a table which is there already is as a CREATE TABLE … LOCATION says.
+    """Raise an error unless a table that is there already is as a CREATE TABLE … LOCATION says.
 
     Raises:
         InvalidOption: it is not.

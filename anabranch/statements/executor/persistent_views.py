@@ -165,7 +165,7 @@ def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSessio
 
 
 def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
-    """Hold that no function is called that another session could find elsewhere, or not at all.
+    """Raise an error where a function is called that another session could find elsewhere, or not at all.
 
     Raises:
         InvalidOption: one is.
@@ -182,7 +182,7 @@ def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
 
 
 def _check_lasts(view: StoredView, schema: Struct, run: Running) -> None:
-    """Hold that the view, as it will be kept, reads as its query does.
+    """Raise an error unless the view, as it will be kept, reads as its query does.
 
     Raises:
         InvalidOption: it does not. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.

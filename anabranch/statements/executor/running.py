@@ -43,7 +43,7 @@ Pinned = tuple[Location, int | None]
 
 
 def check_quotes(spark: SparkSession, text: str) -> None:
-    """Hold that a session cuts a text into words as it is done here.
+    """Raise an error unless a session cuts a text into words as it is done here.
 
     Raises:
         InvalidOption: it does not.

@@ -37,8 +37,9 @@ class _View:
     """A view as it was made: by a statement of ours, or by Spark's own over other views (None).
 
     Attributes:
-        reads: the names in its query that are no Delta tables. output: the columns that this gave. print: by what the
-        view can be told from another one of its name.
+        reads: the names in its query that are no Delta tables.
+        output: the columns that this gave.
+        print: by what the view can be told from another one of its name.
     """
 
     statement: CreateTempView | None

@@ -31,7 +31,9 @@ class Clause:
     """``IDENTIFIER(…)``.
 
     Attributes:
-        start, stop: where it stands in the text. inner: where the expression in it does. first: its first token.
+        start, stop: where it stands in the text.
+        inner: where the expression in it does.
+        first: its first token.
         said: what it says, where that is a plain text.
     """
 
@@ -47,7 +49,9 @@ class Immediate:
     """``EXECUTE IMMEDIATE text [INTO variable, …] [USING value [AS name], …]``, by where each stands in the text.
 
     Attributes:
-        text: the expression of the statement. said: what it says, where that is a plain text. into: the variables.
+        text: the expression of the statement.
+        said: what it says, where that is a plain text.
+        into: the variables.
         using: the values, with the name of each, where it has one.
     """
 

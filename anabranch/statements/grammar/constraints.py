@@ -35,7 +35,8 @@ class Constraints:
     """The constraints of a table to be made, as its properties.
 
     Attributes:
-        properties: name of the property -> SQL. not_null: the columns of the primary key.
+        properties: name of the property -> SQL.
+        not_null: the columns of the primary key.
     """
 
     table: Table

@@ -77,7 +77,7 @@ class Cursor:
         raise SqlSyntaxError(near=near, reason=reason, excerpt=excerpt(self.text, start, stop))
 
     def finish(self) -> None:
-        """Hold that nothing is left."""
+        """Raise a SqlSyntaxError unless nothing is left."""
         if not self.done:
             self.fail("the statement should end here.")
 

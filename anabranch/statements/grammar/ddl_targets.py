@@ -19,7 +19,10 @@ class Making:
     """What stands behind the name of a table that is made.
 
     Attributes:
-        format: behind USING, in small letters. location: behind LOCATION. like: the name behind LIKE. clones: CLONE.
+        format: behind USING, in small letters.
+        location: behind LOCATION.
+        like: the name behind LIKE.
+        clones: CLONE.
     """
 
     format: str | None = None

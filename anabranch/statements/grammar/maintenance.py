@@ -26,8 +26,6 @@ from anabranch.statements.grammar.values import (
     VacuumTable,
 )
 
-_MANIFEST = "symlink_format_manifest"
-
 
 def _delta(r: Reader) -> Table:
     """Take the name of a table that has to be one of Delta's.

@@ -36,9 +36,11 @@ class Table:
     """A Delta table as a statement names it.
 
     Attributes:
-        location: where it lies. name: as it was written, one part after the other. version, timestamp: SQL texts of
-        what stands behind AS OF. alias: the name under which the statement speaks of its columns. span: where it
-        stands in the statement, for messages; tables are equal wherever they stand.
+        location: where it lies.
+        name: as it was written, one part after the other.
+        version, timestamp: SQL texts of what stands behind AS OF.
+        alias: the name under which the statement speaks of its columns.
+        span: where it stands in the statement, for messages; tables are equal wherever they stand.
     """
 
     location: Location
@@ -62,11 +64,13 @@ class Reference:
     """A table that a text reads.
 
     Attributes:
-        start, stop: where its name and AS OF stand in that text. takes_alias: whether an alias may be put behind it.
-        where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter. sole:
-        whether that block reads nothing else, so that a bare name is one of its columns. changes: which of its changes
-        are read, in place of its rows. view: what is read in place of a table of that name. called: the alias that may
-        be put there, where it is not the last part of the table's name.
+        start, stop: where its name and AS OF stand in that text.
+        takes_alias: whether an alias may be put behind it.
+        where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter.
+        sole: whether that block reads nothing else, so that a bare name is one of its columns.
+        changes: which of its changes are read, in place of its rows.
+        view: what is read in place of a table of that name.
+        called: the alias that may be put there, where it is not the last part of the table's name.
     """
 
     table: Table
@@ -112,8 +116,11 @@ class View:
     """A lasting view, as the catalog keeps it.
 
     Attributes:
-        name: its whole name. query: what it shows. output: the columns that the query gave when the view was made.
-        columns: what these are called in the view. broken: why it cannot be read; then its query reads nothing.
+        name: its whole name.
+        query: what it shows.
+        output: the columns that the query gave when the view was made.
+        columns: what these are called in the view.
+        broken: why it cannot be read; then its query reads nothing.
     """
 
     name: Path

@@ -67,9 +67,11 @@ class InsertRows(Statement):
     """INSERT INTO, OVERWRITE, REPLACE WHERE.
 
     Attributes:
-        columns: the list behind the table's name. by_name: BY NAME. partition: the PARTITION clause, column -> SQL text
-        of a literal, or None where it is dynamic. where: REPLACE WHERE. values: the rows of a VALUES that says DEFAULT,
-        cell by cell, which is None there; then ``query`` is empty.
+        columns: the list behind the table's name.
+        by_name: BY NAME.
+        partition: the PARTITION clause, column -> SQL text of a literal, or None where it is dynamic.
+        where: REPLACE WHERE.
+        values: the rows of a VALUES that says DEFAULT, cell by cell, which is None there; then ``query`` is empty.
     """
 
     table: Table
