@@ -205,6 +205,12 @@ def test_every_page_is_on_the_map() -> None:
     assert not [name_of(page) for page in PAGES if page != index and page not in linked]
 
 
+def test_the_glossary_has_at_most_25_terms_in_alphabetical_order() -> None:
+    terms = [cells[0] for cells in rows_of_table(DOCS / "glossary.md", "term")]
+    assert 0 < len(terms) <= 25
+    assert terms == sorted(terms, key=str.casefold)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_path_named_in_the_documentation_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

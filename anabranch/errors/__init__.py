@@ -214,3 +214,5 @@ from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBe
 from anabranch.errors.tables import UnsupportedFeature as UnsupportedFeature
 from anabranch.errors.tables import VersionCleanedUp as VersionCleanedUp
 from anabranch.errors.tables import VersionNotFound as VersionNotFound
+
+__all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]

@@ -86,7 +86,7 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException, twin(
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException, twin("ConcurrentWriteException")):  # type: ignore[misc]
-    """Any other concurrent write that ours cannot stand behind, or patience that ran out."""
+    """Any other concurrent write that ours cannot stand behind, or a retry policy that is used up."""
 
     condition = "DELTA_CONCURRENT_WRITE"
     template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT

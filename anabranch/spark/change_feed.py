@@ -1,10 +1,10 @@
-"""Feed: the changes of a range of versions as a DataFrame.
+"""Change feed: the changes of a range of versions as a DataFrame.
 
-Knows rows. Knows nothing of versions but their numbers. Guarantee: a row that is shown was inserted or deleted by just
-the version that stands beside it; what a vector hides is never shown, and no file is left out without a word.
+Knows rows, and of versions only their numbers. Guarantee: each row is shown with the version that inserted or deleted
+it; what a vector hides is never shown, and no file is left out silently.
 
-Files are opened once, however many versions speak of them: what became of their rows is joined to them by file, and
-where only some rows changed by file and position, so that the cost follows what changed and not how often it did.
+Each file is opened once, however many versions name it. The changes are joined to its rows by file, or by file and
+position where only some rows changed, so the cost follows how much changed and not how often.
 
 PROTOCOL.md, sections "Add CDC File" and "Deletion Vectors".
 """
@@ -46,7 +46,8 @@ def changes(spark: SparkSession, feed: Feed) -> DataFrame:
     Example:
         >>> changes(spark, feed).filter("_change_type = 'delete'").count()
     """
-    parts = [part.select(*map(column, _names(feed))) for part in _parts(spark, feed)]
+    names = [*feed.schema.names, *COLUMNS]
+    parts = [part.select(*map(column, names)) for part in _parts(spark, feed)]
     rows = reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, feed)
     return marked(rows, feed.metadata.id, feed.read_at, shown=may_show_rows(feed.root))
 
@@ -61,7 +62,7 @@ def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:
 
 
 def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
-    """Files of which all rows changed, but for those that were gone before."""
+    """Files in which every row changed, except those deleted before."""
     found = pa.concat_tables(each.whole for each in feed.versions)
     opened = _opened(spark, feed, found)
     hidden = [each.hidden.get(path, BitMap64()) for each in feed.versions for path in each.whole["path"].to_pylist()]
@@ -76,7 +77,7 @@ def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
 
 
 def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
-    """The rows that changed in files of which others did not."""
+    """The changed rows of files in which other rows did not change."""
     found = pa.concat_tables(each.partly for each in feed.versions)
     opened = _opened(spark, feed, found)
     places = {place.log: i for i, place in enumerate(opened.places)}
@@ -91,7 +92,8 @@ def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
     }
     names = [free_name(f"__anabranch_{name}", numbered.columns) for name in (*facts, "position")]
     changed = pa.table([each.take(pa.array(repeats)) for each in facts.values()], names=names[:-1])
-    changed = changed.append_column(names[-1], _positions(sets))
+    positions = np.concatenate([np.asarray(rows.to_array(), np.int64) for rows in sets])
+    changed = changed.append_column(names[-1], pa.array(positions))
     file, version, moment, change, position = names
     at = (column(number) == column(file)) & (column(opened.address.row) == column(position))
     return _named(numbered.join(arrow_rows(spark, changed), at), change, version, moment)
@@ -166,23 +168,15 @@ def _shown(opened: Opened, found: pa.Table) -> list[str]:
 
 
 def _facts(versions: Iterable[VersionChanges], counts: list[int]) -> dict[str, pa.Array]:
-    """Number and time of the version of each of so many changes."""
+    """The number and time of each version, repeated as often as it has changes."""
     numbers = [(each.version, each.timestamp * 1000) for each in versions]
     repeated = np.repeat(np.array(numbers, np.int64).reshape(-1, 2), counts, axis=0)
     return {"version": pa.array(repeated[:, 0]), "moment": pa.array(repeated[:, 1]).cast(_MOMENT)}
 
 
-def _positions(sets: list[BitMap64]) -> pa.Array:
-    return pa.array(np.concatenate([np.asarray(rows.to_array(), np.int64) for rows in sets]))
-
-
 def _named(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame:
     named = {CHANGE_TYPE: column(change), COMMIT_VERSION: column(version), COMMIT_TIMESTAMP: column(moment)}
     return rows.withColumns(named)
-
-
-def _names(feed: Feed) -> list[str]:
-    return [*feed.schema.names, *COLUMNS]
 
 
 def _nothing(spark: SparkSession, feed: Feed) -> DataFrame:

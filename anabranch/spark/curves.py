@@ -1,10 +1,10 @@
 """Curves: the place of each row on a curve, as Spark's own expressions.
 
-Knows how to number the ranges of a column's values and how to lead a curve through them, without a Python worker.
-Knows nothing of files. Guarantee: what is built here is decided by a row's values alone, so that two queries over the
-same rows give the same; places are those of `anabranch.protocol.layout.curves`.
+Numbers the ranges of a column's values and computes a curve through them, without a Python worker. Knows nothing of
+files. Guarantee: a place depends on the row's values alone, so two queries over the same rows agree; places are those
+of `anabranch.protocol.layout.curves`.
 
-What is used twice becomes a column of its own first, since an expression inside an expression doubles at each step.
+What is used twice becomes a column first: a nested expression would double at each step.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def count_reached(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Se
     """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL.
 
     Args:
-        bounds: for each value an array, and how many stand in it.
+        bounds: for each value an array of bounds, and its length.
     """
     found = [F.lit(0) for _ in values]
     for bit in reversed(range(max(count for _, count in bounds).bit_length())):

@@ -1,9 +1,8 @@
-"""Origins: whether a DataFrame reads a table, and which version.
+"""The source of a DataFrame: whether it reads a table, and which version.
 
-Knows three signs, all public: the files that a DataFrame names (`inputFiles`, which misses subqueries and cached
-frames), the scans that its plans print, for those, and a name that every DataFrame of ours carries through all that is
-done to it, which stands in the analysed plan. What hides its origin on purpose (a checkpoint, an RDD, rows that were
-collected) counts as constants, as in delta-spark.
+Uses three public signs: `inputFiles` (which misses subqueries and cached frames); the scans in printed plans, for
+those; and an alias that every DataFrame of ours has, which stays in the analysed plan whatever is done to the frame.
+A DataFrame that hides its source (a checkpoint, an RDD, collected rows) counts as constants, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -27,34 +26,33 @@ from anabranch.spark.plans import Relations, hidden_scans, relations
 
 _printing = threading.Lock()
 SOME_VERSION = 1 << 62
-"""Above every version: rows of which nobody can say whether the table's are among them, read by the newest then."""
+"""Above every version: the rows may or may not be the table's; if they are, they are of the newest version then."""
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
 _kept_out = cache("names of tables whose rows are not shown", 10_000)
-"""But for versions. Where there were too many, no table's rows are shown."""
+"""Their aliases, without versions. When the cache has dropped one, no table's rows are shown."""
 
 
 def marked(rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True) -> DataFrame:
-    """The rows under a name that says from which version of which table they are; ``shown``: whether messages show
-    them.
-    """
+    """The rows under an alias that names their table and version; ``shown``: whether messages may show the rows."""
     if not shown and table_id is not None:
         _kept_out.add(_mark(table_id), True)
     return rows if table_id is None else rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
 
 
 def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
-    """The oldest version of a table that the rows come from; None where they come from elsewhere, as far as is known;
-    `SOME_VERSION` where they may come from some.
+    """The oldest version of the table that the rows come from.
+
+    None where they come from elsewhere, as far as is known; `SOME_VERSION` where they may come from the table.
 
     Args:
         rows: any DataFrame.
-        root: URL of the table; rows of its files that carry no name of ours are of no known version.
-        table_id: by which it is known whatever the path, and told from another table that lay there before.
+        root: URL of the table; rows of its files without our alias are of no known version.
+        table_id: the table's id, the same at every path; an earlier table at the path has another.
 
     Raises:
-        UnknownSourceVersion: they come from its files, and nothing says of which version; or Spark did not tell.
+        UnknownSourceVersion: they come from its files, of an unknown version; or Spark printed no plan.
     """
     plan = printed_plan(rows)
     versions = re.findall(_mark(table_id) + r"_v(\d*)", plan)
@@ -67,7 +65,7 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
 
 
 def keeps_out(rows: DataFrame) -> bool:
-    """Whether rows come from a table whose rows no message shows, or nobody can say."""
+    """Whether the rows come, or may come, from a table whose rows no message shows."""
     if _kept_out.dropped or not _kept_out:
         return _kept_out.dropped
     try:
@@ -78,7 +76,7 @@ def keeps_out(rows: DataFrame) -> bool:
 
 
 def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool) -> bool:
-    """Whether scans of files that are not ours, in subqueries or below what is cached, may read a table's.
+    """Whether scans in subqueries or cached frames, of DataFrames that are not ours, may read a table's files.
 
     Args:
         known: whether the rows come from a known version of the table, too.
@@ -130,10 +128,10 @@ def printed_plan(rows: DataFrame, mode: str = "extended") -> str:
 
 
 class _OfThisThread(io.TextIOBase):
-    """Standard output that keeps what this thread prints, and lets others' words through."""
+    """Standard output that keeps what this thread prints, and passes on what others print."""
 
     def __init__(self) -> None:
-        self._mine, self._others = threading.get_ident(), sys.stdout
+        self._thread, self._others = threading.get_ident(), sys.stdout
         self._kept: list[str] = []
 
     @property
@@ -143,7 +141,7 @@ class _OfThisThread(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Keep or pass on."""
-        if threading.get_ident() != self._mine:
+        if threading.get_ident() != self._thread:
             return self._others.write(text)
         self._kept.append(text)
         return len(text)

@@ -1,4 +1,4 @@
-"""Rules as they are declared: whether a table's expressions fit its columns, before there is a row.
+"""Declared rules: whether a table's expressions fit its columns, before there are rows.
 
 Knows expressions over no rows. Guarantee: what passes here can be held in every row; nothing of the table is read.
 """
@@ -21,11 +21,12 @@ from anabranch.spark.types import column, delta_type, is_void, spark_schema, spa
 
 
 def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: str) -> None:
-    """Hold that a table's expressions fit its columns, before there is a row.
+    """Raises an error unless a table's expressions fit its columns.
 
     Raises:
-        RuleRefused: one may not be evaluated. InvalidCondition: one does not fit, or a column is generated from what
-        its own row's plain columns do not decide. ConstraintNotBoolean: a constraint is no condition.
+        RuleRefused: an expression may not be evaluated.
+        InvalidCondition: an expression does not fit, or a generated column needs more than its row's plain columns.
+        ConstraintNotBoolean: a constraint is no condition.
         GeneratedTypeMismatch: a generated column has another type than its expression.
         DefaultDoesNotFit, SchemaMismatch: a default is no value that its column can hold.
     """
@@ -67,7 +68,7 @@ def _check_generated(rows: DataFrame, schema: Struct, rule: Generated, rules: Ru
     plain = rows.select(*[column(name) for name in schema.names if name not in generated])
     with reported(rule.expression, table):
         value = generated_column(rows.sparkSession, rule, schema, table)
-        # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
+        # Spark demands a deterministic condition of a join, but not of a WHERE.
         other = plain.select(F.lit(1).alias("__anabranch_other")).limit(0)
         _ = plain.join(other, value.isNull()).schema
         type_ = plain.select(value.alias("value")).schema[0].dataType
@@ -102,7 +103,7 @@ def _always_fits(found: T.DataType, field: Field) -> bool:
 
 
 def _check_value(spark: SparkSession, value: Column, field: Field, text: str, table: str) -> None:
-    """Hold that the column can hold this very value, as Spark holds it of defaults."""
+    """Raises `DefaultDoesNotFit` unless the column can hold this very value, as Spark demands of defaults."""
     (row,) = spark.range(1).select(value.isNull(), value.try_cast(spark_type(field.type)).isNull()).collect()
     if row[1] and not row[0]:
         expected = spark_type(field.type).simpleString()

@@ -1,6 +1,6 @@
-"""The engine that commands are given when they run on Spark.
+"""The engine of commands that run on Spark.
 
-Knows rows, by the other rooms of this folder. Decides nothing, commits nothing, and never sees a conflict.
+Knows rows, through the other modules of this folder. Decides nothing, commits nothing, and never sees a conflict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.spark import dataframe_source, merge, relocating, row_addresses, row_numbers, types, write
+from anabranch.spark import dataframe_source, merge, merge_source, relocating, row_addresses, row_numbers, types, write
 from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
@@ -34,7 +34,7 @@ from anabranch.spark.scan import scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
-"""On what the value of an expression depends besides the row."""
+"""The settings that the value of an expression depends on."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class SparkEngine:
         with self._quiet(source):
             write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
 
-    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge.Held:
-        """See `anabranch.spark.merge.hold`; the source is a DataFrame or an Arrow table."""
+    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
+        """See `anabranch.spark.merge_source.hold`; the source is a DataFrame or an Arrow table."""
         with self._quiet(source):
-            return merge.hold(self.spark, self._frame(source), root, folder)
+            return merge_source.hold(self.spark, self._frame(source), root, folder)
 
-    def with_numbers(self, held: merge.Held, values: Mapping[str, range]) -> DataFrame:
+    def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch.spark.row_numbers.with_numbers`."""
         return row_numbers.with_numbers(self.spark, held.url, held.schema, values)
 
-    def join(self, files: FileSet, matching: Matching, held: merge.Held, folder: str) -> Joined:
+    def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
         """See `anabranch.spark.merge.join`."""
         return merge.join(self.spark, files, matching, held, folder)
 
@@ -107,7 +107,7 @@ class SparkEngine:
         merge.write_images(self.spark, files, joined, folder)
 
     def write_inserts(
-        self, files: FileSet, matching: Matching, held: merge.Held, joined: Sequence[Joined], folder: str
+        self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
     ) -> None:
         """See `anabranch.spark.merge.write_inserts`."""
         merge.write_inserts(self.spark, files, matching, held, joined, folder)
@@ -123,13 +123,13 @@ class SparkEngine:
             row = scan(self.spark, files, [column]).agg(F.min(named), F.max(named)).collect()[0]
         return row[0], row[1]
 
-    def few_values(self, held: merge.Held, column: str, limit: int) -> list[Any] | None:
-        """See `anabranch.spark.merge.few_values`."""
-        return merge.few_values(self.spark, held, column, limit)
+    def few_values(self, held: merge_source.Held, column: str, limit: int) -> list[Any] | None:
+        """See `anabranch.spark.merge_source.few_values`."""
+        return merge_source.few_values(self.spark, held, column, limit)
 
     def alias(self, source: Any) -> str | None:
-        """See `anabranch.spark.merge.alias_of`; an Arrow table has none."""
-        return merge.alias_of(source) if isinstance(source, DataFrame) else None
+        """See `anabranch.spark.merge_source.alias_of`; an Arrow table has none."""
+        return merge_source.alias_of(source) if isinstance(source, DataFrame) else None
 
     def describe(self, source: Any) -> Struct:
         """See `anabranch.spark.types.describe`."""
@@ -152,11 +152,11 @@ class SparkEngine:
             )
 
     def settings(self) -> dict[str, str]:
-        """On what the value of an expression depends besides the row: time zone, ANSI mode, case of names."""
+        """The settings that the value of an expression depends on: time zone, ANSI mode, case of names."""
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
 
     def zone(self) -> str:
-        """The time zone of whatever names none."""
+        """The session's time zone."""
         return str(self.spark.conf.get(SETTINGS[0]))
 
     def to_df(
@@ -170,9 +170,9 @@ class SparkEngine:
 
         Args:
             files: what to read.
-            condition: for which rows; all where None.
-            columns: all of the schema where None.
-            ids: the hidden columns that are shown, and under which names.
+            condition: which rows; all where None.
+            columns: which columns; all of the schema where None.
+            ids: hidden column -> the name under which it is shown.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
@@ -218,7 +218,7 @@ class SparkEngine:
 
     @contextmanager
     def _quiet(self, source: Any) -> Iterator[None]:
-        """Let no message show rows, where the source reads a table that keeps its own out."""
+        """Keep rows out of messages where the source reads a table that hides its own."""
         with statement():
             if not isinstance(source, pa.Table) and dataframe_source.keeps_out(source):
                 keep_out()

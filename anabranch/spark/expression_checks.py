@@ -1,7 +1,7 @@
-"""Checking: whether the expressions of a change can be run at all, before anything is read or written.
+"""Expression checks: whether a change's expressions can run, before anything is read or written.
 
-Knows Spark's analysis of rows that there are none of. Guarantees: no job is run; what cannot be resolved, does not fit
-its column, or is not decided by the row alone is refused whether or not any row would meet it.
+Uses Spark's analysis of empty rows. Guarantees: no job is run; an expression that cannot be resolved, does not fit its
+column, or depends on more than its row raises an error whether or not any row would meet it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from anabranch.spark.write import changed, text_of
 def check_change(
     spark: SparkSession, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None
 ) -> None:
-    """Hold that a condition, and values assigned to columns, fit a table's columns and are decided by the row.
+    """Raises an error unless a condition and assigned values fit a table's columns and depend on the row alone.
 
     Args:
         spark: the session.
-        files: none; how the table looks.
+        files: the table's columns; it holds no file.
         condition: text or a Column over the old row.
         assignments: as for `anabranch.spark.write.update`; None where rows are deleted.
 
     Raises:
         InvalidCondition: a name is unknown, or a part is an aggregate, a window, or something else that no row decides.
-        Nondeterministic: a part has another value each time. SchemaMismatch: no value of that type fits its column.
+        Nondeterministic: a part has another value each time.
+        SchemaMismatch: no value of that type fits its column.
     """
     rows = scan(spark, files, ids=True)
     with reported(condition.text, files.root, files.version):
@@ -52,11 +53,11 @@ def check_change(
 
 
 def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:
-    """Hold that conditions over rows are the same each time that they are evaluated.
+    """Raises an error unless conditions over rows have the same value each time they are evaluated.
 
     Raises:
-        AnalysisException: Spark's; one is not.
+        AnalysisException: Spark's own; a condition is not deterministic.
     """
-    # Of a join Spark asks that its condition be decided by the rows; a WHERE may be random.
+    # Spark demands a deterministic condition of a join, but not of a WHERE.
     other = rows.sparkSession.range(0).select(F.lit(1).alias(free_name("__anabranch_other", rows.columns)))
     _ = rows.join(other, reduce(Column.__and__, conditions)).schema

@@ -1,4 +1,4 @@
-"""Failures: what Spark says went wrong, as errors of ours.
+"""Failures: Spark's exceptions as errors of Anabranch.
 
 Knows how PySpark wraps the JVM's errors, classic and Connect. Guarantee: the reason is Spark's own sentence, with no
 Java frame and no plan.
@@ -31,12 +31,13 @@ _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 @contextmanager
 def reported(expression: str, table: str, version: int | None = None) -> Iterator[None]:
-    """Turn what Spark says into an error of ours; ``version`` is that of the files that are read, where it is known.
+    """Turns Spark's exceptions into errors of Anabranch; ``version`` is that of the files read, where known.
 
     Raises:
         MissingDataFile: a file is not there.
-        UnreadableExpression: the expression does not parse. InvalidCondition: it does not fit the columns.
-        Nondeterministic: it is where Spark asks that it be decided by the rows, and is not.
+        UnreadableExpression: the expression does not parse.
+        InvalidCondition: it does not fit the columns.
+        Nondeterministic: it has another value each time, where Spark demands that it does not.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
     """

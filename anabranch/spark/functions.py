@@ -1,4 +1,4 @@
-"""Functions: which names still mean Spark's own."""
+"""Functions: which function names mean Spark's own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _OWN = "org.apache.spark.sql.catalyst.expressions."
 def are_builtin(spark: SparkSession, names: Iterable[str]) -> bool:
     """Whether in SQL text each of these function names means Spark's own, and not what a user registered under it.
 
-    Up to Spark 4.2 a registered function goes before Spark's own of that name, and ``SHOW USER FUNCTIONS`` keeps silent
-    about it; the class behind the name does not. A Column that calls an unregistered Python function of the same name
-    cannot be told apart here.
+    Up to Spark 4.2 a registered function hides Spark's own of that name, and ``SHOW USER FUNCTIONS`` does not list it;
+    the class behind the name tells. A Column that calls an unregistered Python function of the name is not recognised.
     """
     return all(_class_of(spark, name).startswith(_OWN) for name in names)
 

@@ -1,4 +1,4 @@
-"""Layout: whether Spark, left to read partition values off the folders' names, would find those of the log.
+"""Hive folders: whether the partition values that Spark reads from folder names are those of the log.
 
 Knows PROTOCOL.md, "Partition Value Serialization" (the log decides; folders are decoration), and how Spark parses
 folder names. Pure. Guarantee: `folders_agree` is True only where Spark's own partition discovery gives exactly the

@@ -1,7 +1,7 @@
 """Lengths: texts in columns of char and varchar.
 
 Guarantee: as Spark stores them. A text that is too long loses blanks at its end, down to the length and no further; if
-that does not suffice the query stops. A char is padded with blanks.
+it is still too long the query fails. A char is padded with blanks.
 """
 
 from __future__ import annotations

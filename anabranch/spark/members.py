@@ -26,9 +26,12 @@ def rebuilt(
     """A column's new value.
 
     Args:
-        field: the column. old: its value before. new: path -> the column that holds what is assigned there; at least
-            one path begins with the field's name. types: of those columns. partial: see
-            `anabranch.spark.type_fit.assigned`.
+        field: the column.
+        old: its value before.
+        new: path -> the column with the value assigned there; at least one path begins with the field's name.
+        types: the types of those columns.
+        table: for messages.
+        partial: see `anabranch.spark.type_fit.assigned`.
 
     Raises:
         SchemaMismatch: no value of an assigned type could fit.

@@ -1,49 +1,44 @@
-"""Merge: the rows of a table matched with those of a source, and what each clause makes of them.
+"""Merge: joins a table's rows with a source's, and computes what each clause does.
 
-Knows rows, Spark's joins, and how names on two sides are told apart. Knows nothing of versions or conflicts.
-Guarantees: a source is evaluated once, and so are a join, its conditions and its new values: what they gave is kept in
-hidden folders, and all that is asked later is asked of those. ``=`` never matches NULL, and a condition that is NULL
-does not hold. The rows that a clause acts on, their number and their new images are of one evaluation.
+Knows rows, Spark's joins, and how names of two sides are kept apart. Knows nothing of versions or conflicts.
+Guarantees: the source, the join, its conditions and its new values are evaluated once. Their results are kept in hidden
+folders, and everything later reads those. ``=`` never matches NULL, and a condition that is NULL does not hold. The
+rows that a clause acts on, their number and their new images come from one evaluation.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import AmbiguousMerge, ExecutionFailed, Nondeterministic
+from anabranch.errors import AmbiguousMerge, Nondeterministic
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
-from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
+from anabranch.spark.merge_source import Held, as_kept, named_source
 from anabranch.spark.raw_rows import address_of
 from anabranch.spark.row_addresses import as_column, by_key, keys_of
 from anabranch.spark.row_numbers import counted
 from anabranch.spark.row_positions import rows_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
-from anabranch.spark.scratch import check_types, keep, kept, size_of
+from anabranch.spark.scratch import check_types, keep, kept
 from anabranch.spark.type_fit import default_value
 from anabranch.spark.types import column, free_name
 from anabranch.spark.write import are_few, gathered, write_into
 
 BROADCAST_BYTES = 64 << 20
-"""Up to here a source goes to every task, so that the table's rows need not be sorted.
+"""Up to this size a source is broadcast, so that the table's rows need not be sorted.
 
 Measured with 4 M rows in the table: a source of 24 MB takes half the time so, one of 73 MB the same.
 """
@@ -51,18 +46,6 @@ Measured with 4 M rows in the table: a source of 24 MB takes half the time so, o
 _RANDOM = "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
 _KEPT = ("path", "row", "number", "clause")
 _ROW_ID = "row_id"
-_KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
-_ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
-
-
-@dataclass(frozen=True)
-class Held:
-    """A source that was evaluated: where its rows lie, what columns they have, how many they are."""
-
-    url: str
-    schema: T.StructType
-    rows: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -70,8 +53,9 @@ class Changes:
     """Where a join's outcome lies: a row for each pair that matched, and for each row changed because it did not.
 
     Attributes:
-        url: the folder. schema: address, source row, acting clause, new image. updates: by the number of a clause that
-        updates, the columns that it sets.
+        url: the folder.
+        schema: address, source row, acting clause, new image.
+        updates: number of an updating clause -> the columns that it sets.
     """
 
     url: str
@@ -79,41 +63,27 @@ class Changes:
     updates: Mapping[int, frozenset[str]]
 
 
-def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
-    """Evaluate a source once; its rows lie in a hidden folder below ``root/folder``, with a number each.
-
-    Raises:
-        UnsupportedType: a column (named) has a type that Parquet cannot hold.
-        ExecutionFailed: a row could not be computed.
-    """
-    with reported("the source of the MERGE", root):
-        schema = T.StructType([_as_read(each) for each in source.schema])
-        rows = source.select("*", F.monotonically_increasing_id().alias("number"))
-        url = keep(spark, rows, root, f"{folder}/_source-{uuid4().hex}")
-        return Held(url, schema, *size_of(spark, url))
-
-
 def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
-    """Hold that a MERGE can be run on a source of these columns, before that is evaluated: no job is run.
+    """Raises an error unless a MERGE can run on a source of these columns; it runs no job.
 
-    Values may be another one each time, since each is evaluated once; conditions may not.
+    Values may be nondeterministic, since each is evaluated once; conditions may not.
 
     Raises:
-        InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns, or no row decides it.
+        InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit, or needs more than a row.
         Nondeterministic: a condition has another value each time.
         UnsupportedType: a column (named) of the source has a type that Parquet cannot hold.
     """
     check_types(source)
-    held = Held("", T.StructType([_as_read(each) for each in source]), 0, 0)
+    held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
     _ = _changes(spark, files, matching, held).schema
     if matching.inserts:
-        _ = _inserted(files, matching, held, _source(spark, held, _names(files, matching, held))).schema
+        _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
     _check_conditions(spark, files, matching, held)
 
 
 def _check_conditions(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> None:
     names = _names(files, matching, held)
-    target, source = _target(spark, files, names, matching), _source(spark, held, names)
+    target, source = _target(spark, files, names, matching), named_source(spark, held, names)
     sides = {"matched": target.crossJoin(source), "not matched": source, "not matched by source": target}
     for clause in matching.clauses:
         if clause.condition is not None:
@@ -127,7 +97,7 @@ def _check_conditions(spark: SparkSession, files: FileSet, matching: Matching, h
 def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
     """Match the live rows of these files with the source's in one job, and find what each clause does.
 
-    Where several source rows would change one row the MERGE is ambiguous. Source rows that match but change nothing do
+    The MERGE is ambiguous where several source rows would change one row. Source rows that match but change nothing do
     not count, as on Databricks from 16.1 on and in other databases; delta-spark counts them (delta-io/delta #3413).
 
     Args:
@@ -186,7 +156,7 @@ def write_inserts(
     if not clauses:
         return
     names = _names(files, matching, held)
-    source = _source(spark, held, names)
+    source = named_source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
         rows = rows.withColumn(names.place, counted(source, names.number))
@@ -210,33 +180,6 @@ def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -
     return decided.filter(column(names.clause).isNotNull())
 
 
-def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
-    """The distinct values of a kept source's column, None where there are more than ``limit``; the source itself is
-    not asked.
-    """
-    rows = kept(spark, [held.url], T.StructType([*held.schema, T.StructField("number", T.LongType())]))
-    found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
-    return found["value"].to_pylist() if len(found) <= limit else None
-
-
-def alias_of(rows: DataFrame) -> str | None:
-    """The name that a DataFrame was given by ``alias``, or that of the view or table that it is; None without one."""
-    nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
-    try:
-        with reported("the source of the MERGE", "the MERGE"):
-            analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
-    except ExecutionFailed:
-        return None  # Spark computes what is constant while it plans; `hold` says what failed, and for which table
-    for line in analysed.splitlines()[2:]:
-        node = line.lstrip(" +-")
-        if match := _ALIAS.fullmatch(node):
-            name = (match[1] or match[2]).replace("``", "`")
-            return None if name.startswith("__anabranch_") else name
-        if not node.startswith(_KEEPS_NAMES):
-            return None
-    return None
-
-
 def _obeying(
     images: DataFrame,
     files: FileSet,
@@ -254,12 +197,6 @@ def _obeying(
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _as_read(field: T.StructField) -> T.StructField:
-    """A source's column as it is kept: with the length of a char, by which Spark compares it."""
-    said = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
-    return T.StructField(field.name, field.dataType, True, said)
-
-
 def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching) -> DataFrame:
     address = address_of(files.schema)
     own = [column(name) for name in files.schema.names if name not in matching.added]
@@ -275,12 +212,6 @@ def _keeps_ids(files: FileSet, matching: Matching) -> bool:
     return files.tracked is not None and bool(columns_set(matching, files.schema, "update"))
 
 
-def _source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
-    schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
-    rows = kept(spark, [held.url], schema) if held.url else spark.createDataFrame([], schema)
-    return rows.alias(names.source)
-
-
 def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
     """The source rows that none of these joins matched."""
     found: list[Changes] = [each.handle for each in joined if each.handle is not None]
@@ -294,7 +225,7 @@ def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined],
 def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
     """The join's outcome, not yet evaluated: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
-    source = _source(spark, held, names)
+    source = named_source(spark, held, names)
     if held.bytes <= BROADCAST_BYTES:
         source = F.broadcast(source)
     kind = "left" if matching.acts_without_match else "inner"
@@ -305,7 +236,10 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     rows = decider.decide(rows, numbered(matching, "matched"), is_matched, _old(names, matching))
     if matching.acts_without_match:
         rows = _decided_alone(decider, rows, matching, ids=_keeps_ids(files, matching))
-    kept_columns = [column(ours).alias(name) for ours, name in zip(_ours(names), _KEPT, strict=True)]
+    kept_columns = [
+        column(ours).alias(name)
+        for ours, name in zip((names.path, names.row, names.number, names.clause), _KEPT, strict=True)
+    ]
     if columns_set(matching, files.schema, "update"):
         kept_columns += _images(names, files.schema, _image)
     if _keeps_ids(files, matching):
@@ -340,10 +274,6 @@ def _decider(files: FileSet, matching: Matching, held: Held) -> tuple[Names, Dec
 
 def _names(files: FileSet, matching: Matching, held: Held) -> Names:
     return Names.beside([*files.schema.names, *held.schema.names], matching)
-
-
-def _ours(names: Names) -> tuple[str, ...]:
-    return names.path, names.row, names.number, names.clause
 
 
 def _images(names: Names, schema: Struct, named: Callable[[int], str]) -> list[Column]:
@@ -391,12 +321,10 @@ def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks]
         part = found.filter(pc.equal(found["clause"], clause) if clause is not None else pc.is_null(found["clause"]))
         part = part.sort_by([("key", "ascending"), ("number", "ascending")])
         pairs[clause] = pc.sum(part["pairs"]).as_py()
-        marks[clause] = {path_of[each]: _bitmap(some) for each, some in by_key(part)}
+        marks[clause] = {
+            path_of[each]: rows_of(np.asarray(some["number"]), np.asarray(some["word"])) for each, some in by_key(part)
+        }
     return marks, pairs
-
-
-def _bitmap(words: pa.Table) -> BitMap64:
-    return rows_of(np.asarray(words["number"]), np.asarray(words["word"]))
 
 
 def _ambiguous(rows: DataFrame, matched: list[int]) -> int:

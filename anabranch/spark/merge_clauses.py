@@ -194,7 +194,7 @@ def columns_set(matching: Matching, schema: Struct, action: Action) -> dict[int,
 
 
 def of_side(alias: str, name: str) -> Column:
-    """The column of one side; this goes before a member of a struct that is called as the side is."""
+    """The column of one side; it is found before a member of a struct that has the side's name."""
     return F.col(f"{quoted(alias)}.{quoted(name)}")
 
 
@@ -207,7 +207,7 @@ def text_of(clause: Clause) -> str:
 
 @contextmanager
 def explained(expression: str, table: str) -> Iterator[None]:
-    """As `reported`, with a word on columns of a DataFrame, which mean nothing among the rows that were kept."""
+    """As `reported`, and explains why a column that is bound to a DataFrame cannot be used: the source is a copy."""
     with reported(expression, table):
         try:
             yield
@@ -231,7 +231,7 @@ def _first(clauses: Numbered, spark: SparkSession) -> Column:
 
 
 def _nothing(null: Column) -> Column:
-    """A CASE without a case as yet."""
+    """A CASE that has no case yet."""
     return F.when(F.lit(False), null)
 
 

@@ -1,7 +1,7 @@
-"""Vanished files: what is said when a DataFrame needs a file that VACUUM has removed.
+"""Missing files: the error when a DataFrame needs a file that VACUUM has removed.
 
-Knows how Spark says that a file is not there, and which version a DataFrame of ours is pinned to. Guarantee: whatever
-cannot be told is left as Spark said it; nothing is ever read without a file that its version has.
+Knows Spark's message for a missing file, and the version that a DataFrame of ours is pinned to. Guarantee: where the
+version is unknown, Spark's own error stays; nothing is ever read without a file that its version has.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _GONE = re.compile(
 
 
 def file_in(error: Exception) -> str | None:
-    """The URL of the file that is not there, if that is what Spark says, not percent-encoded."""
+    """The URL of the missing file, percent-decoded; None where the error is another one."""
     match = _GONE.search(str(error))
     return None if match is None else unquote(match[1])
 
 
 def is_within(table: str, file: str) -> bool:
-    """Whether a file is one of a table's folder."""
+    """Whether a file lies in a table's folder."""
     try:
         return store_name(table, file) is not None
     except ValueError:
@@ -44,7 +44,7 @@ def missing(table: str, file: str, version: int | None) -> MissingDataFile:
 
 
 def vanished(rows: DataFrame, error: Exception) -> MissingDataFile | None:
-    """What a failed action of a DataFrame says, where it failed because a file of a pinned version is gone."""
+    """The error of an action that failed because a file of the pinned version is gone; None for other failures."""
     file = file_in(error)
     if file is None:
         return None

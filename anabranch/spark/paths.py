@@ -1,4 +1,4 @@
-"""Paths: a data file as the log, as Spark's reader and as Spark's ``_metadata.file_path`` spell it.
+"""Paths: how the log, Spark's reader and Spark's ``_metadata.file_path`` spell a data file.
 
 Knows PROTOCOL.md, section "Add File and Remove File" (paths are URL-encoded), Hadoop's schemes and the quoting of
 Java's URIs. Knows nothing of rows. Guarantee: two files of one file set never share a spelling; a file that Spark
@@ -63,7 +63,7 @@ def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequen
     Raises:
         CorruptLog: two paths mean one file, or one leaves the table's folder.
         FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
-        MissingDataFile: Spark would leave a file out without a word.
+        MissingDataFile: Spark would leave a file out silently.
     """
     base = spark_root(spark, root)
     found = [_place(spark, root, base, path, allowed) for path in paths]
@@ -76,7 +76,7 @@ def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequen
 
 
 def log_prefix(found: Iterable[Place]) -> str | None:
-    """What stands before the log's spelling in the shown one, where that is the same for all files; else None.
+    """The prefix of the shown spelling before the log's, where it is the same for all files; else None.
 
     That is the common case: relative paths without characters that Java and the log quote differently.
     """
@@ -87,7 +87,7 @@ def log_prefix(found: Iterable[Place]) -> str | None:
 def literal(reader: str) -> str:
     """A path with its wildcards escaped, for the reader to take as it is.
 
-    Its option ``__globPaths__`` does not serve: among several paths, each with a wildcard in it stands for all of them.
+    The reader's option ``__globPaths__`` does not help: with several paths, one with a wildcard means all of them.
 
     Example:
         >>> literal("file:///data/a[1].parquet")
@@ -97,7 +97,7 @@ def literal(reader: str) -> str:
 
 
 def shown(reader: str) -> str:
-    """What ``_metadata.file_path`` says of a path that was handed to the reader.
+    """The ``_metadata.file_path`` of a path that the reader was given.
 
     Example:
         >>> shown("file:///data/50% of é.parquet")

@@ -1,4 +1,4 @@
-"""Naming: columns under their logical names, and under the physical ones that files have.
+"""Physical names: columns under their logical names, and under the names that files have.
 
 Knows how Spark renames members of structs (a cast goes by position) and writes Parquet field ids. Knows nothing of
 files. Guarantee: values are not changed; a column without physical names of its own is passed as it is.
@@ -41,15 +41,14 @@ def _logical(field: Field) -> Column:
 
 
 def stored(field: Field, *, compatible: bool) -> Column:
-    """A column as files have it: under its physical name, with numbers as Parquet field ids, inside too, and without
-    what is void in it.
+    """A column as files have it: physical names, Parquet field ids also inside, and no void members.
 
     Args:
         field: a column of which files hold something (`anabranch.protocol.schema.voids.held`).
-        compatible: the table is held to Iceberg compatibility, so that elements, keys and values need their numbers.
+        compatible: whether the table is Iceberg-compatible, so that elements, keys and values need field ids.
 
     Raises:
-        NotBuilt: they do, and have some.
+        NotBuilt: they need field ids, which Spark's writer cannot set.
     """
     value, numbered, there = column(field.name), _metadata(field), held(field.type)
     assert there is not None, "files hold it"

@@ -1,4 +1,4 @@
-"""Plans: what Spark's printed plans tell of files that a query reads where `inputFiles` does not look.
+"""Plans: finds in Spark's printed plans the files that `inputFiles` misses.
 
 Works on text alone. Knows that a subquery's plan is printed apart from the main one, and what is cached below an
 ``InMemoryRelation``; and that a relation and its scan have the numbers of their columns in common. Guarantee: a scan of
@@ -27,8 +27,9 @@ class Relations:
     """What an analysed plan reads of files.
 
     Attributes:
-        foreign: whether some are not read by a DataFrame of ours. ours: the numbers of the columns of those that are.
-        is_cut: whether Spark has left something out.
+        foreign: whether a DataFrame that is not ours reads some.
+        ours: the numbers of the columns that DataFrames of ours read.
+        is_cut: whether Spark abbreviated the plan.
     """
 
     foreign: bool
@@ -38,8 +39,12 @@ class Relations:
 
 @dataclass(frozen=True)
 class Scan:
-    """A scan of files: the numbers of its columns, the first place that it reads (None where Spark does not say), and
-    whether there are more.
+    """A scan of files.
+
+    Attributes:
+        columns: the numbers of its columns.
+        place: the first place that it reads; None where Spark does not say.
+        has_more: whether it reads more places.
     """
 
     columns: frozenset[str]

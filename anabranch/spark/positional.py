@@ -1,4 +1,4 @@
-"""Rows as INSERT takes them: by position, the first column for the table's first, whatever their names; or by name.
+"""Rows of an INSERT: matched with the table's columns by position, whatever their names, or by name.
 
 Knows Spark's columns. Knows nothing of files. Guarantee: a value is stored as an assignment stores it
 (`anabranch.spark.type_fit.assigned`), members of structs as columns are, by position or by name at every depth; nothing
@@ -36,7 +36,7 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
 
 
 def as_given(rows: DataFrame, schema: Struct) -> Struct:
-    """What rows by position are for a table's columns: its names, as far as it has any, and the types of the rows.
+    """The columns of rows by position: the table's names, as far as it has any, and the types of the rows.
 
     Raises:
         UnsupportedType: a column (named) has a type that Delta lacks.

@@ -1,8 +1,8 @@
-"""Opened files: every row that lies in them, deleted or not, with its address.
+"""Raw rows: every row of some files, deleted or not, with its address.
 
 Knows how Spark reads Parquet and names what it reads. Knows nothing of versions or conflicts. Guarantees: partition
-values are the log's, whatever the folders say; columns that a file lacks, and void ones, are null; nothing is read but
-these files, and none of them is left out without a word.
+values are the log's, whatever the folders say; columns that a file lacks, and void ones, are NULL; exactly these files
+are read, and none is left out silently.
 
 PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serialization".
 """
@@ -35,7 +35,7 @@ from anabranch.spark.row_positions import is_marked, with_facts
 from anabranch.spark.types import column, free_name, spark_schema, spark_type
 
 READ_OPTIONS = {
-    "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish without a word
+    "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish silently
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
@@ -43,7 +43,7 @@ _TO_THE_END = 1 << 30
 
 
 class Address(NamedTuple):
-    """The names of the two columns that say where a row lies."""
+    """The names of the two columns with a row's address."""
 
     path: str
     row: str
@@ -114,9 +114,7 @@ def _addressed(
     row: str,
     tracked: Tracked | None,
 ) -> DataFrame:
-    """The rows with the place of each, and with what their files hold of its id; those of files with other names than
-    the rest are read by themselves.
-    """
+    """The rows with their places, and the ids that their files hold; files with other physical names are read apart."""
     parts = []
     for schema, some in _by_layout(files, found):
         wanted = schema if whole else _in_files(files, schema)
@@ -169,7 +167,7 @@ def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
 
 
 def _in_files(files: FileSet, schema: Struct) -> Struct:
-    """The columns that the Parquet files themselves hold."""
+    """The columns that are in the Parquet files."""
     return Struct(tuple(each for each in schema if each.name not in files.partition_columns))
 
 

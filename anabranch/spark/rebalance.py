@@ -1,12 +1,11 @@
-"""Evening out: how rows are parted before they are written, so that few files come of them.
+"""Rebalance: shuffles rows before they are written, so that they become few files.
 
-Knows Spark's rebalancing shuffle and the settings that it goes by. Knows nothing of tables or files. Guarantees: the
-rows are the same ones, in whatever order; no setting of the session is touched.
+Knows Spark's rebalancing shuffle and its settings. Knows nothing of tables or files. Guarantees: the rows are the same,
+in any order; no setting of the session is changed.
 
-What delta-spark does inside of a plan of its own is a shuffle by the partition columns here, whose parts Spark puts
-together where they are small and splits where they are larger than the session wants them
-(``spark.sql.adaptive.advisoryPartitionSizeInBytes``). Raising that setting for a while would change how the query whose
-rows are written runs, and so would be slow where it hurts most.
+delta-spark uses a plan node of its own. Here the rows are shuffled by the partition columns; Spark joins parts that are
+small and splits those above the session's ``spark.sql.adaptive.advisoryPartitionSizeInBytes``. Raising that setting for
+a while would change how the query that gives the rows runs, and make it slow.
 
 Source: Delta Lake documentation, "Optimized Write".
 """
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.spark.session import optimizes_writes
+from anabranch.spark.types import quoted
 
 _ADAPTS = "spark.sql.adaptive.enabled"
 _PARTS = 2
@@ -28,21 +28,21 @@ _PARTITIONED_PARTS = 256
 
 
 def evened(spark: SparkSession, rows: DataFrame, partition_columns: Sequence[str], rules: Rules) -> DataFrame:
-    """The rows parted so that few files come of them, where that is wished for and Spark can do it well.
+    """The rows shuffled into few parts, where that is asked for and adaptive execution is on.
 
     Args:
         spark: the session.
         rows: the rows, with the partition columns.
-        partition_columns: by which files are parted anyway; rows of one partition come together.
-        rules: what the table and the command wish.
+        partition_columns: the table's; rows of one partition come together.
+        rules: what the table and the command ask for.
     """
     if not is_wished(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
         return rows
-    return rows.hint("rebalance", parts(partition_columns), *map(_quoted, partition_columns))
+    return rows.hint("rebalance", parts(partition_columns), *map(quoted, partition_columns))
 
 
 def is_wished(rules: Rules, session: bool | None) -> bool:
-    """Whether few files are wished for: what the command says counts most, then the session, then the table.
+    """Whether few files are asked for: by the command, else by the session, else by the table.
 
     Example:
         >>> is_wished(Rules(optimized=True), False)
@@ -55,7 +55,3 @@ def is_wished(rules: Rules, session: bool | None) -> bool:
 def parts(partition_columns: Sequence[str]) -> int:
     """Into how many parts rows are shuffled, before Spark puts them together and splits them."""
     return _PARTITIONED_PARTS if partition_columns else _PARTS
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -1,11 +1,11 @@
-"""Relocating: live rows moved into other files of their partition, as they are, in an order that is certain.
+"""Relocating: moves live rows, unchanged, into other files of their partition, in a fixed order.
 
-Knows how Spark reads, sorts and writes. Knows nothing of versions or conflicts. Guarantees: rows keep what they are
-known by; the order of the rows in each file is imposed by a sort over where they come from, whatever order Spark reads
-them in, however it splits the files, and however often it runs a task; the same files give the same outcome.
+Knows how Spark reads, sorts and writes. Knows nothing of versions or conflicts. Guarantees: rows keep their ids; a sort
+by their old addresses fixes the order of the rows in each file, in whatever order Spark reads them, however it splits
+the files, and however often it runs a task; the same files give the same outcome.
 
-All files that are given share their partition values, and ``folder`` is a folder of that partition, which no other job
-uses: Spark does not part the rows by folder, since it would sort them for that.
+All given files share their partition values, and ``folder`` is a folder of that partition that no other job uses. Spark
+does not partition the rows itself, since it would sort them for that.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _origin_name(files: FileSet) -> str:
 
 
 def _write(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
-    """The columns that the partition's files have, without the origin; the folder is the partition's already."""
+    """Write the columns that the partition's files have, without the origin; the folder is the partition's."""
     outside = [files.schema.field(name) for name in files.partition_columns]
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
     inside = [each for each in schema if each not in outside]
@@ -218,7 +218,7 @@ def _value(files: FileSet, name: str) -> Column:
 
 
 def _place(keys: Sequence[Column], origin: Column) -> Column:
-    """Where a row stands in the order, as one value that is compared as the order says: NULLs come first."""
+    """A row's place in the order, as one value to sort by: NULLs come first."""
     return F.struct(*[key.alias(f"key_{i}") for i, key in enumerate(keys)], origin.alias("origin"))
 
 

@@ -1,6 +1,6 @@
-"""Addresses: which rows of which files a condition selects.
+"""Row addresses: which rows of which files a condition selects.
 
-Knows rows and bitmaps. Knows nothing of what becomes of the rows. Guarantee: exactly the live rows for which the
+Knows rows and bitmaps, and not what they are used for. Guarantee: exactly the live rows for which the
 condition is TRUE, each once; nothing but the condition's columns is read, and no Python runs on the executors.
 """
 
@@ -58,7 +58,7 @@ class Named:
 
 
 def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
-    """Hold that a condition fits the columns, where there is no row of which it is asked."""
+    """Raises an error unless a condition fits the columns; needed where there is no file to scan."""
     with reported(condition.text, files.root, files.version):
         nothing = spark.createDataFrame([], spark_schema(files.schema))
         named = nothing if condition.alias is None else nothing.alias(condition.alias)
@@ -112,7 +112,7 @@ def _are_few(files: pa.Table) -> bool:
 
 
 def keys_of(paths: list[str]) -> tuple[dict[int | str, str], Callable[[Column], Column]]:
-    """What each key of `file_keys` stands for, and the expression that gives a path's key."""
+    """The path of each key of `file_keys`, and the expression that gives a path's key."""
     keys, key = file_keys(paths)
     return dict(zip(keys.to_pylist(), paths, strict=True)), key
 

@@ -1,7 +1,7 @@
-"""Row ids: what each row of a table that tracks its rows is known by, as columns.
+"""Row ids: the ids and commit versions of rows, as columns, where the table tracks its rows.
 
-Knows how ids lie in files and in the log. Knows nothing of why rows are read. Guarantee: a row has the id that its file
-holds for it, else its file's first id and its position; it never has another's.
+Knows how files and the log hold ids, and not why rows are read. Guarantee: a row has the id that its file holds for it,
+else the file's first id plus its position; it never has another row's.
 
 PROTOCOL.md, section "Reader Requirements for Row Tracking".
 """
@@ -18,12 +18,12 @@ from anabranch.spark.types import column, free_name
 
 
 def names_of(files: FileSet) -> tuple[str, ...]:
-    """The columns in which rows that are written anew keep what they are known by; none where they keep nothing."""
+    """The hidden columns in which rewritten rows keep their ids and versions; none where rows are not tracked."""
     return () if files.tracked is None else (files.tracked.row_id, files.tracked.commit_version)
 
 
 def known_of(files: FileSet) -> dict[str, pa.Array]:
-    """What the log says of each file: its first id, and its commit version, under names that no column has."""
+    """The first id and the commit version of each file, from the log, under names that no column has."""
     taken = [*files.schema.names, *names_of(files)]
     return {
         free_name("__anabranch_first_id", taken): files.files["baseRowId"].combine_chunks(),
@@ -43,7 +43,7 @@ def resolved(rows: DataFrame, tracked: Tracked, position: str, first_id: str, ve
 
 
 def kept(files: FileSet, changed: Column) -> list[Column]:
-    """The hidden columns of rows that are written anew: each keeps its id, and its version unless it is changed."""
+    """The hidden columns of rewritten rows: each keeps its id, and its version unless it is changed."""
     if files.tracked is None:
         return []
     version = F.when(~changed, column(files.tracked.commit_version))

@@ -1,7 +1,7 @@
-"""Numbers: the rows of a source that was kept, counted from 0 on without a gap.
+"""Row numbers: numbers the rows of a kept source from 0 on, without a gap.
 
-Knows how Spark numbers rows (a partition's number in the high bits) and folders of kept rows. Guarantee: what one row
-is given stays with it however often it is asked, since the rows were evaluated once.
+Knows how Spark numbers rows (a partition's number in the high bits) and folders of kept rows. Guarantee: a row has the
+same number in every query, since the rows were evaluated once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_numbers(spark: SparkSession, url: str, schema: T.StructType, values: Ma
 
 
 def counted(rows: DataFrame, number: str) -> Column:
-    """For each row how many come before it, by the column that numbers them; one small query."""
+    """For each row the number of rows before it, by the column that numbers them; runs one small query."""
     part, row = F.shiftright(column(number), _IN_PARTITION), column(number).bitwiseAND(F.lit((1 << _IN_PARTITION) - 1))
     counts = rows.groupBy(part.alias("part")).count().orderBy("part").collect()
     if not counts:

@@ -1,8 +1,8 @@
-"""Positions: which rows of which files, carried between bitmaps here and columns there.
+"""Row positions: sets of rows by file and position, as bitmaps in Python and as columns in Spark.
 
 Knows the address of a row (a file's name and a position counted from 0) and how to test it against sets of positions
-without Python workers. Knows nothing of why rows are marked. Guarantee: a row of a file that is not in the map stops
-the query; it is never taken for unmarked. A position past the end of a file's bits is unmarked.
+without Python workers. Does not know why rows are marked. Guarantee: a row of a file that is not in the map makes the
+query fail; it is never taken for unmarked. A position past the end of a file's bits is unmarked.
 
 Two ways, measured on 20 M rows in 8 files (CPU time over that of the plain scan): bits as one value inside the plan,
 1.3x; a broadcast join with file -> bits, 1.5x. The first carries its bits with every task and looks through the files
@@ -30,7 +30,7 @@ Words: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 IN_PLAN_FILES = 64
 IN_PLAN_WORDS = 1 << 20
-"""Up to here (8 MB, 64 M rows) bits travel inside the plan."""
+"""Up to this size (8 MB, 64 M rows) the plan holds the bits."""
 
 
 # -- bitmaps and words -------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Rules as Columns: what a table's texts become once they may be evaluated.
+"""Rules as Columns.
 
-Knows sessions. Guarantee: no other text of a rule reaches Spark than the one that `anabranch.protocol.rules.allowed`
-spelled anew, and each function in it is Spark's own in this session.
+Knows sessions. Guarantee: of a rule only the text that `anabranch.protocol.rules.allowed` spelled anew reaches Spark,
+and each function in it is Spark's own in this session.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rules: how Spark holds what a table demands of rows, in the very pass that writes them.
+"""Rules: enforces a table's rules in the same pass that writes the rows.
 
 Knows expressions over rows that have the table's columns. Knows nothing of files. Guarantees: a row that breaks a rule
-stops the query, with the first rule that it breaks; no job is added; rows that are only copied are not judged. The
-checks ride on a column that is written, so that no optimiser can leave them out.
+makes the query fail, with the first rule that it breaks; no job is added; copied rows are not checked. The checks are
+part of a column that is written, so that no optimiser can remove them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from anabranch.spark.types import column, free_name, spark_type
 from anabranch.spark.violations import raised, stated
 
 _SHOWN_COLUMNS = 20
-"""So many values of a row that holds NULL are shown."""
+"""How many values of a row that breaks NOT NULL are shown."""
 
 
 @dataclass(frozen=True)
 class Writing:
-    """The rows for which ``where`` is TRUE are written with these columns given; ``new``: not as images of old rows."""
+    """How some rows are written.
+
+    Attributes:
+        where: TRUE for these rows.
+        given: the columns that are given.
+        new: whether they are new rows, and not images of old ones.
+    """
 
     where: Column
     given: frozenset[str]
@@ -46,7 +52,7 @@ def obeying(
     *,
     beside: Sequence[str] = (),
 ) -> DataFrame:
-    """Rows as the table wants them: generated columns are computed, and a row that breaks a rule stops the query.
+    """Rows that obey the table's rules: generated columns are computed, and a row that breaks a rule fails the query.
 
     A generated column that is given is checked; that of a new row, or one whose inputs are given, is computed; any
     other is kept.
@@ -54,16 +60,17 @@ def obeying(
     Args:
         rows: at least the schema's columns.
         schema: the table's columns.
-        rules: what it demands.
+        rules: the table's rules.
         writings: which rows are written how, each row in at most one way; where in none, it is only copied.
         table: for messages.
-        beside: further columns of the rows, of which no rule speaks.
+        beside: further columns of the rows, which no rule names.
 
     Returns:
-        the schema's columns, and those beside them.
+        The schema's columns, and those of ``beside``.
 
     Raises:
-        RuleRefused: a rule may not be evaluated. InvalidCondition: its expression does not fit the columns.
+        RuleRefused: a rule may not be evaluated.
+        InvalidCondition: its expression does not fit the columns.
         CheckConstraintViolated, NotNullViolated: when the rows are evaluated, and one breaks a rule.
     """
     if rules.bind_rows:
@@ -123,7 +130,7 @@ def _checked(
 
 
 def _carrier(schema: Struct) -> str:
-    """A column that is written as it is: of a void nothing is."""
+    """A column that is written as it is; void columns are not written."""
     return min(schema, key=lambda each: (held(each.type) is None, has_void(each.type))).name
 
 

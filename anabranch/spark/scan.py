@@ -1,8 +1,8 @@
 """Scan: the live rows of a file set as a DataFrame.
 
-Knows rows. Knows nothing of versions or conflicts. Guarantees: deleted rows are never shown, and a file that Spark
-names in an unknown way stops the query; the DataFrame is lazy and reads these files whatever becomes of the table.
-Files without vectors cost what a plain ``spark.read.parquet`` costs; those with vectors take a branch of their own.
+Knows rows. Knows nothing of versions or conflicts. Guarantees: deleted rows are never shown; a file that Spark names in
+an unknown way makes the query fail; the DataFrame is lazy and reads these files whatever happens to the table. Files
+without vectors cost what a plain ``spark.read.parquet`` costs; those with vectors are a branch of the plan.
 
 PROTOCOL.md, section "Deletion Vectors".
 """

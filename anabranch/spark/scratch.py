@@ -1,7 +1,7 @@
-"""Scratch: rows kept in a hidden folder of the table for as long as one transaction runs.
+"""Scratch: rows kept in a hidden folder of the table while one transaction runs.
 
-Knows Spark's Parquet reader and writer. Knows nothing of what the rows mean, nor who removes them. Guarantee: what is
-read back is what was written, evaluated once, by position: names never reach the files, so any names will do.
+Knows Spark's Parquet reader and writer; not what the rows mean, nor who removes them. Guarantee: what is read back is
+what was written, evaluated once, by position: columns may have any names, which never reach the files.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
 
 
 def check_types(schema: T.StructType) -> None:
-    """Hold that Parquet can hold these columns.
+    """Raises `UnsupportedType` unless Parquet can hold these columns.
 
     Raises:
-        UnsupportedType: it cannot hold one.
+        UnsupportedType: it cannot hold the named column.
     """
     for field in schema:
         if field.dataType.typeName() in _NOT_IN_PARQUET:
@@ -104,7 +104,7 @@ def _held(whole: DataType) -> DataType:
 
 
 def _has_void_members(data_type: T.DataType) -> bool:
-    """Whether void stands inside a nested type."""
+    """Whether a nested type holds void."""
     if isinstance(data_type, T.StructType):
         inside = [each.dataType for each in data_type]
     elif isinstance(data_type, T.ArrayType):

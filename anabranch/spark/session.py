@@ -1,4 +1,4 @@
-"""Sessions: a local Spark that is ready for Anabranch.
+"""Sessions: a local Spark session that is ready for Anabranch.
 
 Knows what a session needs; reads the environment. Never changes a session that somebody else made.
 """

@@ -1,9 +1,8 @@
-"""Settings: what a session says of Delta Lake, read once for each command and held against what is done here.
+"""Settings: a session's settings for Delta Lake, read once for each command and checked.
 
-Knows how settings are read, cheaply, on classic sessions and on Connect. Decides nothing: which settings are honoured,
-harmless or refused stands in `anabranch.protocol.settings`. Guarantees: no setting of a session is ever changed, but
-for ``txnVersion``, where the session itself asks for that by ``autoReset``; a setting that nobody documents is warned
-of once in each process.
+Knows how to read settings cheaply, on classic sessions and on Connect. `anabranch.protocol.settings` decides which are
+honoured, harmless or refused. Guarantees: no setting of a session is ever changed, except ``txnVersion`` where the
+session asks for that by ``autoReset``; each process warns of an undocumented setting once.
 
 On a classic session asking for one setting takes some 0.1 ms and listing them all some 10; on Connect either is one
 round trip. So there the list is asked for; here the settings that are acted upon are asked for by their names, and the
@@ -38,10 +37,11 @@ def honoured(spark: SparkSession, verb: str) -> Iterator[None]:
     """Run a command of a session as the session's settings say; inside of another one's, this does nothing.
 
     Args:
-        spark: the session. verb: what the command is called in messages, by which some settings are refused.
+        spark: the session.
+        verb: the command's name in messages; some settings are refused for some verbs only.
 
     Raises:
-        UnsupportedSetting: a setting asks for what is not done here. Nothing has been done.
+        UnsupportedSetting: a setting asks for what is not built. Nothing has been done.
 
     Example:
         >>> with honoured(spark, "DELETE"):

@@ -1,6 +1,6 @@
-"""Texts: SQL on its way to Spark, which reads what stands there and nothing else.
+"""SQL texts: hands SQL to Spark so that Spark reads exactly that text.
 
-Two things change a text on that way. Spark fills ``${…}`` in from the session's settings, the environment and the
+Two things can change a text. Spark fills ``${…}`` in from the session's settings, the environment and the
 JVM, in statements, expressions and names alike. And PySpark formats a statement, in which braces then mean something,
 where it is given DataFrames, and only there. Guarantees: what a user writes is filled in once, as Spark does it
 (`substituted`); behind that no text is, so that no name, default, comment or rule of a table is (`verbatim`); braces
@@ -47,7 +47,7 @@ def substituted(text: str, spark: SparkSession) -> str:
 
     Raises:
         LoneSurrogate: no text can hold it.
-        InvalidOption: what a reference stands for holds quotes, so that Spark cannot be asked for it.
+        InvalidOption: the value of a reference holds quotes, so that Spark cannot be asked for it.
 
     Example:
         >>> substituted("DELETE FROM t WHERE day = '${day}'", spark)

@@ -1,7 +1,7 @@
 """Timestamps: INT64 microseconds in every file, whatever the session says.
 
 Knows how each version of Spark chooses between INT96, which has no statistics in the footer, and INT64. Guarantee: from
-Spark 4.2 on no setting of the session is touched; before, one is while a write runs, and it is put back.
+Spark 4.2 on no setting of the session is changed; before, one is set while a write runs, and restored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fit: a value of one type for a column of another, never silently changed.
+"""Type fit: fits a value of one type to a column of another, never changing it silently.
 
 Knows Spark's casts and the rules of store assignment. Knows nothing of files. Guarantee: a value that the column
-cannot hold stops the query, whether or not the session is in ANSI mode; it never becomes null.
+cannot hold makes the query fail, whether or not the session is in ANSI mode; it never becomes NULL.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
     """The value of a column that rows lack: its default, or NULL.
 
     Raises:
-        RuleRefused: the default may not be evaluated. InvalidCondition: it is not a value. SchemaMismatch: no value of
-        its type fits the column.
+        RuleRefused: the default may not be evaluated.
+        InvalidCondition: it is not a value.
+        SchemaMismatch: no value of its type fits the column.
     """
     text = rules.defaults.get(field.name)
     if text is None:

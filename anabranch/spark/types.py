@@ -223,7 +223,8 @@ def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
     """Delta's type for one of Spark's; ``path`` is the name that an error gives, ``level`` how deep it lies.
 
     Raises:
-        UnsupportedType: there is none. InvalidSchema: it is nested too deep.
+        UnsupportedType: there is none.
+        InvalidSchema: it is nested too deep.
     """
     check_depth(level)
     inside = level + 1
@@ -250,9 +251,7 @@ def is_void(spark: T.DataType) -> bool:
 
 
 def filled(found: T.DataType, wanted: DataType) -> T.DataType:
-    """A type in which every bare NULL, however deep inside, has the type of what stands there in another: members of
-    structs go by name.
-    """
+    """A type in which every bare NULL, at any depth, gets the wanted type there; members of structs match by name."""
     if is_void(found):
         return spark_type(wanted)
     if isinstance(found, T.StructType) and isinstance(wanted, Struct):

@@ -1,7 +1,7 @@
-"""Violations: a row that breaks a table's rule, from the expression that stops the query to an error of ours.
+"""Violations: the error of a row that breaks a table's rule, carried through Spark's exceptions.
 
-Knows how a message of ours travels in Spark's exceptions. Guarantee: what `raised` puts into a query comes out of
-`violation_in` with the same facts, whatever the values are and however Spark wraps it.
+Guarantee: `violation_in` returns what `raised` put into a query, with the same details, whatever the values are and
+however Spark wraps the message.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ _CLASSES: Mapping[str, type[AnabranchError]] = {
     each.__name__: each for each in (CheckConstraintViolated, LengthExceeded, NotNullViolated)
 }
 _SHOWN_CHARACTERS = 200
-"""So much of a value is shown."""
+"""How much of a value is shown."""
 
 
 def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
-    """An expression that stops the query with this error.
+    """An expression that makes the query fail with this error.
 
     Args:
-        facts: those of the error, as `stated` gives them.
-        values: texts of the row at hand, by column; they stay out where the table's rows are not to be shown.
+        error: the error's class.
+        facts: its details, as `stated` gives them.
+        values: column -> text of the row; left out where the table's rows are not to be shown.
         table: for messages.
     """
     values = values if may_show_rows(table) else {}
@@ -40,7 +41,7 @@ def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Colu
 
 
 def stated(**facts: str) -> Column:
-    """Facts of an error, as `raised` takes them; a CASE may choose among several."""
+    """Details of an error, as `raised` takes them; a CASE may choose among several."""
     return F.lit(_json(facts))
 
 
@@ -49,7 +50,7 @@ def _json(value: Any) -> str:
 
 
 def violation_in(text: str, table: str) -> AnabranchError | None:
-    """The error that `raised` put into what Spark says, if it did."""
+    """The error that `raised` put into Spark's message; None where there is none."""
     start = text.find(_MARK)
     if start < 0:
         return None

@@ -1,8 +1,8 @@
-"""Write: rows into Parquet files of a folder that nobody else uses.
+"""Write: writes rows as Parquet files into a folder that no other job uses.
 
 Knows Spark's own Parquet writer and how partition values are spelled. Knows nothing of the log. Guarantees: files
-hold exactly the schema's columns without the partition columns and void ones; folder names below the folder decode to
-what the log must say; timestamps are INT64 microseconds, so that footers have their statistics.
+hold exactly the schema's columns without partition and void columns; folder names decode to the partition values that
+the log must have; timestamps are INT64 microseconds, so that footers have their statistics.
 
 PROTOCOL.md, section "Partition Value Serialization".
 """
@@ -107,7 +107,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
 def rewrite(
     spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str
 ) -> None:
-    """Write every live row of these files in one pass: the marked ones changed, or left out without assignments.
+    """Write every live row of these files in one pass: marked ones changed, or left out where there are no assignments.
 
     Arguments and errors as for `update`.
     """
@@ -124,10 +124,9 @@ def rewrite(
 
 
 def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column) -> DataFrame:
-    """The rows with the assigned columns new where ``where`` is true: the columns of the schema, and those by which
-    rows are tracked.
+    """The rows with new values in the assigned columns where ``where`` is true: the schema's columns, and hidden ids.
 
-    Columns that are generated from assigned ones are new too, and changed rows obey the table's rules.
+    Columns that are generated from assigned ones are computed anew, and changed rows obey the table's rules.
 
     Raises:
         InvalidCondition, SchemaMismatch: as for `update`.
@@ -210,9 +209,7 @@ def _write_rows(
 
 
 def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, *, few: bool) -> None:
-    """Write rows that have the columns of a file set below a folder of its table, as they are; ``few`` ones are
-    `gathered` already.
-    """
+    """Write rows with the columns of a file set below a folder of its table; ``few`` ones are `gathered` already."""
     rows = rows if few else evened(spark, rows, files.partition_columns, files.rules)
     write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules)
 
@@ -227,11 +224,11 @@ def write_files(
     rules: Rules,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write rows with a schema's columns as they are; of partition columns files hold none unless they are to be
-    ``materialised`` by the table's rules. ``options`` are more of the writer's.
+    """Write rows with a schema's columns as they are. Files hold partition columns only where the rules say
+    ``materialised``. ``options`` are further options of the writer.
 
     Raises:
-        UnwritableVoid: void stands where no file could hold such rows.
+        UnwritableVoid: no file can hold such rows, for their void.
     """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]

@@ -38,7 +38,7 @@ def how(read: Callable[[], Iterable[Row]], expected: Iterable[Row]) -> str:
     return "yes"
 
 
-OURS_STATED, THEIRS_STATED = stated("Who reads what we write"), stated("Who reads what delta-spark writes")
+OURS_STATED, THEIRS_STATED = stated("Reading our tables with other engines"), stated("Reading tables of delta-spark")
 
 
 def test_the_tables_name_what_is_tried_and_nothing_else() -> None:

@@ -30,7 +30,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.merge import Held, hold
+from anabranch.spark.merge_source import Held, hold
 from tests.spark.tables import file_row, file_set, numbered, one_file
 
 pytestmark = pytest.mark.spark

@@ -151,7 +151,7 @@ def history_on_the_page(heading: str) -> list[tuple[str, ...]]:
     ("rule", "heading"),
     [
         (Rule(skips_blind=True), "Skip every blind winner"),
-        (Rule(jumps="unchecked"), "Jump before a winner that reads nothing of ours"),
+        (Rule(jumps="unchecked"), "Precede a winner that reads nothing of ours"),
     ],
     ids=["skip", "jump"],
 )
@@ -169,7 +169,7 @@ def test_comparing_a_winners_cut_with_my_base_is_not_enough() -> None:
     assert model.counterexample(starts, alphabet, 3, Rule(jumps="base")) is None
     found = model.counterexample(starts, alphabet, 4, Rule(jumps="base"))
     assert found is not None
-    assert model.told(found) == history_on_the_page("Compare its cut with my base")
+    assert model.told(found) == history_on_the_page("Compare its cut with our base")
 
 
 @pytest.mark.slow

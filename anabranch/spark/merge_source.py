@@ -1,0 +1,96 @@
+"""The source of a MERGE: evaluated once, kept in a hidden folder, and read from there.
+
+Knows Spark's plans and folders of kept rows. Knows nothing of the table. Guarantee: whatever is asked of a source after
+`hold` is asked of the rows that were kept; the source itself is evaluated once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import ExecutionFailed
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.spark.dataframe_source import printed_plan
+from anabranch.spark.failures import reported
+from anabranch.spark.merge_clauses import Names
+from anabranch.spark.scratch import keep, kept, size_of
+from anabranch.spark.types import column
+
+_KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
+_ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A source that was evaluated.
+
+    Attributes:
+        url: the folder of its rows.
+        schema: its columns.
+        rows: how many rows it has.
+        bytes: their size in the folder.
+    """
+
+    url: str
+    schema: T.StructType
+    rows: int
+    bytes: int
+
+
+def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
+    """Evaluate a source once, and keep its rows, numbered, in a hidden folder below ``root/folder``.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Parquet cannot hold.
+        ExecutionFailed: a row could not be computed.
+    """
+    with reported("the source of the MERGE", root):
+        schema = T.StructType([as_kept(each) for each in source.schema])
+        rows = source.select("*", F.monotonically_increasing_id().alias("number"))
+        url = keep(spark, rows, root, f"{folder}/_source-{uuid4().hex}")
+        return Held(url, schema, *size_of(spark, url))
+
+
+def as_kept(field: T.StructField) -> T.StructField:
+    """A source's column as it is kept: with the length of a char, by which Spark compares it."""
+    said = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
+    return T.StructField(field.name, field.dataType, True, said)
+
+
+def named_source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
+    """The rows of a source under its alias, with their numbers."""
+    schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
+    rows = kept(spark, [held.url], schema) if held.url else spark.createDataFrame([], schema)
+    return rows.alias(names.source)
+
+
+def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
+    """The distinct values of a column of the kept rows; None where there are more than ``limit``."""
+    rows = kept(spark, [held.url], T.StructType([*held.schema, T.StructField("number", T.LongType())]))
+    found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
+    return found["value"].to_pylist() if len(found) <= limit else None
+
+
+def alias_of(rows: DataFrame) -> str | None:
+    """The alias of a DataFrame, or the name of the view or table that it is; None without one."""
+    nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
+    try:
+        with reported("the source of the MERGE", "the MERGE"):
+            analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
+    except ExecutionFailed:
+        return None  # Spark computes what is constant while it plans; `hold` says what failed, and for which table
+    for line in analysed.splitlines()[2:]:
+        node = line.lstrip(" +-")
+        if match := _ALIAS.fullmatch(node):
+            name = (match[1] or match[2]).replace("``", "`")
+            return None if name.startswith("__anabranch_") else name
+        if not node.startswith(_KEEPS_NAMES):
+            return None
+    return None
