@@ -200,7 +200,8 @@ def _vector(log: Log, version: int, row: FileRow) -> BitMap64:
     """The vector of a file.
 
     Raises:
-        ChangeFilesMissing: it is gone. CorruptVector: it is damaged.
+        ChangeFilesMissing: it is gone.
+        CorruptVector: it is damaged.
     """
     try:
         return vector_of(log.store, row)

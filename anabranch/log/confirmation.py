@@ -44,8 +44,9 @@ def confirm(snapshot: Snapshot) -> None:
     """Hold that the live files of a snapshot are what a second witness says.
 
     Raises:
-        LiveFilesNotConfirmed: another witness says otherwise, or the log went on once. CorruptLog: a file of the log
-        that should speak for them is damaged. StoreError: the log cannot be read.
+        LiveFilesNotConfirmed: another witness says otherwise, or the log went on once.
+        CorruptLog: a file of the log that should speak for them is damaged.
+        StoreError: the log cannot be read.
     """
     check_end(snapshot)
     _check_unique(snapshot)

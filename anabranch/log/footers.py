@@ -66,7 +66,8 @@ def check_is_parquet(store: Store, name: str) -> None:
     """Hold that a file is Parquet: its first and last bytes say so, and its footer reads.
 
     Raises:
-        ValueError: it is not. NotFound: there is no such file.
+        ValueError: it is not.
+        NotFound: there is no such file.
     """
     entry = store.head(name)
     if entry is None:

@@ -39,7 +39,8 @@ class RowGroups:
     """What a footer says of its row groups; it is read when it is first asked.
 
     Args:
-        footer: its bytes, without what stands behind them. count: how many there are.
+        footer: its bytes, without what stands behind them.
+        count: how many there are.
 
     Every call raises ``ValueError`` where the footer contradicts itself.
     """

@@ -22,7 +22,8 @@ def whole(store: Store, entry: Entry) -> bytes:
     """All bytes of a file of JSON lines, as a listing announced it.
 
     Raises:
-        CorruptLog: it is larger than `LARGEST` allows, or than there is memory. NotFound: it is not there.
+        CorruptLog: it is larger than `LARGEST` allows, or than there is memory.
+        NotFound: it is not there.
     """
     if entry.size > (most := largest()):
         reason = f"it has {entry.size} bytes, and the environment variable {LARGEST} allows {most}."

@@ -133,7 +133,8 @@ def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> 
         beyond: whether the moment may lie behind the newest version; then it is None.
 
     Raises:
-        TimestampAfterLatestCommit: it lies behind the newest version. CorruptLog: as `version_at`.
+        TimestampAfterLatestCommit: it lies behind the newest version.
+        CorruptLog: as `version_at`.
     """
     line = _readable(snapshot)
     place = line.at(moment_ms - 1) + 1

@@ -37,10 +37,12 @@ class VersionChanges:
     """What one version changed.
 
     Attributes:
-        version: its number. timestamp: when it was committed, in milliseconds since 1970.
+        version: its number.
+        timestamp: when it was committed, in milliseconds since 1970.
         whole: files of which every row was inserted or deleted (`CHANGES`), but for those that were gone before.
         hidden: of these files, the rows that were gone.
-        partly: files of which some rows were inserted or deleted (`CHANGES`). rows: which, one set for each.
+        partly: files of which some rows were inserted or deleted (`CHANGES`).
+        rows: which, one set for each.
         written: files of change data, whose rows say themselves what became of them (`PLACES`).
     """
 

@@ -34,8 +34,10 @@ class Shallow:
     """What makes a table out of another's files.
 
     Attributes:
-        adds: the files to be named. removes: the paths to give up. other: the paths that are named already, with the
-        same vector, of files which the source says other things of; no commit may take such a file away and add it.
+        adds: the files to be named.
+        removes: the paths to give up.
+        other: the paths that are named already, with the same vector, of files which the source says other things of;
+            no commit may take such a file away and add it.
     """
 
     adds: list[FileRow]
@@ -48,8 +50,9 @@ class Copy:
     """One file of a deep clone that is still needed.
 
     Attributes:
-        row: as the source has it, by its absolute URI. had: the path of a copy that the clone has already, of which
-        only the vector differs; None where the file itself has to be copied.
+        row: as the source has it, by its absolute URI.
+        had: the path of a copy that the clone has already, of which only the vector differs; None where the file itself
+            has to be copied.
     """
 
     row: FileRow

@@ -42,9 +42,12 @@ class Clause:
     """One WHEN clause; of those of one kind the first whose condition is TRUE acts.
 
     Attributes:
-        when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
-        an expression, a `SourceColumn`, a `Reserved`, or `anabranch.protocol.schema.assignments.Members` of these; an
-        update keeps the other columns, an insert leaves them NULL.
+        when: for which rows.
+        condition: None where it always acts.
+        action: what is done.
+        values: the table's column -> an expression, a `SourceColumn`, a `Reserved`, or
+            `anabranch.protocol.schema.assignments.Members` of these; an update keeps the other columns, an insert
+            leaves them NULL.
     """
 
     when: When
@@ -58,10 +61,11 @@ class Matching:
     """How rows are matched, and what is done then.
 
     Attributes:
-        on: the condition over both sides. target, source: the aliases, None where there is none. equated: pairs of
-        a table's and a source's column which ON requires to be equal; only messages go by them. evolves: whether
-        structs of the source may lack members, which are NULL then. added: columns that the MERGE adds to the table, of
-        which no expression speaks.
+        on: the condition over both sides.
+        target, source: the aliases, None where there is none.
+        equated: pairs of a table's and a source's column which ON requires to be equal; only messages go by them.
+        evolves: whether structs of the source may lack members, which are NULL then.
+        added: columns that the MERGE adds to the table, of which no expression speaks.
     """
 
     on: Any
@@ -98,10 +102,12 @@ class Joined:
     """What one pass over the join of some files with the source found.
 
     Attributes:
-        marks: the rows that some clause updates or deletes. matched: the rows that match a source row, whatever clause
-        acts. updated, deleted: how many rows, by matched clauses. updated_alone, deleted_alone: the same by clauses
-        for rows that match nothing. handle: what the engine needs to write the new images, and to know which source
-        rows were matched; nobody else looks inside.
+        marks: the rows that some clause updates or deletes.
+        matched: the rows that match a source row, whatever clause acts.
+        updated, deleted: how many rows, by matched clauses.
+        updated_alone, deleted_alone: the same by clauses for rows that match nothing.
+        handle: what the engine needs to write the new images, and to know which source rows were matched; nobody else
+            looks inside.
     """
 
     marks: Marks

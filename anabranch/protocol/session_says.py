@@ -23,11 +23,14 @@ class Said:
     """What a session says.
 
     Attributes:
-        user_metadata: for the history, unless the command says its own. app_id, txn_version: how far an application
-        will have written with a write, as text. defaults: gives the properties of new tables. replaces_by_data: whether
-        ``replaceWhere`` may name any column. checks_replaced: whether it brings only rows that it selects. compacts,
+        user_metadata: for the history, unless the command says its own.
+        app_id, txn_version: how far an application will have written with a write, as text.
+        defaults: gives the properties of new tables.
+        replaces_by_data: whether ``replaceWhere`` may name any column.
+        checks_replaced: whether it brings only rows that it selects. compacts,
         compacts_from, compacts_to: automatic compaction, and its numbers of files and of bytes, whatever the table
-        says; None: as the table says. drops_missing: whether a constraint to be dropped may be missing.
+        says; None: as the table says.
+        drops_missing: whether a constraint to be dropped may be missing.
     """
 
     user_metadata: str | None = None

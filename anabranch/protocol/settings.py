@@ -49,8 +49,11 @@ class Setting:
     """A setting that is known here.
 
     Attributes:
-        name: its whole name. fate: what becomes of it. why: what it does here, or why it does nothing. default: the
-        value that asks for what is so anyway, in lower case; of refused ones. verbs: the statements that a refused one
+        name: its whole name.
+        fate: what becomes of it.
+        why: what it does here, or why it does nothing.
+        default: the value that asks for what is so anyway, in lower case; of refused ones.
+        verbs: the statements that a refused one
         would change; empty: every write.
     """
 
@@ -149,7 +152,8 @@ def check(values: Mapping[str, str], verb: str) -> None:
     """Hold that no setting of a session asks a statement for what is not done here.
 
     Args:
-        values: the settings that are set. verb: the statement.
+        values: the settings that are set.
+        verb: the statement.
 
     Raises:
         UnsupportedSetting: one does.

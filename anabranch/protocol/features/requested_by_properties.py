@@ -77,7 +77,8 @@ def requested(table: str, properties: Mapping[str, str]) -> Requested:
     """What these properties ask of the protocol.
 
     Raises:
-        InvalidProperty: a value is none. UnsupportedFeature: a feature is not known here, or not held.
+        InvalidProperty: a value is none.
+        UnsupportedFeature: a feature is not known here, or not held.
     """
     features = frozenset(_feature(table, k, v) for k, v in properties.items() if k.lower().startswith(FEATURE_PREFIX))
     if str(properties.get(IGNORE_DEFAULTS, "false")).strip().lower() not in ("true", "false"):

@@ -151,7 +151,8 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     marks some as deleted.
 
     Raises:
-        UnsupportedFeature: with the feature's name. InvalidSchema: a column is nested deeper than files may be.
+        UnsupportedFeature: with the feature's name.
+        InvalidSchema: a column is nested deeper than files may be.
     """
     check_readable(table, protocol, metadata)
     _check_levels(metadata.schema_string)

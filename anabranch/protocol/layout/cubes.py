@@ -58,7 +58,9 @@ def layout(files: pa.Table, cube: Cube, target: int, *, full: bool = False) -> l
     """What is to be laid out: partition by partition all files, unless they were already.
 
     Args:
-        files: live files, as a `FILES` table. cube: the layout to be. target: bytes of a file to be written.
+        files: live files, as a `FILES` table.
+        cube: the layout to be.
+        target: bytes of a file to be written.
         full: also what lies in cubes that are big enough to be left alone.
     """
     found = []

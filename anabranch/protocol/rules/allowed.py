@@ -21,7 +21,8 @@ def read_check(check: Check, schema: Struct, table: str) -> Reading:
     """A constraint or invariant as it may be evaluated over these columns.
 
     Raises:
-        RuleRefused: it may not be. UnreadableExpression: it ends too early.
+        RuleRefused: it may not be.
+        UnreadableExpression: it ends too early.
     """
     return _read(f"constraint {check.name}", check.expression, schema, table, clock=True)
 
@@ -42,7 +43,8 @@ def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
     """Hold that all rules of a table may be evaluated, before anything is written.
 
     Raises:
-        RuleRefused: one may not be. UnreadableExpression: one ends too early.
+        RuleRefused: one may not be.
+        UnreadableExpression: one ends too early.
     """
     for check in rules.checks:
         read_check(check, schema, table)

@@ -31,8 +31,10 @@ class Identity:
     """One identity column.
 
     Attributes:
-        column: its name. start, step: its first value and the difference to the next. mark: the last value that was
-        reserved, None before the first. explicit: whether a user may give values of his own.
+        column: its name.
+        start, step: its first value and the difference to the next.
+        mark: the last value that was reserved, None before the first.
+        explicit: whether a user may give values of his own.
     """
 
     column: str
@@ -129,7 +131,8 @@ class Given:
     """Values that a table gave to a column: none of them lies below ``low`` or above ``high``.
 
     Attributes:
-        column: its name, in lower case. physical: what its data files call it; None where only the name is remembered.
+        column: its name, in lower case.
+        physical: what its data files call it; None where only the name is remembered.
     """
 
     column: str
@@ -157,7 +160,8 @@ def values_kept(before: Metadata, after: Metadata) -> Metadata:
     start and its step are now. What ``after`` has no such column for is remembered in its property `GIVEN`.
 
     Raises:
-        InvalidProperty: what is remembered is damaged. InvalidSchema: an identity column is.
+        InvalidProperty: what is remembered is damaged.
+        InvalidSchema: an identity column is.
 
     Example:
         >>> gone = values_kept(counted_to_ten, without_the_column)

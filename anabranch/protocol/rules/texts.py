@@ -52,7 +52,8 @@ def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, 
     """A rule's text as it may be evaluated over these columns.
 
     Args:
-        clock: it may ask by a function what time it is. clock_texts: also by a text, as in ``DATE'today'``.
+        clock: it may ask by a function what time it is.
+        clock_texts: also by a text, as in ``DATE'today'``.
         gives_moment: its value becomes a date or timestamp.
 
     Raises:

@@ -19,7 +19,9 @@ class NotUnderstood(Exception):
     """A rule's text holds what no rule may hold.
 
     Attributes:
-        found: what it is, for a message. reason: why it is refused. ends: the text ends before it is whole.
+        found: what it is, for a message.
+        reason: why it is refused.
+        ends: the text ends before it is whole.
         unknown: the name, where it is that of no column or member.
     """
 

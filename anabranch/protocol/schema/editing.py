@@ -64,7 +64,8 @@ def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: st
         ('b', 'a')
 
     Raises:
-        UnknownColumn: one of both is not there. InvalidOption: it cannot stand behind itself.
+        UnknownColumn: one of both is not there.
+        InvalidOption: it cannot stand behind itself.
     """
 
     def moved_in(struct: Struct) -> Struct:

@@ -88,12 +88,13 @@ def _respelled_field(given: Field, known: Field | None) -> Field:
 
 
 def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
-    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps; what
-    is void in the table gets the rows' type.
+    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps; what is
+    void in the table gets the rows' type.
 
     Args:
-        table: its columns. rows: theirs; the new ones are taken as they are. where: the table, for messages; None
-        leaves columns of other types to whoever fits the values.
+        table: its columns.
+        rows: theirs; the new ones are taken as they are.
+        where: the table, for messages; None leaves columns of other types to whoever fits the values.
 
     Raises:
         SchemaMismatch: a type is neither the column's nor widens to it.
@@ -146,7 +147,8 @@ def inserted(
     """The columns with a new one: at the end, or first, or behind another; ``parent`` is the struct that it goes to.
 
     Raises:
-        InvalidOption: there is one of this name. UnknownColumn: the struct or the column before it is not there.
+        InvalidOption: there is one of this name.
+        UnknownColumn: the struct or the column before it is not there.
     """
     if parent:
         found = table.field(parent[0])
@@ -186,7 +188,8 @@ def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
     """The columns with the one at a path under another name.
 
     Raises:
-        UnknownColumn: there is none. InvalidOption: another one beside it has that name, whatever the case.
+        UnknownColumn: there is none.
+        InvalidOption: another one beside it has that name, whatever the case.
 
     Example:
         >>> renamed(Struct((Field("id", "long"),)), ["ID"], "key").names
@@ -205,7 +208,8 @@ def dropped(columns: Struct, path: Sequence[str]) -> Struct:
     """The columns without the one at a path.
 
     Raises:
-        UnknownColumn: there is none. InvalidOption: it is the last of its struct.
+        UnknownColumn: there is none.
+        InvalidOption: it is the last of its struct.
     """
 
     def change(struct: Struct, field: Field) -> Struct:
