@@ -1,4 +1,4 @@
-"""Every way in which Anabranch says no.
+"""All errors of Anabranch.
 
 ::
 
@@ -92,7 +92,7 @@
     │   └── NotBuilt
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
-    ├── CommitOutcomeUnknown            neither a success nor a failure: the store never answered
+    ├── CommitOutcomeUnknown            neither success nor failure: the store never answered
     └── DeltaConcurrentModificationException
         ├── ConcurrentAppendException
         ├── ConcurrentDeleteReadException
@@ -103,11 +103,11 @@
         └── ConcurrentWriteException
             └── StagedFilesVacuumed
 
-This room knows only words: one file for each family, all of them imported from here. Text is constant (a class's
-``template``); what differs from case to case are *facts*, kept as attributes and in ``.facts``. ``retryable`` is true
-where running the same command again may succeed. Where PySpark is installed the root is a ``PySparkException``, so that
-``getCondition()`` and ``getSqlState()`` work; where delta-spark's Python package is installed the seven conflicts are
-also its classes, so that an existing ``except`` finds them.
+One file per family; all are imported from here. The text of a class is constant (its ``template``); what differs from
+case to case are *facts*, which are attributes and stand in ``.facts``. ``retryable`` is true where running the same
+command again may succeed. Where PySpark is installed the root is a ``PySparkException`` with ``getCondition()`` and
+``getSqlState()``; where delta-spark's Python package is installed the seven conflicts are also its classes, so that an
+existing ``except`` catches them.
 """
 
 from __future__ import annotations
@@ -121,6 +121,12 @@ from anabranch.errors.conflicts import DeltaConcurrentModificationException as D
 from anabranch.errors.conflicts import MetadataChangedException as MetadataChangedException
 from anabranch.errors.conflicts import ProtocolChangedException as ProtocolChangedException
 from anabranch.errors.conflicts import StagedFilesVacuumed as StagedFilesVacuumed
+from anabranch.errors.conversions import CloneRefused as CloneRefused
+from anabranch.errors.conversions import ConversionRefused as ConversionRefused
+from anabranch.errors.conversions import EmptyDirectory as EmptyDirectory
+from anabranch.errors.conversions import SchemaMergeFailed as SchemaMergeFailed
+from anabranch.errors.conversions import UnexpectedPartition as UnexpectedPartition
+from anabranch.errors.conversions import UnreadableFooter as UnreadableFooter
 from anabranch.errors.feeds import ChangeDataNotRecorded as ChangeDataNotRecorded
 from anabranch.errors.feeds import ChangeFilesMissing as ChangeFilesMissing
 from anabranch.errors.feeds import ChangeSchemaChanged as ChangeSchemaChanged
@@ -130,17 +136,11 @@ from anabranch.errors.feeds import NoChangeStart as NoChangeStart
 from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge
 from anabranch.errors.inputs import AmbiguousTimeTravel as AmbiguousTimeTravel
 from anabranch.errors.inputs import AppendOnlyTable as AppendOnlyTable
-from anabranch.errors.inputs import CheckConstraintViolated as CheckConstraintViolated
-from anabranch.errors.inputs import CloneRefused as CloneRefused
 from anabranch.errors.inputs import ColumnInUse as ColumnInUse
 from anabranch.errors.inputs import ConstraintNotBoolean as ConstraintNotBoolean
-from anabranch.errors.inputs import ConstraintNotMet as ConstraintNotMet
-from anabranch.errors.inputs import ConversionRefused as ConversionRefused
 from anabranch.errors.inputs import DefaultDoesNotFit as DefaultDoesNotFit
-from anabranch.errors.inputs import EmptyDirectory as EmptyDirectory
 from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
 from anabranch.errors.inputs import GeneratedTypeMismatch as GeneratedTypeMismatch
-from anabranch.errors.inputs import IdentityColumnGiven as IdentityColumnGiven
 from anabranch.errors.inputs import InputError as InputError
 from anabranch.errors.inputs import InvalidArgument as InvalidArgument
 from anabranch.errors.inputs import InvalidCharactersInColumnNames as InvalidCharactersInColumnNames
@@ -150,29 +150,22 @@ from anabranch.errors.inputs import InvalidOption as InvalidOption
 from anabranch.errors.inputs import InvalidProperty as InvalidProperty
 from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
-from anabranch.errors.inputs import LengthExceeded as LengthExceeded
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
 from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
 from anabranch.errors.inputs import NotBuilt as NotBuilt
-from anabranch.errors.inputs import NotNullViolated as NotNullViolated
-from anabranch.errors.inputs import ReplaceWhereMismatch as ReplaceWhereMismatch
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
-from anabranch.errors.inputs import RowViolation as RowViolation
 from anabranch.errors.inputs import RuleRefused as RuleRefused
-from anabranch.errors.inputs import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
 from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError
 from anabranch.errors.inputs import SqlSyntaxError as SqlSyntaxError
 from anabranch.errors.inputs import TableAlreadyExists as TableAlreadyExists
 from anabranch.errors.inputs import TransactionStatement as TransactionStatement
-from anabranch.errors.inputs import UnexpectedPartition as UnexpectedPartition
 from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
 from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
-from anabranch.errors.inputs import UnreadableFooter as UnreadableFooter
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
@@ -214,5 +207,12 @@ from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBe
 from anabranch.errors.tables import UnsupportedFeature as UnsupportedFeature
 from anabranch.errors.tables import VersionCleanedUp as VersionCleanedUp
 from anabranch.errors.tables import VersionNotFound as VersionNotFound
+from anabranch.errors.violations import CheckConstraintViolated as CheckConstraintViolated
+from anabranch.errors.violations import ConstraintNotMet as ConstraintNotMet
+from anabranch.errors.violations import IdentityColumnGiven as IdentityColumnGiven
+from anabranch.errors.violations import LengthExceeded as LengthExceeded
+from anabranch.errors.violations import NotNullViolated as NotNullViolated
+from anabranch.errors.violations import ReplaceWhereMismatch as ReplaceWhereMismatch
+from anabranch.errors.violations import RowViolation as RowViolation
 
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]

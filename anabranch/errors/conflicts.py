@@ -1,4 +1,6 @@
-"""Conflicts: another transaction came first. By their documented names, and Delta's own classes where those are."""
+"""Conflicts: another transaction committed first. Documented names; Delta's own classes too where delta-spark is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from anabranch.errors.root import AnabranchError, twin
 
 
 class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
-    """Another transaction committed first and ours cannot stand behind it; nothing of ours is visible.
+    """Another transaction committed first and ours cannot commit after it; nothing of ours is visible.
 
-    Facts: ``table``, ``sub_condition`` (why the row level did not help), ``winner`` (a sentence) with
+    Facts: ``table``, ``sub_condition`` (why row-level concurrency did not help), ``winner`` (a sentence) with
     ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds); ``operation``,
     ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``, ``rows`` (a few positions in it) and
-    ``samples`` (their values) where rows are the reason; ``suggestion``, and in ``narrower`` what to add to the
+    ``samples`` (their values) where rows are the reason; ``suggestion``, and ``narrower``, what to add to the
     condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
     "Write conflicts".
     """
@@ -21,7 +23,7 @@ class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrent
     condition = "DELTA_CONCURRENT_MODIFICATION"
     sql_state = "2D521"
     retryable = True
-    template = "A concurrent transaction got there first. {explanation}"
+    template = "A concurrent transaction committed first. {explanation}"
     sentence = ""
 
     def __init__(self, **facts: Any) -> None:
@@ -38,7 +40,7 @@ class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrent
 
 
 _CONFLICT = (
-    " Reason: {explanation}. Winner: {winner}. Mine: {operation} where {predicate}, based on version {base_version},"
+    " Reason: {explanation}. Winner: {winner}. Ours: {operation} where {predicate}, based on version {base_version},"
     " by {user} at {time}. File: {file}. Rows: {shown}. {suggestion}"
 )
 
@@ -86,16 +88,16 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException, twin(
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException, twin("ConcurrentWriteException")):  # type: ignore[misc]
-    """Any other concurrent write that ours cannot stand behind, or a retry policy that is used up."""
+    """Any other concurrent write that ours cannot commit after, or the retry policy is exhausted."""
 
     condition = "DELTA_CONCURRENT_WRITE"
     template = "Concurrent writes to the table at {table} left no place for this one." + _CONFLICT
 
 
 class StagedFilesVacuumed(ConcurrentWriteException):
-    """A VACUUM removed what this transaction had staged and not yet committed.
+    """A VACUUM removed files that this transaction had staged and not yet committed.
 
-    The transaction was asleep for long, or the VACUUM retained next to nothing. Facts: ``table``, ``file``.
+    The transaction paused for long, or the VACUUM retained almost nothing. Facts: ``table``, ``file``.
     """
 
     condition = "STAGED_FILES_VACUUMED"

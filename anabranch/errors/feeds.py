@@ -7,7 +7,7 @@ from anabranch.errors.tables import MissingDataFile
 
 
 class NoChangeStart(InputError):
-    """A change data feed is asked for, and nothing says from where on."""
+    """A change data feed is requested without a start."""
 
     condition = "DELTA_NO_START_FOR_CDC_READ"
     sql_state = "42601"
@@ -32,13 +32,13 @@ class ChangeDataNotRecorded(InputError):
     sql_state = "KD002"
     template = (
         "The changes of the table at {table} cannot be read from version {start} to version {end}: at version "
-        "{version} they were not recorded. Take versions since delta.enableChangeDataFeed = true was set; DESCRIBE "
-        "HISTORY shows when that was."
+        "{version} they were not recorded. Choose versions after delta.enableChangeDataFeed = true was set; DESCRIBE "
+        "HISTORY shows when."
     )
 
 
 class ChangeSchemaChanged(InputError):
-    """The columns were changed within the range of a change data feed so that older rows do not fit them any more."""
+    """The columns changed within the range of a change data feed, and older rows do not fit them."""
 
     condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
     sql_state = "0AKDC"
@@ -50,7 +50,7 @@ class ChangeSchemaChanged(InputError):
 
 
 class ChangeSchemaDiffers(ChangeSchemaChanged):
-    """The columns with which a change data feed is read are not those of its first version, nor more of them."""
+    """A change data feed is read with columns that are neither those of its first version nor an extension of them."""
 
     condition = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
     template = (
@@ -61,10 +61,10 @@ class ChangeSchemaDiffers(ChangeSchemaChanged):
 
 
 class ChangeFilesMissing(MissingDataFile):
-    """A file with changes of a version is not there any more: the version is older than what a VACUUM retained."""
+    """A file with changes of a version is missing: the version is older than what a VACUUM retained."""
 
     condition = "DELTA_CHANGE_DATA_FILE_NOT_FOUND"
     template = (
-        "The changes of version {version} of the table at {table} cannot be read: their file {file} is not there any "
-        "more, since that version is older than what a VACUUM retained. Begin at a later version."
+        "The changes of version {version} of the table at {table} cannot be read: their file {file} is missing, "
+        "since that version is older than what a VACUUM retained. Begin at a later version."
     )

@@ -1,4 +1,4 @@
-"""Names in Spark's catalog that cannot be used as they were; nothing was written."""
+"""Names in Spark's catalog that a command cannot use; nothing was written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from anabranch.errors.inputs import InputError, TableAlreadyExists, UnknownTable
 
 
 class NameTaken(TableAlreadyExists):
-    """A table is to get a name that something in the catalog has."""
+    """The name for a table is taken by something else in the catalog."""
 
     condition = "TABLE_OR_VIEW_ALREADY_EXISTS"
     sql_state = "42P07"
-    template = "There is a table or view {name} already. Choose another name, drop or replace it, or say IF NOT EXISTS."
+    template = "A table or view {name} exists. Choose another name, drop or replace it, or use IF NOT EXISTS."
 
 
 class UnknownSchema(InputError):
-    """A name is of a schema that the catalog does not have."""
+    """The catalog has no schema of this name."""
 
     condition = "SCHEMA_NOT_FOUND"
     sql_state = "42704"
@@ -22,7 +22,7 @@ class UnknownSchema(InputError):
 
 
 class RecursiveView(InputError):
-    """A view reads itself, perhaps through others."""
+    """A view reads itself, directly or through other views."""
 
     condition = "RECURSIVE_VIEW"
     sql_state = "42K0H"
@@ -30,51 +30,53 @@ class RecursiveView(InputError):
 
 
 class TemporaryInView(InputError):
-    """A lasting view is to read a temporary one."""
+    """A persistent view reads a temporary one."""
 
     condition = "INVALID_TEMP_OBJ_REFERENCE"
     sql_state = "42K0F"
-    template = "A lasting view cannot read the temporary view {name}. Make the one temporary, or the other lasting."
+    template = "A persistent view cannot read the temporary view {name}. Make both temporary, or both persistent."
 
 
 class ViewIsNoTable(InputError):
-    """Rows of a view are to be written or changed."""
+    """A command would write or change rows of a view."""
 
     condition = "EXPECT_TABLE_NOT_VIEW"
     sql_state = "42809"
-    template = "{name} is a view, and has no rows of its own. Name the table that it reads."
+    template = "{name} is a view without rows of its own. Name the table that it reads."
 
 
 class TableIsNoView(InputError):
-    """A statement about views names a table; its condition is Spark's for that statement."""
+    """A statement about views names a table; the condition is Spark's for that statement."""
 
     condition = "EXPECT_VIEW_NOT_TABLE"
     sql_state = "42809"
-    template = "{statement} takes a view, and {name} is a table. Say it of the table: {instead}. Nothing was changed."
+    template = "{statement} needs a view, but {name} is a table. Use {instead}. Nothing was changed."
 
 
 class RenameUnfinished(InputError):
-    """A table has two names, since a rename into another schema has not ended, or is under way."""
+    """A table has two names, since a rename into another schema is unfinished."""
 
     condition = "RENAME_UNFINISHED"
     sql_state = "55000"
     retryable = True
     template = (
-        "The table {name} has the name {other} as well, since its rename has not ended. If no other session is about "
-        "to, finish it: ALTER TABLE {name} RENAME TO {other}. Nothing was changed."
+        "The table {name} also has the name {other}, since its rename is unfinished. If no other session is "
+        "finishing it, run ALTER TABLE {name} RENAME TO {other}. Nothing was changed."
     )
 
 
 class NoPlaceForNames(InputError):
-    """A table is to get a name in a catalog that keeps no views, as which names are kept."""
+    """A catalog cannot hold a table's name, since it keeps no views."""
 
     condition = "MISSING_CATALOG_ABILITY"
     sql_state = "0A000"
-    template = "The catalog {catalog} keeps no views, and so no name {name}. Take one in spark_catalog, or the path."
+    template = (
+        "The catalog {catalog} keeps no views, so it cannot keep the name {name}. Use spark_catalog, or the path."
+    )
 
 
 class UnknownPathOrName(UnknownTable):
-    """What the command line is to look at is no folder that there is, and no name of a table either."""
+    """The argument of the command line is neither an existing folder nor the name of a table."""
 
     condition = "UNKNOWN_PATH_OR_NAME"
-    template = "There is no folder {name}, and no table of this name is known: {reason}"
+    template = "There is no folder and no table {name}: {reason}"

@@ -1,6 +1,6 @@
-"""The root of all errors: how facts become a sentence, and how an error is PySpark's and Delta's too where those are.
+"""The root of all errors: it formats facts into a message and joins PySpark's and Delta's exceptions where installed.
 
-Knows no error by name; those stand in `anabranch.errors`, and are imported from there, the root too.
+Knows no other error by name. All errors, the root too, are imported from `anabranch.errors`.
 """
 
 from __future__ import annotations
@@ -35,40 +35,39 @@ except Exception:  # not there, another package of that name, or one for another
 
 
 def twin(name: str) -> type:
-    """Delta's own class of this name, or one that adds nothing."""
+    """Delta's class of this name, or an empty one."""
     return getattr(_delta, name, None) or type("_NoBase", (), {})
 
 
 def of_pyspark(name: str) -> type:
-    """PySpark's own class of this name, or one that adds nothing."""
+    """PySpark's class of this name, or an empty one."""
     return getattr(_pyspark, name, None) or type("_NoBase", (), {})
 
 
 _PATHS = ("file", "name", "reason")
-"""Facts in which paths stand, with partitions in the names of folders."""
+"""Facts that hold paths, with partition values in folder names."""
 _TABLES = ("table", "root", "source")
 """Facts that name a table by its URL."""
 _Error = TypeVar("_Error", bound="AnabranchError")
 
 
 def printable(text: str) -> str:
-    """A text that can be written anywhere: halves of characters, which cannot, are spelled out."""
+    """A text with lone surrogates escaped, so that it can be written anywhere."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 class _Facts(dict[str, Any]):
-    """Facts as a template sees them: one that nobody stated reads as ``unknown``."""
+    """Facts for a template; a missing one reads ``unknown``."""
 
     def __missing__(self, key: str) -> str:
         return "unknown"
 
 
 class AnabranchError(_Base):
-    """The root. ``condition`` is its stable name, ``sql_state`` its SQLSTATE, ``facts`` what differs from case to case.
+    """The root: ``condition`` is the stable name, ``sql_state`` the SQLSTATE, ``facts`` what differs from case to case.
 
-    A fact that is a text shows each location without the secrets in it, by `anabranch.errors.secrets.without_secrets`.
-
-    Where it comes from an SQL statement, the fact ``excerpt`` shows the line, and the word below which carets stand.
+    Facts that are texts show locations without secrets (`anabranch.errors.secrets.without_secrets`). For an SQL
+    statement the fact ``excerpt`` shows the line, with carets below the word at fault.
 
     Example:
         >>> try:
@@ -109,7 +108,9 @@ class AnabranchError(_Base):
         return partial(type(self), **self.facts), ()
 
     def getCondition(self) -> str:
-        """The stable name of this condition, as PySpark's errors give theirs; a fact may name it more exactly."""
+        """The stable name of this condition, as PySpark's errors give theirs; the fact ``delta_condition`` overrides
+        it.
+        """
         return str(self.facts.get("delta_condition") or self.condition)
 
     getErrorClass = getCondition
@@ -119,12 +120,12 @@ class AnabranchError(_Base):
         return self.sql_state
 
     def without_rows(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """The facts without values of rows, where those are not to be shown; a kind that has more of them says so."""
+        """The facts without values of rows; a subclass with further values overrides this."""
         paths = {name: without_partitions(str(facts[name])) for name in _PATHS if facts.get(name)}
         return {**facts, **paths}
 
     def pointing(self: _Error, excerpt: str) -> _Error:
-        """The same error with the place of a statement at which it arose; one that has a place keeps it."""
+        """The same error with the excerpt of the statement at fault; an error that has one keeps it."""
         return self if self.facts.get("excerpt") else type(self)(**{**self.facts, "excerpt": excerpt})
 
     def getMessageParameters(self) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""Rows: whether messages may show what rows hold.
+"""Whether error messages may show values of rows.
 
-Knows the environment, and what each table's properties said when they were last read in this process. Guarantee: where
-either says no, no error of ours holds a value of a row, in its text or among its facts; in doubt the answer is no.
+Knows the environment, and each table's properties as last read in this process. Guarantee: where either forbids it, no
+error of ours holds a value of a row, in its text or its facts; when in doubt, none is shown.
 
-It stands in the lowest room, since errors themselves ask.
+It is in the lowest package because errors themselves need it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from anabranch.errors.process_state import cache
 
 ROWS_IN_ERRORS = "ANABRANCH_ROWS_IN_ERRORS"
-"""The environment variable that keeps rows out of the messages of a process, when it is ``false``."""
+"""The environment variable; ``false`` keeps rows out of all messages of the process."""
 
 PROPERTY = "anabranch.rowsInErrors"
-"""The table property that keeps rows out of messages about one table, when it is ``false``."""
+"""The table property; ``false`` keeps rows out of messages about the table."""
 
 NOT_SHOWN = "values of rows are not shown (anabranch.rowsInErrors)"
 
@@ -30,7 +30,7 @@ _FOLDER = re.compile(r"(?P<name>[^\s/='\"`]+)=(?P<value>[^/'\"`\n]*)(?=/)")
 _hidden = cache("tables whose rows are not shown", 10_000)
 """By their URLs, with the newest version that said so. Where there were too many, no table's rows are shown."""
 _read: ContextVar[list[bool] | None] = ContextVar("anabranch_rows_read", default=None)
-"""Within a statement: whether it reads a table whose rows are not shown, then it holds something."""
+"""None outside a statement; within one, not empty once it reads a table whose rows are not shown."""
 
 
 def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
@@ -43,20 +43,22 @@ def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
 
 
 def shows(configuration: Mapping[str, str]) -> bool:
-    """Whether the environment and a table's properties let messages show its rows."""
+    """Whether the environment and a table's properties allow messages to show its rows."""
     return _environment_shows() and configuration.get(PROPERTY, "true").strip().lower() not in _NO
 
 
 def may_show_rows(table: Any = None) -> bool:
-    """Whether messages about a table, by its URL, may show its rows; without one, by the environment alone. Where a
-    statement reads any table that keeps its rows out, none of its messages shows rows.
+    """Whether messages about a table, given by its URL, may show its rows; without a table only the environment
+    decides.
+
+    If a statement reads any table whose rows are not shown, none of its messages shows rows.
     """
     return _environment_shows() and not _hidden.dropped and str(table) not in _hidden and not _read.get()
 
 
 @contextmanager
 def statement() -> Iterator[None]:
-    """One statement: what `keep_out` says within the block holds until it ends; a block within another is its part."""
+    """The scope of one statement, in which `keep_out` takes effect; a nested block belongs to the outer one."""
     if _read.get() is not None:
         yield
         return
@@ -68,29 +70,29 @@ def statement() -> Iterator[None]:
 
 
 def keep_out() -> None:
-    """From now on no message of this statement shows rows: it reads a table that keeps its rows out."""
+    """Keep rows out of all further messages of this statement: it reads a table whose rows are not shown."""
     found = _read.get()
     if found is not None:
         found.append(True)
 
 
 def hides_any() -> bool:
-    """Whether rows of any table that was read in this process are kept out of messages."""
+    """Whether any table read in this process keeps its rows out of messages."""
     return not _environment_shows() or bool(_hidden) or bool(_read.get())
 
 
 def cause(error: BaseException) -> BaseException | None:
-    """An error as the cause of one of ours, which a traceback shows, unless it might quote a row that is not shown."""
+    """The error to chain as ``__cause__``; None if it might quote a row that must not be shown."""
     return error if hasattr(error, "facts") or not hides_any() else None
 
 
 def detail(error: BaseException, spelled: Callable[[BaseException], str] = repr) -> str:
-    """What an error of somebody else's says, or, where rows are not shown, of which kind it is."""
+    """The text of a foreign error, or only its type where rows are not shown."""
     return type(error).__name__ if hides_any() else spelled(error)
 
 
 def without_partitions(path: str) -> str:
-    """A path without the values of partitions in the names of its folders.
+    """A path without the partition values in its folder names.
 
     Example:
         >>> without_partitions("day=2020-01-31/part-0.parquet")

@@ -1,4 +1,4 @@
-"""What happens while a command runs that was rightly asked for."""
+"""Failures while a valid command runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class ExecutionFailed(AnabranchError):
 
 
 class MissingJava(AnabranchError):
-    """Spark needs a Java that is not there."""
+    """Spark needs a Java that is not installed."""
 
     condition = "MISSING_JAVA"
     template = "Spark needs Java 17 or newer: {reason} {instead}"
 
 
 class CommitOutcomeUnknown(AnabranchError):
-    """The store never said whether the commit was written: it stands in the log once, or not at all.
+    """The store never said whether the commit was written: it is in the log once, or not at all.
 
     Not retryable: look for ``txn_id`` in the table's history first, then decide. All files of the transaction are kept.
     """

@@ -1,10 +1,10 @@
-"""Secrets: how a location is spelled wherever it is shown or stored.
+"""Removes credentials from locations wherever these are shown or stored.
 
-Knows URLs, and which parts of them are credentials: user names and passwords before a host, signatures and tokens
-behind a question mark or a number sign. Guarantee: `without_secrets` is the one spelling of locations in messages, log
-records, logs of tables, catalogs and representations; a location that holds no secret is spelled as it is.
+Knows URLs and which of their parts are credentials: user names and passwords before a host, signatures and tokens after
+a question mark or number sign. Guarantee: `without_secrets` is the only spelling of locations in messages, log records,
+table logs, catalogs and representations; a location without a secret is unchanged.
 
-It stands in the lowest room, since every error is spelled by it.
+It is in the lowest package because every error uses it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 _REST = r"[^\s'\"`<>]*(?:\s+[?&#;]\s*[\w.%-]+=[^\s'\"`<>]*)*"
-"""What follows the slashes: up to a blank or a quote, and further parameters behind blanks."""
+"""What follows the slashes: up to a blank or quote, and further parameters after blanks."""
 _URL = re.compile(rf"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>{_REST})")
 _WHOLE = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
 _HOST_ALONE = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
@@ -24,15 +24,15 @@ _WITHIN = re.compile(
     r":(?P<slashes>/+)(?P<rest>[^\s/:@'\"`<>]*:[^\s@'\"`<>]*@[^\s'\"`<>]*)",
     re.IGNORECASE,
 )
-"""A URL with a password in the midst of a path, where somebody took the one for the other."""
+"""A URL with a password in the middle of a path, from a user who took a URL for a path."""
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-"""Kinds of URLs with a container before the ``@``, which is no user."""
+"""URL schemes where the part before ``@`` is a container and not a user."""
 _PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:]*)(?::\d*)?")
 _NAMES = r"sig|signature|token|secret|pass|pwd|key|cred|auth|sas|session|jwt|bearer"
 _KEY = re.compile(rf"(?:{_NAMES}|code$)", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?P<sign>[?#&;]|%3F|%23|%26|%3B)\s*(?P<key>[\w.%-]+?)(?:=|%3D)", re.ASCII | re.IGNORECASE)
 _ENCODED = 3
-"""So often may a parameter's name have been percent-encoded."""
+"""How many times the name of a parameter may be percent-encoded."""
 _ANSWERED = re.compile(
     r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes)>.*?</\1>",
     re.DOTALL,
@@ -41,9 +41,9 @@ _ANSWERED = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """A text with every URL in it as it may be shown and stored: without user, password, signature and token.
+    """A text whose URLs have no user, password, signature or token.
 
-    A path without a scheme, or of ``file:``, holds none, unless a URL stands in it that somebody took for a path.
+    A path without a scheme, or with ``file:``, holds no secret unless it contains a URL.
 
     Example:
         >>> without_secrets("s3://KEY:SECRET@lake/t is gone; see https://host/t?sig=abc")
@@ -60,7 +60,7 @@ def without_secrets(text: str) -> str:
 
 
 def without_user(url: str) -> str:
-    """A URL without what stands before its host as a user and a password; a container before one stays."""
+    """A URL without user and password; a container before the host stays."""
     match = _WHOLE.fullmatch(url)
     if match is None or match["scheme"].lower() == "file":
         return url
@@ -68,7 +68,7 @@ def without_user(url: str) -> str:
 
 
 def is_ambiguous(url: str) -> bool:
-    """Whether nobody can say where a URL's password ends, since a slash and another ``@`` follow it."""
+    """Whether it is unclear where a URL's password ends, because a slash and another ``@`` follow."""
     match = _WHOLE.fullmatch(url)
     authority, _, path = match["rest"].partition("/") if match is not None else ("", "", "")
     user, at, host = authority.rpartition("@")
@@ -76,7 +76,7 @@ def is_ambiguous(url: str) -> bool:
 
 
 def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
-    """A text without the values of those options that are secrets by their names."""
+    """A text without the values of those options whose names are names of secrets."""
     pairs = options.items() if isinstance(options, Mapping) else options
     for key, value in pairs:
         if value and is_secret(key):
@@ -85,7 +85,7 @@ def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str
 
 
 def is_secret(key: str) -> bool:
-    """Whether the name of an option or of a URL's parameter is that of a secret; it may be percent-encoded."""
+    """Whether an option or URL parameter, perhaps percent-encoded, has the name of a secret."""
     for _ in range(_ENCODED):
         key = unquote(key)
     return _KEY.search(key) is not None
@@ -102,7 +102,7 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def _without_user(scheme: str, rest: str) -> str:
-    """Without what stands before an ``@`` in front of the host; a secret may itself hold slashes and ``@``."""
+    """Without user and password; a secret may itself hold slashes and ``@``."""
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         user, _, host = authority.rpartition("@")
@@ -117,7 +117,7 @@ def _without_user(scheme: str, rest: str) -> str:
 
 
 def _without_parameters(text: str) -> str:
-    """Without everything from the first parameter on, where one of them is a secret."""
+    """Without all parameters if one of them is a secret."""
     found = list(_PARAMETER.finditer(text))
     if not any(is_secret(each["key"]) for each in found):
         return text

@@ -1,4 +1,4 @@
-"""What a store answers: names and bytes that are not there, or not as they should be."""
+"""Failures of a store: names that are missing or taken, and requests that fail."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class StoreError(AnabranchError):
 
 
 class NotFound(StoreError):
-    """There is no such name in the store."""
+    """The store has no such name."""
 
     condition = "STORE_NAME_NOT_FOUND"
     template = "There is no {name} under {root}."
 
 
 class AlreadyExists(StoreError):
-    """Put-if-absent lost: somebody else's bytes stand under the name."""
+    """Put-if-absent lost: the name already holds somebody's bytes."""
 
     condition = "STORE_NAME_TAKEN"
     template = "{name} already exists under {root}."
 
 
 class PutOutcomeUnknown(StoreError):
-    """The store did not answer: the bytes may or may not stand under the name."""
+    """The store did not answer: the bytes may or may not have been written."""
 
     condition = "STORE_PUT_OUTCOME_UNKNOWN"
     retryable = True
@@ -51,7 +51,7 @@ class StoreFull(StoreError):
 
 
 class UnknownStore(StoreError):
-    """The location names no store that Anabranch knows."""
+    """Anabranch knows no store for the location."""
 
     condition = "STORE_UNKNOWN"
     sql_state = "42000"

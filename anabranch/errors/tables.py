@@ -1,6 +1,6 @@
-"""What lies in a table's folder and cannot be used.
+"""A table whose folder holds no usable data.
 
-A table, version or moment that is not there is an ``AnalysisException`` of PySpark too, as in any engine of Spark's.
+A missing table, version or timestamp is an ``AnalysisException`` of PySpark too, as in any engine of Spark's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from anabranch.errors.root import AnabranchError, InputBase
 
 
 class TableError(AnabranchError):
-    """What lies in the table's folder cannot be used."""
+    """The table's folder cannot be used."""
 
     condition = "DELTA_TABLE_INVALID"
     sql_state = "KD000"
@@ -20,7 +20,7 @@ class TableError(AnabranchError):
 
 
 class NotATable(TableError, InputBase):
-    """No Delta table lies at this path."""
+    """There is no Delta table at this path."""
 
     condition = "DELTA_TABLE_NOT_FOUND"
     sql_state = "42P01"
@@ -36,40 +36,40 @@ class VersionNotFound(TableError, InputBase):
 
 
 class VersionCleanedUp(VersionNotFound):
-    """A version that was in use is no longer there: its log files grew older than the retention and were removed."""
+    """A version in use was removed: its log files grew older than the retention."""
 
     condition = "DELTA_VERSION_CLEANED_UP"
     retryable = True
     template = (
-        "Version {version} of the table at {table} was cleaned up while it was in use; the versions from {earliest} to "
+        "Version {version} of the table at {table} was removed while it was in use; the versions from {earliest} to "
         "{latest} can be read. Nothing was written. Run the command again, or raise delta.logRetentionDuration."
     )
 
 
 class TimestampBeforeEarliestCommit(TableError, InputBase):
-    """A moment lies before the oldest version that can still be read."""
+    """A timestamp is before the oldest version that can still be read."""
 
     condition = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
     sql_state = "42816"
     template = (
         "The table at {table} cannot be read as of {timestamp}: that is before its oldest readable version, "
-        "{earliest_version}, of {earliest}. Take a timestamp up to {latest}, that of version {latest_version}."
+        "{earliest_version}, of {earliest}. Use a timestamp up to {latest}, that of version {latest_version}."
     )
 
 
 class TimestampAfterLatestCommit(TableError, InputBase):
-    """A moment lies behind the newest version, so that what is committed next could still belong to it."""
+    """A timestamp is after the newest version, so the next commit could still belong to it."""
 
     condition = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     sql_state = "42816"
     template = (
         "The table at {table} cannot be read as of {timestamp}: that is after its newest version, {latest_version}, "
-        "of {latest}. Take that timestamp or an older one, from {earliest} (version {earliest_version}) on."
+        "of {latest}. Use that timestamp or an older one, from {earliest} (version {earliest_version}) on."
     )
 
 
 class CorruptLog(TableError):
-    """A file of the transaction log is missing, cut off or not what the protocol says."""
+    """A file of the transaction log is missing, truncated or against the protocol."""
 
     condition = "DELTA_LOG_CORRUPT"
     template = (
@@ -79,24 +79,24 @@ class CorruptLog(TableError):
 
 
 class LiveFilesNotConfirmed(TableError):
-    """Only one witness says which files are live, or something denies it, so that nothing may be deleted by it."""
+    """The list of live files is not confirmed by a second source, or is contradicted, so nothing may be deleted."""
 
     condition = "DELTA_LIVE_FILES_NOT_CONFIRMED"
     template = (
-        "Nothing was removed from the table at {table}, since it is not certain which of its files are live. At "
-        "{file}: {reason} Run a check (anabranch check), mend what it finds, and try again."
+        "Nothing was removed from the table at {table}, since it is not certain which of its files are live. "
+        "{file}: {reason} Run a check (anabranch check), repair what it finds, and try again."
     )
 
 
 class CorruptVector(TableError):
-    """A deletion vector is missing, cut off, or does not hold what the log says."""
+    """A deletion vector is missing, truncated, or does not match the log."""
 
     condition = "DELTA_DELETION_VECTOR_CORRUPT"
     template = "The deletion vector of {file} in the table at {table} is damaged: {reason}"
 
 
 class FileOutsideTable(TableError):
-    """The log names a file on another store than the table's own, and nobody allowed that store; nothing was opened."""
+    """The log names a file on another store, which nobody allowed; nothing was opened."""
 
     condition = "DELTA_FILE_OUTSIDE_TABLE"
     sql_state = "42501"
@@ -108,39 +108,39 @@ class FileOutsideTable(TableError):
 
 
 class InvalidPartitionValue(TableError):
-    """A partition value is not one of its column's type."""
+    """A partition value is not a value of its column's type."""
 
     condition = "DELTA_INVALID_PARTITION_VALUE"
     template = "The partition value {value} of column {column} is not a {type} (file {file}). Nothing was written."
 
     def without_rows(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Without the value."""
+        """Hides the value too."""
         return {**super().without_rows(facts), "value": "*"}
 
 
 class MissingDataFile(TableError):
-    """The log names a data file that is not there, or not of the size that it says."""
+    """A data file that the log names is missing or has another size."""
 
     condition = "DELTA_DATA_FILE_MISSING"
     template = "The table at {table} needs the data file {file}, which {reason}."
 
 
 class RestoreFilesMissing(MissingDataFile):
-    """Files of the version that a RESTORE would bring back are not there any more.
+    """Files of the version that a RESTORE would bring back are missing.
 
-    ``files`` names the first hundred of them, ``count`` says how many they are.
+    ``files`` names the first hundred of them, ``count`` is their number.
     """
 
     condition = "DELTA_RESTORE_FILES_MISSING"
     template = (
-        "The table at {table} cannot go back to version {version}: {count} files of it are not there any more, among "
-        "them {file}. Nothing was written. Take a newer version, or do without their rows (ignore_missing, or "
+        "The table at {table} cannot go back to version {version}: {count} of its files are missing, among "
+        "them {file}. Nothing was written. Choose a newer version, or restore without their rows (ignore_missing, or "
         "spark.sql.files.ignoreMissingFiles = true)."
     )
 
 
 class UnsupportedFeature(TableError):
-    """The table uses a feature of the Delta protocol that this version does not know."""
+    """The table uses a feature of the Delta protocol that this version of Anabranch does not support."""
 
     condition = "DELTA_UNSUPPORTED_FEATURE"
     sql_state = "56038"

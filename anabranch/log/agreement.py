@@ -1,8 +1,9 @@
-"""Agreement: whether checkpoints and log compaction files say what the commits say that they stand for.
+"""Checks that checkpoints and log compaction files agree with the commits that they replace.
 
-Knows the whole log up to a version. Guarantee: as far back as the commits are there, or else from the oldest checkpoint
-that they follow, every checkpoint and compaction is held against them: path by path, with sizes, vectors and partition
-values, where a checksum file only sums; and by protocol, metadata, domains and transactions. Reads each file once.
+Knows the whole log up to a version. Guarantee: every checkpoint and compaction is compared with the commits, as far
+back as these exist, or else from the oldest checkpoint that they follow: file by file, with sizes, vectors and
+partition values, where a checksum file only has sums; and by protocol, metadata, domains and transactions. Reads each
+file once.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import pyarrow.compute as pc
 
 from anabranch.errors import AnabranchError, CorruptLog, InvalidSchema
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
-from anabranch.log.checkpoint_parts import Found, checkpoints_in
-from anabranch.log.checksum import essence
+from anabranch.log.checkpoint_parts import CheckpointFiles, checkpoints_in
+from anabranch.log.checksum import row_metadata
+from anabranch.log.checksum_verifier import same_files
 from anabranch.log.commits import Raw, parse_files, parse_head
 from anabranch.log.file_names import commit_name, commit_version, compacted_range, first_name
 from anabranch.log.replay import applied, keys
 from anabranch.log.snapshot import Snapshot, read_commit
-from anabranch.log.witness import same_files
 from anabranch.protocol.actions import empty_files
 from anabranch.storage.contract import Entry, Store
 
@@ -32,7 +33,7 @@ _NOT_WHOLE = (CorruptLog, InvalidSchema)
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A ``file`` of the log that cannot be read, or says something else than the commits."""
+    """A ``file`` of the log that cannot be read, or differs from the commits."""
 
     file: str
     problem: str
@@ -40,7 +41,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class _State:
-    """What the log amounts to at a version."""
+    """The state of the table at a version."""
 
     version: int = -1
     head: CheckpointHead = field(default_factory=lambda: CheckpointHead(None, None, {}, {}))
@@ -51,7 +52,7 @@ class _State:
         return self.head.metadata.partition_keys if self.head.metadata else ()
 
     def followed_by(self, table: str, raws: Sequence[Raw]) -> _State:
-        """After these commits, or after a log compaction file."""
+        """The state after these commits, or after a log compaction file."""
         if not raws:
             return self
         files, _ = applied(self.files, *parse_files(table, list(raws), self.partition_keys))
@@ -66,8 +67,8 @@ class _State:
         return _State(raws[-1].version, head, files)
 
 
-class _Way(NamedTuple):
-    """A checkpoint, which ``is_whole``, or a log compaction file; and how the state that it leads to is read."""
+class _Replacement(NamedTuple):
+    """A checkpoint (``is_whole``) or a log compaction file, and how to read the state that it gives."""
 
     name: str
     is_whole: bool
@@ -75,16 +76,16 @@ class _Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Names:
-    """The log up to a version, as it was listed."""
+class _Listing:
+    """The log up to a version, as listed."""
 
     store: Store
     commits: Mapping[int, Entry]
-    checkpoints: Sequence[Found]
+    checkpoints: Sequence[CheckpointFiles]
     compactions: Sequence[tuple[int, int, Entry]]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> _Names:
+    def of(cls, snapshot: Snapshot) -> _Listing:
         listing, last = snapshot.store.list_from(first_name(0)), snapshot.version
         commits = {v: entry for entry in listing if (v := commit_version(entry.name)) is not None}
         ranges = [(*said, entry) for entry in listing if (said := compacted_range(entry.name)) is not None]
@@ -96,28 +97,28 @@ class _Names:
         )
 
     def stops(self) -> list[int]:
-        """The versions of which the state is needed, in order."""
+        """The versions whose state is needed, in order."""
         ends = {end for first, last, _ in self.compactions for end in (first - 1, last)}
         return sorted({*ends, *(found.version for found in self.checkpoints)} - {-1})
 
     def by_commits(self, before: _State | None, version: int) -> _State | None:
-        """The state of a version by the commits behind an older one; None where they are not all there."""
+        """The state of a version from the commits after an older one; None unless all of them are there."""
         entries = [self.commits.get(v) for v in range(before.version + 1, version + 1)] if before else [None]
         there = [entry for entry in entries if entry is not None]
         if before is None or len(there) < len(entries):
             return None
         return before.followed_by(self.store.url, [read_commit(self.store, entry) for entry in there])
 
-    def ways_to(self, version: int, known: Mapping[int, _State]) -> Iterator[_Way]:
-        """The checkpoints of a version, and the compactions that end with it and begin behind a known one."""
+    def replacements_of(self, version: int, known: Mapping[int, _State]) -> Iterator[_Replacement]:
+        """The checkpoints of a version, and the compactions that end with it and begin after a known one."""
         for found in self.checkpoints:
             if found.version == version:
-                yield _Way(found.name, True, partial(self._checkpoint, found))
+                yield _Replacement(found.name, True, partial(self._checkpoint, found))
         for first, last, entry in self.compactions:
             if last == version and first - 1 in known:
-                yield _Way(entry.name, False, partial(self._compacted, known[first - 1], entry))
+                yield _Replacement(entry.name, False, partial(self._compacted, known[first - 1], entry))
 
-    def _checkpoint(self, found: Found) -> _State:
+    def _checkpoint(self, found: CheckpointFiles) -> _State:
         checkpoint = Checkpoint(self.store, found)
         return _State(found.version, checkpoint.head(), checkpoint.files())
 
@@ -126,13 +127,12 @@ class _Names:
 
 
 def disagreements(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """What is wrong with the checkpoints and log compaction files up to the version of a snapshot, and with the commits
-    that they stand for.
+    """The faults of checkpoints and log compaction files up to the version of a snapshot, and of their commits.
 
     Raises:
         StoreError: the log cannot be read.
     """
-    names = _Names.of(snapshot)
+    names = _Listing.of(snapshot)
     here: _State | None = _State()
     known = {-1: _State()}
     for stop in names.stops():
@@ -141,19 +141,19 @@ def disagreements(snapshot: Snapshot) -> Iterator[Disagreement]:
         except _NOT_WHOLE as error:
             here = None
             yield from _unreadable(names.store, error, error.facts.get("file", commit_name(stop)))
-        for way in names.ways_to(stop, known):
+        for replacement in names.replacements_of(stop, known):
             try:
-                said = way.read()
+                said = replacement.read()
             except _NOT_WHOLE as error:
-                yield from _unreadable(names.store, error, way.name)
+                yield from _unreadable(names.store, error, replacement.name)
                 continue
-            yield from _differences(way.name, said, here)
-            here = said if here is None and way.is_whole else here
+            yield from _differences(replacement.name, said, here)
+            here = said if here is None and replacement.is_whole else here
         known.update({stop: here} if here is not None else {})
 
 
 def _unreadable(store: Store, error: AnabranchError, name: str) -> Iterator[Disagreement]:
-    """A file that cannot be read; one that a clean-up took away meanwhile is no fault."""
+    """A file that cannot be read, unless a clean-up removed it meanwhile."""
     if store.head(name) is not None:
         yield Disagreement(error.facts.get("file", name), error.facts.get("reason", error.message))
 
@@ -166,7 +166,7 @@ def _differences(name: str, said: _State, true: _State | None) -> Iterator[Disag
         yield Disagreement(name, f"it states other {kind}{rest}")
     if _is_same(said.files, true.files):
         return
-    stated, held = _told(said, true.partition_keys), _told(true, true.partition_keys)
+    stated, held = _stated_files(said, true.partition_keys), _stated_files(true, true.partition_keys)
     more, less = sorted(set(stated) - set(held)), sorted(set(held) - set(stated))
     others = sorted(key for key in set(stated) & set(held) if stated[key] != held[key])
     for paths, problem in (
@@ -179,7 +179,7 @@ def _differences(name: str, said: _State, true: _State | None) -> Iterator[Disag
 
 
 def _is_same(files: pa.Table, others: pa.Table) -> bool:
-    """Whether they are the same to the letter, which costs no object per file."""
+    """Whether they are exactly the same, without an object per file."""
     if not same_files(files, others):
         return False
     values, other_values = (
@@ -188,8 +188,8 @@ def _is_same(files: pa.Table, others: pa.Table) -> bool:
     return values.equals(other_values)
 
 
-def _told(state: _State, partition_keys: Sequence[str]) -> dict[str, Any]:
-    """What is stated of each live file, by its path and vector."""
+def _stated_files(state: _State, partition_keys: Sequence[str]) -> dict[str, Any]:
+    """What is stated of each live file, by path and vector."""
     columns = state.files.select(["size", "partitionValues"]).to_pylist()
     found: dict[str, Any] = {}
     for key, row in zip(keys(state.files).to_pylist(), columns, strict=True):
@@ -199,12 +199,12 @@ def _told(state: _State, partition_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _heads_differ(said: CheckpointHead, true: CheckpointHead) -> list[str]:
-    """In what they differ besides files; what an application wrote long ago may be forgotten."""
+    """How they differ apart from files; old application transactions may be missing."""
     apps = {name: each.version for name, each in said.app_transactions.items()}
     kept = {name: each.version for name, each in true.app_transactions.items() if name in apps}
     different = {
         "protocol": said.protocol != true.protocol,
-        "metadata": (said.metadata and essence(said.metadata)) != (true.metadata and essence(true.metadata)),
+        "metadata": (said.metadata and row_metadata(said.metadata)) != (true.metadata and row_metadata(true.metadata)),
         "application transactions": apps != kept,
         "domains": _live(said) != _live(true),
     }

@@ -1,7 +1,7 @@
-"""Changes: what the versions of a range inserted and deleted, out of their commits.
+"""Reads from the commits of a range of versions which rows each inserted and deleted.
 
-Knows commit files and vectors; decides by `anabranch.protocol.change_feed`. Guarantee: every version of the range is
-read, and recorded its changes, or the feed is refused; columns that mean something else at some version are never
+Knows commit files and vectors; `anabranch.protocol.change_feed` has the rules. Guarantee: every version of the range is
+read and has recorded its changes, or the feed is refused; columns that mean something else at some version are never
 mixed.
 
 PROTOCOL.md, sections "Add CDC File" and "Change Data Files".
@@ -35,7 +35,7 @@ from anabranch.log.log import Log
 from anabranch.log.segment import filled
 from anabranch.log.snapshot import Snapshot, read_commit
 from anabranch.log.timeline import Timeline, timeline
-from anabranch.log.vectors import place_of, vector_of
+from anabranch.log.vectors import vector_location, vector_of
 from anabranch.protocol.actions import FileRow, Metadata, empty_files
 from anabranch.protocol.change_feed import (
     COLUMNS,
@@ -54,18 +54,20 @@ from anabranch.storage.contract import Entry
 
 
 def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
-    """The changes of the versions from ``start`` to ``end``, both included, with the columns that delta-spark reads
-    them with: those of the newest version, or of ``end`` where the table maps columns.
+    """The changes of the versions from ``start`` to ``end``, both included.
+
+    They have the columns that delta-spark uses: those of the newest version, or of ``end`` where the table maps
+    columns.
 
     Args:
-        newest: the table as it is now; ``end`` may lie behind it, and then means it.
+        newest: the newest snapshot of the table; an ``end`` after it means it.
 
     Raises:
         VersionNotFound: a version does not exist, or its files were cleaned up.
         ChangeDataNotRecorded: the feed was not enabled at one of them.
         ChangeSchemaChanged, ChangeSchemaDiffers: the columns of one of them cannot be read with the others.
         ChangeFilesMissing: the vector of a file is gone.
-        InvalidOption: the table has a column of its own of a name that the feed needs.
+        InvalidOption: a column of the table has a name that the feed needs.
         CorruptLog, CorruptVector: a commit or a vector is damaged.
     """
     end = min(end, newest.version)
@@ -83,7 +85,7 @@ def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
 
 
 def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
-    """These changes, with the columns of some metadata of the table; none by default."""
+    """A feed of these changes (none by default) with the columns of this metadata."""
     for name in COLUMNS:
         if metadata.schema.find(name) is not None:
             reason = f"the table at {newest.table} has a column {name} of its own."
@@ -92,10 +94,10 @@ def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges
 
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:
-    """The bodies of a commit's ``cdc`` actions, which no snapshot knows.
+    """The bodies of a commit's ``cdc`` actions, which are in no snapshot.
 
     Raises:
-        CorruptLog: one is not as it must be.
+        CorruptLog: one is malformed.
     """
     lines = commit.raw.data.split(b"\n") if commit.has_change_feed else ()
     try:
@@ -135,7 +137,7 @@ def _check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) ->
 
 
 def _shown(log: Log, first: Snapshot, newest: Snapshot, end: int) -> Snapshot:
-    """The version with whose columns the feed is read."""
+    """The version whose columns the feed has."""
     last = newest if end == newest.version else log.snapshot(end)
     mapped = any(is_mapped(each.metadata.configuration) for each in (first, last, newest))
     return last if mapped else newest
@@ -178,7 +180,7 @@ def _timestamp(commit: Commit, line: Timeline) -> int:
 
 
 def _with_values(log: Log, commit: Commit) -> pa.Table:
-    """Its removes with their partition values, which need not stand in a remove (``extendedFileMetadata``).
+    """The removes with their partition values, which a remove may lack (``extendedFileMetadata``).
 
     Raises:
         CorruptLog: the version before has no such file.
@@ -200,7 +202,8 @@ def _vector(log: Log, version: int, row: FileRow) -> BitMap64:
     """The vector of a file.
 
     Raises:
-        ChangeFilesMissing: it is gone. CorruptVector: it is damaged.
+        ChangeFilesMissing: it is gone.
+        CorruptVector: it is damaged.
     """
     try:
         return vector_of(log.store, row)
@@ -215,7 +218,7 @@ def _is_gone(log: Log, row: FileRow) -> str | None:
         descriptor = Descriptor.from_row(row["deletionVector"])
         if descriptor.storage_type == "i":
             return None
-        store, name = place_of(log.store, descriptor)
+        store, name = vector_location(log.store, descriptor)
         return name if store.head(name) is None else None
     except (ValueError, CorruptLog):
         return None

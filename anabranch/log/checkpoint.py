@@ -1,8 +1,8 @@
-"""Checkpoints as they are read: the whole state of one version, in one file, in parts, or in sidecars.
+"""Reads checkpoints: the whole state of one version, in one file, in parts, or in sidecars.
 
 Knows PROTOCOL.md, sections "Checkpoints", "Sidecar Files" and "Checkpoint Schema". Guarantee: what cannot be a whole
-checkpoint of that version raises ``CorruptLog``, which names the file and, as the fact ``checkpoint``, the checkpoint
-that it belongs to, so that the caller can take another way; file actions are read only when they are asked for.
+checkpoint of that version raises ``CorruptLog`` with the file and, as the fact ``checkpoint``, the checkpoint that it
+belongs to, so that the caller can read another segment; file actions are read only on request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
 from anabranch.errors.rows import cause, detail
-from anabranch.log.checkpoint_parts import Found
+from anabranch.log.checkpoint_parts import CheckpointFiles
 from anabranch.log.commits import Raw, parse_commit, parse_head
 from anabranch.log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.lazy import lazy
@@ -38,7 +38,7 @@ _NOT_WHOLE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Inval
 
 @dataclass(frozen=True)
 class CheckpointHead:
-    """What a checkpoint says besides files."""
+    """The content of a checkpoint apart from files."""
 
     protocol: Protocol | None
     metadata: Metadata | None
@@ -47,7 +47,7 @@ class CheckpointHead:
 
 
 class Checkpoint:
-    """One whole checkpoint; columns are read only when asked for.
+    """One whole checkpoint; columns are read on request.
 
     Example:
         >>> found = checkpoints_in(store.list_from(first_name(0)))[-1]
@@ -55,33 +55,33 @@ class Checkpoint:
         1000000
 
     Raises:
-        CorruptLog: a file of it is missing, cut off or garbled; also from each method.
+        CorruptLog: a file of it is missing, truncated or garbled; also from each method.
     """
 
-    def __init__(self, store: Store, found: Found) -> None:
+    def __init__(self, store: Store, found: CheckpointFiles) -> None:
         self._store, self._found = store, found
 
     def head(self) -> CheckpointHead:
         """Protocol, metadata, application transactions and domains, without reading any file action."""
-        return self._told(self._head)
+        return self._reading(self._head)
 
     def files(self) -> pa.Table:
         """The live files of that version."""
         return pa.concat_tables([part.actions("add", FILES) for part in self._all_parts()])
 
     def check_hint(self, files: pa.Table) -> None:
-        """Hold that these, its files, are as many as ``_last_checkpoint`` says."""
+        """Raises `CorruptLog` unless these, its files, are as many as ``_last_checkpoint`` says."""
         hint = self._found.hint
         if hint is not None and hint.adds is not None and hint.adds != len(files):
             raise self._corrupt(f"it holds {len(files)} live files, and {LAST_CHECKPOINT} says {hint.adds}.")
 
     def tombstones(self) -> pa.Table:
-        """The files removed before that version that are still remembered."""
+        """The removed files that it still remembers."""
         return pa.concat_tables([part.actions("remove", REMOVES) for part in self._all_parts()])
 
     def sidecars(self) -> tuple[str, ...]:
-        """The names of the files that hold its file actions, where it does not hold them itself."""
-        return self._told(self._sidecars)
+        """The names of the sidecars, if its file actions are in such."""
+        return self._reading(self._sidecars)
 
     def _head(self) -> CheckpointHead:
         if self._lines is not None:
@@ -103,8 +103,8 @@ class Checkpoint:
         )
 
     def _check_rows(self) -> None:
-        """Hold that it has as many actions as a hint says that cannot have changed by itself. (Of sidecars, engines
-        differ in what they count.)
+        """Raises unless it has as many actions as a hint with a checksum says. (Of sidecars, engines differ in what
+        they count.)
         """
         hint, rows = self._found.hint, sum(part.file.rows for part in self._parts)
         is_plain = not self._values["sidecar"] and not self._values["checkpointMetadata"]
@@ -121,7 +121,7 @@ class Checkpoint:
 
     @lazy
     def _values(self) -> Mapping[str, list[Any]]:
-        """The few actions that are no files, of all parts, by kind."""
+        """The few actions that are not files, of all parts, by kind."""
         found: dict[str, list[Any]] = {kind: [] for kind in (*_HEAD_COLUMNS, *_V2_COLUMNS)}
         for part in self._parts:
             wanted = [kind for kind in found if kind in part.file.columns]
@@ -163,8 +163,8 @@ class Checkpoint:
             )
         return entry
 
-    def _told(self, read: Callable[[], Any]) -> Any:
-        """What ``read`` gives; whatever is not as it must be is this checkpoint's fault, and says so."""
+    def _reading(self, read: Callable[[], Any]) -> Any:
+        """The result of ``read``; any malformed content raises `CorruptLog` with this checkpoint."""
         try:
             return read()
         except CorruptLog as error:
@@ -204,7 +204,7 @@ class _Part:
         return actions
 
     def _check(self, kind: str, type_: pa.DataType) -> None:
-        """A field that another writer left out is absent; one that bears a garbled name may not pass for that."""
+        """Raises if a field has a garbled name, which would count as absent like a field that the writer left out."""
         if not pa.types.is_struct(type_):
             raise self.file.refuse(f"its column {kind} is no struct.")
         present = {field.name for field in type_}
@@ -217,7 +217,7 @@ class _Part:
         return _valid(column)
 
     def _completed(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
-        """With the texts made from typed columns where those are all that the writer left."""
+        """With texts made from typed columns where the writer left only those."""
         for name, parsed, texts in (
             ("stats", "stats_parsed", stats_texts),
             ("partitionValues", "partitionValues_parsed", partition_maps),
@@ -239,7 +239,7 @@ class _Lines:
 
     @lazy
     def others(self) -> Mapping[str, list[Any]]:
-        """The actions that only checkpoints have."""
+        """The actions that exist only in checkpoints."""
         return parse_head(self.table, self.raw).others
 
     def actions(self, kind: str, schema: pa.Schema) -> pa.Table:
@@ -260,7 +260,7 @@ def _in_parallel(open_: Callable[[Entry], _Part], entries: Iterable[Entry]) -> l
 
 
 def _sidecar_name(path: str) -> str:
-    """Where a sidecar lies: always in the log's own folder for them, whatever folder its path names."""
+    """The name of a sidecar: always in the log's sidecar folder, whatever folder its path names."""
     name = unquote(path).rpartition("/")[2]
     if name in ("", ".", ".."):
         raise ValueError(f"{path!r} is no name of a sidecar")
@@ -268,7 +268,7 @@ def _sidecar_name(path: str) -> str:
 
 
 def _valid(column: pa.ChunkedArray) -> pa.StructArray:
-    """The actions of a column; they are not copied where they stand side by side, as most writers leave them."""
+    """The actions of a column; not copied where they are contiguous, as most writers leave them."""
     found = []
     for chunk in column.chunks:
         valid = chunk.is_valid()
@@ -280,7 +280,7 @@ def _valid(column: pa.ChunkedArray) -> pa.StructArray:
 
 
 def _projected(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
-    """The struct's fields as a table of exactly this schema; what is not there is null."""
+    """The struct's fields as a table of exactly this schema; missing ones are null."""
     found = {field.name: i for i, field in enumerate(actions.type)}
     arrays = [
         _conform(pc.struct_field(actions, [found[field.name]]), field.type)
@@ -292,7 +292,7 @@ def _projected(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
 
 
 def _conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast, also structs that lack fields or have further ones."""
+    """A cast that also takes structs with missing or additional fields."""
     if not pa.types.is_struct(type_):
         return values if values.type == type_ else values.cast(type_)
     found = {field.name: i for i, field in enumerate(values.type)}
@@ -304,7 +304,7 @@ def _conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _with_dicts(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrow gives maps as lists of pairs."""
+    """With maps as dicts; Arrow gives lists of pairs."""
     format_ = dict(metadata.get("format") or {"provider": "parquet"})
     format_["options"] = dict(format_.get("options") or {})
     return {**metadata, "configuration": dict(metadata.get("configuration") or {}), "format": format_}

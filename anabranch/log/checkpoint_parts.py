@@ -1,7 +1,7 @@
-"""Parts: which files of a listing make up a whole checkpoint.
+"""Finds the whole checkpoints in a listing.
 
 Knows names (PROTOCOL.md, "Checkpoint Naming Scheme"), not what the files hold. Pure. Guarantee: a multi-part checkpoint
-of which a part is missing is none.
+with a missing part does not count.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from anabranch.storage.contract import Entry
 
 
 @dataclass(frozen=True)
-class Found:
-    """The files of one whole checkpoint of ``version``: one file, or all parts in their order.
+class CheckpointFiles:
+    """The files of one whole checkpoint of ``version``: one file, or all parts in order.
 
-    ``hint`` is what ``_last_checkpoint`` says of this version's checkpoint, if that is the one which it names.
+    ``hint`` is the content of ``_last_checkpoint`` if that names this checkpoint.
     """
 
     version: int
@@ -27,17 +27,17 @@ class Found:
 
     @property
     def name(self) -> str:
-        """The name of its (first) file, by which it is told from other checkpoints of its version."""
+        """The name of its (first) file, which identifies it among the checkpoints of its version."""
         return self.files[0].name
 
 
-def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[Found]:
+def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[CheckpointFiles]:
     """The whole checkpoints of a listing, oldest first; of one version the best last.
 
-    Best is one classic file, then a file under a UUID, then parts, which two writers may have mixed.
+    The best is one classic file, then a file under a UUID, then parts, which two writers may have mixed.
 
     Args:
-        but: the names of checkpoints that are left out, since they were found to be broken.
+        but: the names of checkpoints to leave out, since they were found to be broken.
     """
     groups: dict[tuple[int, int, int, str], list[Entry]] = {}
     for entry in listing:
@@ -46,7 +46,7 @@ def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[
             rank = 0 if said.parts > 1 else 1 if said.id else 2
             groups.setdefault((said.version, rank, said.parts, said.id or ""), []).append(entry)
     whole = [
-        Found(version, tuple(sorted(entries)))
+        CheckpointFiles(version, tuple(sorted(entries)))
         for (version, _, parts, _), entries in sorted(groups.items())
         if len(entries) == parts
     ]
@@ -54,7 +54,7 @@ def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[
 
 
 def missing_part(listing: Iterable[Entry], first: int, last: int) -> str | None:
-    """A part that is missing from a multi-part checkpoint of one of these versions, if there is such a checkpoint."""
+    """A missing part of a multi-part checkpoint of one of these versions, if there is one."""
     seen: dict[tuple[int, int], set[int]] = {}
     for entry in listing:
         said = checkpoint_file(entry.name)

@@ -1,9 +1,9 @@
-"""Checkpoints as they are written: classic in one file, or V2 under a fresh UUID, with sidecars where there is much.
+"""Writes checkpoints: classic in one file, or V2 under a fresh UUID, with sidecars for many file actions.
 
-Knows PROTOCOL.md, sections "V2 Spec", "UUID-named checkpoint", "Sidecar Files" and "Last Checkpoint File". Guarantee:
-a checkpoint is put whole under its final name (one file, atomically), after everything that it names, so two writers of
-one version cannot mix and a crash leaves at most files that nothing names; never in parts. The hint is written last,
-and may be wrong without harm.
+Knows PROTOCOL.md, sections "V2 Spec", "UUID-named checkpoint", "Sidecar Files" and "Last Checkpoint File". Guarantee: a
+checkpoint is put whole under its final name (one file, atomically), after everything that it names, so two writers of
+one version cannot mix and a crash leaves at most unreferenced files; never in parts. The hint is written last, and may
+be wrong without harm.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NOT_IN_TOMBSTONES = ["stats", "tags"]
 
 @dataclass(frozen=True)
 class State:
-    """All that a checkpoint of ``version`` says."""
+    """The whole content of a checkpoint of ``version``."""
 
     version: int
     head: CheckpointHead
@@ -77,7 +77,7 @@ class _Sidecar:
 
 
 def put_classic(store: Store, state: State) -> None:
-    """Put a classic checkpoint and then the hint; one that is there already is left alone, since it says the same."""
+    """Put a classic checkpoint and then the hint; an existing one stays, since it says the same."""
     data, actions = checkpoint_bytes(state)
     try:
         store.put_if_absent(checkpoint_name(state.version), data)
@@ -104,7 +104,7 @@ def checkpoint_bytes(state: State) -> tuple[bytes, int]:
 
 
 def v2_bytes(state: State, sidecars: list[_Sidecar]) -> tuple[bytes, int]:
-    """A V2 checkpoint as Parquet, and its number of actions: the files, or the sidecars that hold them."""
+    """A V2 checkpoint as Parquet, and its number of actions; it holds the files, or names their sidecars."""
     said = _column("checkpointMetadata", pa.array([{"version": state.version}], _CHECKPOINT))
     listed = _column("sidecar", pa.array([each.body() for each in sidecars], _SIDECAR))
     own = (state.tombstones.slice(0, 0), state.files.slice(0, 0)) if sidecars else (state.tombstones, state.files)
@@ -145,7 +145,7 @@ def _file_columns(tombstones: pa.Table, files: pa.Table) -> list[pa.Table]:
 
 
 def _parquet(parts: list[pa.Table]) -> tuple[bytes, int]:
-    """One table of all parts; the file actions, if there are any, in row groups of their own."""
+    """One table of all parts; file actions, if any, in row groups of their own."""
     table = pa.concat_tables(parts, promote_options="default")
     few = sum(len(part) for part in parts if not {"add", "remove"} & set(part.column_names))
     sink = io.BytesIO()
@@ -161,7 +161,7 @@ def _column(name: str, values: pa.Array) -> pa.Table:
 
 
 def _struct(actions: pa.Table) -> pa.StructArray:
-    """A table's rows as structs, with ``dataChange`` false, as checkpoints want it."""
+    """A table's rows as structs, with ``dataChange`` false, as checkpoints require."""
     actions = actions.combine_chunks().append_column("dataChange", pa.array([False] * len(actions), pa.bool_()))
     columns = [column.combine_chunks() for column in actions.columns]
     return pa.StructArray.from_arrays(columns, fields=list(actions.schema))

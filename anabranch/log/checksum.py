@@ -1,8 +1,8 @@
-"""Version checksum files: what a version amounts to, in a few numbers.
+"""Version checksum files: the totals of a version.
 
-Knows PROTOCOL.md, section "Version Checksum File". Guarantee: one is written only from what is known for certain,
-which is the one of the version before and what the commit changed, or the files themselves where they were read; it
-replaces none. What is read of a table is never taken from one, but held against it where it is there.
+Knows PROTOCOL.md, section "Version Checksum File". Guarantee: a checksum is written only from what is certain: the
+previous one and what the commit changed, or the files themselves where they were read; it replaces none. What is read
+of a table never comes from a checksum; it is only compared with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata,
 from anabranch.storage.contract import Store
 
 LISTED = 100
-"""Up to so many application transactions, or domains, are listed in a checksum file; more are left out."""
+"""Up to this many application transactions, or domains, are listed in a checksum file; more are left out."""
 
 _IN_COMMIT = "delta.enableInCommitTimestamps"
 _NOT_WHOLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -31,8 +31,8 @@ _NOT_WHOLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 @dataclass(frozen=True)
 class Checksum:
-    """What one version amounts to. None stands for what is not known: ``vectors`` and ``deleted`` (how many files have
-    a vector, and of how many rows), ``app_transactions``, ``domains``.
+    """The totals of one version; None where one is not known: ``vectors`` (how many files have one) and ``deleted`` (of
+    how many rows), ``app_transactions``, ``domains``.
     """
 
     version: int
@@ -58,7 +58,7 @@ class Checksum:
         domains: Mapping[str, DomainMetadata],
         timestamp: int,
     ) -> Checksum:
-        """What a version with these live files amounts to."""
+        """The checksum of a version with these live files."""
         sums = _sums(files)
         return cls(
             version=version,
@@ -75,10 +75,10 @@ class Checksum:
 
     @classmethod
     def from_json(cls, version: int, text: bytes) -> Checksum:
-        """What a checksum file says.
+        """The content of a checksum file.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: it is malformed.
         """
         try:
             return cls._from_json(version, json.loads(text))
@@ -124,10 +124,10 @@ class Checksum:
         return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
     def followed_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
-        """That of the next version, or None where the commit does not say what it did to the numbers.
+        """The checksum of the next version, or None where the commit does not tell how the totals change.
 
         Args:
-            restated: paths of which the commit has an ``add`` though they were live before; they change no number.
+            restated: paths of live files for which the commit has an ``add``; they change no total.
         """
         change = _change(commit.lines.joined(), frozenset(restated))
         if commit.version != self.version + 1 or change is None:
@@ -156,16 +156,16 @@ class Checksum:
         )
 
     def differs(self, truth: Checksum) -> list[str]:
-        """In what it is not the truth, in words; what it does not state is no difference."""
+        """How it differs from the truth, in words; what it does not state is no difference."""
         return self._differs({name: getattr(truth, name) for name in _COMPARED})
 
     def differs_from(self, files: pa.Table) -> list[str]:
-        """In what it speaks of other live files than these, in words."""
+        """How it differs from the totals of these live files, in words."""
         return self._differs(_sums(files))
 
     def describes(self, metadata: Metadata, protocol: Protocol) -> bool:
-        """Whether it has this protocol, and of this metadata what says how rows are read and written."""
-        return self.protocol == protocol and essence(self.metadata) == essence(metadata)
+        """Whether it has this protocol, and the same metadata as far as reading and writing rows depends on it."""
+        return self.protocol == protocol and row_metadata(self.metadata) == row_metadata(metadata)
 
     def _differs(self, truth: Mapping[str, Any]) -> list[str]:
         found = []
@@ -198,7 +198,7 @@ def first_of(commit: Commit) -> Checksum | None:
 
 
 def read_checksum(store: Store, version: int) -> Checksum | None:
-    """The checksum of a version, or None where there is none, or one that is broken."""
+    """The checksum of a version, or None where it is missing or broken."""
     try:
         return Checksum.from_json(version, store.get(checksum_name(version)))
     except (NotFound, ValueError, MemoryError):
@@ -206,7 +206,7 @@ def read_checksum(store: Store, version: int) -> Checksum | None:
 
 
 def put_checksum(store: Store, checksum: Checksum) -> None:
-    """Put a checksum where there is none; it need not survive a power cut."""
+    """Put a checksum unless there is one; it need not survive a power cut."""
     try:
         store.put_hint(checksum_name(checksum.version), checksum.to_json())
     except AlreadyExists:
@@ -215,7 +215,7 @@ def put_checksum(store: Store, checksum: Checksum) -> None:
 
 @dataclass(frozen=True)
 class _Change:
-    """What a commit does to the numbers."""
+    """How a commit changes the totals."""
 
     size: int
     files: int
@@ -224,10 +224,10 @@ class _Change:
 
 
 def _change(lines: bytes, restated: frozenset[str]) -> _Change | None:
-    """From the lines of a commit's file actions; None where they do not say it.
+    """The change by a commit's file actions; None where they do not tell it.
 
-    Read one by one, which for a small commit costs least. Without any remove, an add that changes no data may state a
-    live file anew, also where nobody said so.
+    They are read one by one, which is cheapest for a small commit. Without any remove, an add that changes no data may
+    restate a live file, also where nobody said so.
     """
     actions = [json.loads(text) for text in lines.split(b"\n") if text.strip()]
     removes = [each["remove"] for each in actions if "remove" in each]
@@ -266,8 +266,8 @@ def _sums(files: pa.Table) -> dict[str, int]:
     }
 
 
-def essence(metadata: Metadata) -> tuple[Any, ...]:
-    """What says how rows are read and written."""
+def row_metadata(metadata: Metadata) -> tuple[Any, ...]:
+    """The part of metadata on which reading and writing rows depends."""
     return metadata.schema_string, metadata.partition_columns, dict(metadata.configuration)
 
 

@@ -1,10 +1,9 @@
-"""Clean-up: log files that are older than the table's retention are removed.
+"""Removes log files that are older than the table's retention.
 
-Knows PROTOCOL.md, section "Metadata Cleanup", and "Checkpoint Protection". Guarantees: every version that is still
-inside the retention can be rebuilt afterwards, from a checkpoint that was read in full just before and of which the
-commits before it, or the checksum file of its version, say the same; files go oldest first, so that a crash, or a
-second cleaner, leaves a log without a gap; nothing outside ``_delta_log`` is touched; any doubt ends it without a
-deletion.
+Knows PROTOCOL.md, sections "Metadata Cleanup" and "Checkpoint Protection". Guarantees: every version inside the
+retention can still be rebuilt, from a checkpoint that was read in full just before and that agrees with the commits
+before it or with the checksum file of its version; files go oldest first, so that a crash, or a second cleaner, leaves
+a log without a gap; nothing outside ``_delta_log`` is touched; any doubt ends it without a deletion.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ import pyarrow as pa
 from anabranch.errors import AnabranchError
 from anabranch.errors.process_state import cache
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
-from anabranch.log.checkpoint_parts import Found, checkpoints_in
+from anabranch.log.checkpoint_parts import CheckpointFiles, checkpoints_in
 from anabranch.log.checksum import read_checksum
+from anabranch.log.checksum_verifier import same_files
 from anabranch.log.commits import parse_head
-from anabranch.log.confirmation import by_another_way
+from anabranch.log.confirmation import from_other_segment
 from anabranch.log.file_names import (
     SIDECARS,
     checkpoint_version,
@@ -33,7 +33,6 @@ from anabranch.log.file_names import (
 )
 from anabranch.log.segment import contiguous
 from anabranch.log.snapshot import Snapshot, read_commit
-from anabranch.log.witness import same_files
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.table_features import check_readable, writer_features
 from anabranch.protocol.schema.column_mapping import number_in
@@ -44,8 +43,9 @@ YOUNGEST_MS = 3_600_000
 """No log file younger than this is ever removed, whatever the retention: a put that began before could follow it."""
 
 FARTHEST_AHEAD_MS = 2 * DAY_MS
-"""A clock this far ahead of the store's is not believed. The log is cleaned up right after a commit, whose file is as
-young as the store's own clock says: a writer whose clock is wrong would take all history for expired."""
+"""A clock further ahead of the store's is not believed. The log is cleaned up right after a commit, whose file is as
+young as the store's own clock says: a writer whose clock is wrong would take all history for expired.
+"""
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _logger = logging.getLogger(__name__)
@@ -53,12 +53,12 @@ _done = cache("clean-ups of logs", 10_000)
 
 
 def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
-    """Remove what the retention of the snapshot's table no longer covers; returns the names that were removed.
+    """Remove the log files that the retention of the snapshot's table no longer covers, and return their names.
 
-    The log is listed once for each day and retention in one process: nothing more expires before the next midnight.
+    In one process the log is listed once per day and retention: nothing more expires before the next midnight.
 
     Raises:
-        StoreError: the store refused; what is left has no gap.
+        StoreError: the store refused; the remaining log has no gap.
     """
     if now_ms - snapshot.segment.timestamp > FARTHEST_AHEAD_MS:
         _logger.warning("the log of %s is not cleaned up: this clock is far ahead of the store's", snapshot.table)
@@ -80,9 +80,9 @@ def forget_clean_ups(table: str | None = None) -> None:
 
 
 def stands(store: Store, version: int) -> bool:
-    """Whether a commit that was put long after its writer had looked at the log is part of it.
+    """Whether a commit put long after its writer had read the log is part of the log.
 
-    Its version may have been taken, and cleaned up again, in the meantime; then what follows it is older than it.
+    Its version may have been taken, and cleaned up again, in the meantime; then the files after it are older.
     """
     listing = store.list_from(first_name(version))
     own = next((entry for entry in listing if commit_version(entry.name) == version), None)
@@ -90,9 +90,9 @@ def stands(store: Store, version: int) -> bool:
     return own is not None and all(entry.modified_ms > own.modified_ms - YOUNGEST_MS // 2 for entry in later)
 
 
-def is_whole(snapshot: Snapshot, found: Found) -> bool:
-    """Whether a checkpoint can be read from its first to its last action, by us, now, and a second witness says the
-    same: the commits that would go with it, or, where they are not all there, the checksum file of its version.
+def is_whole(snapshot: Snapshot, found: CheckpointFiles) -> bool:
+    """Whether a checkpoint can be read in full, by us, now, and a second source agrees: the commits that would be
+    removed with it, or, where some are missing, the checksum file of its version.
     """
     checkpoint = Checkpoint(snapshot.store, found)
     try:
@@ -102,7 +102,7 @@ def is_whole(snapshot: Snapshot, found: Found) -> bool:
         check_readable(snapshot.table, head.protocol, head.metadata)
         files = checkpoint.files()
         checkpoint.tombstones()
-        denied = _denied(snapshot, found, head, files)
+        denied = _objection(snapshot, found, head, files)
     except AnabranchError as error:
         denied = error.message
     if denied is not None:
@@ -110,11 +110,11 @@ def is_whole(snapshot: Snapshot, found: Found) -> bool:
     return denied is None
 
 
-def _denied(snapshot: Snapshot, found: Found, head: CheckpointHead, files: pa.Table) -> str | None:
+def _objection(snapshot: Snapshot, found: CheckpointFiles, head: CheckpointHead, files: pa.Table) -> str | None:
     """Why a checkpoint is not confirmed; None where it is."""
-    other = by_another_way(snapshot, found.version)
+    other = from_other_segment(snapshot, found.version)
     if other is not None:
-        agrees = same_files(files, other.files) and _says_the_same(head, other.head)
+        agrees = same_files(files, other.files) and _same_head(head, other.head)
         return None if agrees else f"{found.name} and the commits before it say different things"
     stated = read_checksum(snapshot.store, found.version)
     if stated is None or head.metadata is None or head.protocol is None:
@@ -123,8 +123,8 @@ def _denied(snapshot: Snapshot, found: Found, head: CheckpointHead, files: pa.Ta
     return None if agrees else f"{found.name} and the checksum file of its version say different things"
 
 
-def _says_the_same(head: CheckpointHead, other: CheckpointHead) -> bool:
-    """Whether both say the same besides files; what an application wrote long ago may be forgotten."""
+def _same_head(head: CheckpointHead, other: CheckpointHead) -> bool:
+    """Whether both are equal apart from files; old application transactions may be missing."""
     kept = {name: each.version for name, each in head.app_transactions.items()}
     known = {name: each.version for name, each in other.app_transactions.items() if name in kept}
     live = {name: each for name, each in head.domains.items() if not each.removed}
@@ -132,7 +132,7 @@ def _says_the_same(head: CheckpointHead, other: CheckpointHead) -> bool:
 
 
 def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
-    """Everything up to this instant may go: a midnight in UTC, as other engines reckon."""
+    """The instant up to which everything may go: a midnight in UTC, as in other engines."""
     if not snapshot.properties.cleans_up_log:
         return None
     midnight = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
@@ -151,7 +151,7 @@ def _expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
         yield name
 
 
-def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Found | None:
+def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> CheckpointFiles | None:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
     version = _newest_expired(snapshot, commits, cutoff)
     for found in reversed(checkpoints_in(listing)):
@@ -160,7 +160,8 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Fo
         if not any(True for _ in _before(listing, found.version)) or _is_protected(snapshot, found.version):
             return None
         if is_whole(snapshot, found):
-            contiguous(snapshot.table, _from(commits, found.version), found.version)
+            later = [entry for entry in commits if (commit_version(entry.name) or 0) >= found.version]
+            contiguous(snapshot.table, later, found.version)
             _logger.info("the log of %s before version %s is cleaned up", snapshot.table, found.version)
             return found
     return None
@@ -185,7 +186,7 @@ def _in_commit(store: Store, entry: Entry) -> int:
 
 
 def _is_protected(snapshot: Snapshot, version: int) -> bool:
-    """PROTOCOL.md, "Checkpoint Protection": all before a version may go in one go only, or nothing."""
+    """PROTOCOL.md, "Checkpoint Protection": everything before a version is removed in one go, or nothing."""
     if CHECKPOINT_PROTECTION not in writer_features(snapshot.protocol):
         return False
     try:
@@ -195,7 +196,7 @@ def _is_protected(snapshot: Snapshot, version: int) -> bool:
 
 
 def _before(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:
-    """The files that belong to older versions only, with the version by which they go."""
+    """The files that belong only to older versions, with the version by which they are sorted."""
     for entry in listing:
         compacted = compacted_range(entry.name)
         if compacted is not None and compacted[0] <= version:
@@ -206,12 +207,8 @@ def _before(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:
                 yield entry.name, found
 
 
-def _from(commits: list[Entry], version: int) -> list[Entry]:
-    return [entry for entry in commits if (commit_version(entry.name) or 0) >= version]
-
-
 def _orphans(store: Store, now_ms: int) -> Iterator[str]:
-    """Remove sidecars that no checkpoint names, unless they are so young that one may still come."""
+    """Remove sidecars that no checkpoint names, unless they are so young that a checkpoint may still follow."""
     listed = store.list_from(f"{SIDECARS}/")
     youngest = (now_ms // DAY_MS - 1) * DAY_MS
     old = [entry.name for entry in listed if entry.modified_ms < youngest]
@@ -225,7 +222,7 @@ def _orphans(store: Store, now_ms: int) -> Iterator[str]:
 
 
 def _named_sidecars(store: Store) -> frozenset[str] | None:
-    """The sidecars that the checkpoints name which are there; None where one of those cannot be read."""
+    """The existing sidecars that the checkpoints name; None where a checkpoint cannot be read."""
     try:
         checkpoints = checkpoints_in(store.list_from(first_name(0)))
         named = frozenset(name for found in checkpoints for name in Checkpoint(store, found).sidecars())

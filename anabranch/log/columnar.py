@@ -1,9 +1,9 @@
-"""File actions of commit files as Arrow tables.
+"""Parses the file actions of commit files into Arrow tables.
 
-Knows how ``add`` and ``remove`` lines look as JSON. Pure: bytes in, tables out. Never an object per file on the usual
-way: the lines go through Arrow's JSON reader as one buffer (a few lines go by `few`, which is quicker). Arrow cannot
-read JSON maps, so the keys of ``partitionValues`` and ``tags`` are found first, read as struct fields and turned into
-maps by columns.
+Knows the JSON of ``add`` and ``remove`` lines. Pure: bytes in, tables out. Normally there is no object per file: the
+lines go through Arrow's JSON reader as one buffer (a few lines go through `small_commits`, which is faster). Arrow
+cannot read JSON maps, so the keys of ``partitionValues`` and ``tags`` are found first, read as struct fields and
+converted to maps column by column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from anabranch.log.small_commits import few_file_actions
+from anabranch.log.small_commits import small_file_actions
 from anabranch.protocol.actions import ADDS, DROPS
 from anabranch.storage.native import native_file
 
@@ -29,13 +29,13 @@ _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
 _BLOCK_BYTES = 4 << 20
 _MOST_KEYS = 64
-"""Up to so many names of tags are columns for a moment; what fields cost Arrow grows with their square."""
+"""Up to this many names of tags become temporary columns; Arrow's cost grows with the square of their number."""
 _MOST_BYTES = (1 << 31) - 1
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
 def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
-    """The ``add`` and ``remove`` actions among these lines, in order, each with its line's number in a column ``line``.
+    """The ``add`` and ``remove`` actions of these lines, in order, each with its line's number in a column ``line``.
 
     Args:
         lines: newline-separated JSON objects, each ``{"add": …}`` or ``{"remove": …}``.
@@ -50,7 +50,7 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
         )
-    if len(lines) <= _FEW_BYTES and (few := few_file_actions(lines, partition_keys)) is not None:
+    if len(lines) <= _FEW_BYTES and (few := small_file_actions(lines, partition_keys)) is not None:
         return few
     keys = {"partitionValues": sorted(partition_keys), "tags": _tag_keys(lines)}
     if len(keys["tags"]) <= _MOST_KEYS:
@@ -61,7 +61,7 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
 
 
 def _tagged(actions: pa.Table, kind: str, lines: bytes) -> pa.Table:
-    """The actions with their tags read line by line, for tags of so many names that columns of them do not serve."""
+    """The actions with tags read line by line, for more names than `_MOST_KEYS`."""
     texts = [text for text in lines.split(b"\n") if text.strip()]
     numbers = actions["line"].to_pylist()
     if numbers and numbers[-1] >= len(texts):
@@ -96,7 +96,7 @@ def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
 
 
 def _blocks(lines: bytes) -> Iterator[bytes]:
-    """Whole lines, of about `_BLOCK_BYTES` each; nothing of which Arrow would say that it is empty."""
+    """Whole lines in blocks of about `_BLOCK_BYTES`, none of which Arrow would call empty."""
     start = 0
     while start < len(lines):
         end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)

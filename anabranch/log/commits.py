@@ -1,7 +1,7 @@
-"""Commits: what one version changed.
+"""Parses commit files: the changes of one version.
 
 Knows the lines of a commit file (PROTOCOL.md, section "Delta Log Entries"). Guarantee: a commit file that is empty,
-cut off or not JSON is refused by its name; it is never taken for an empty version.
+truncated or not JSON is refused by name and never taken for an empty version.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata,
 _FILE_LINE = (b'{"add":', b'{"remove":')
 _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 """The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
-_HALF_SIGN = re.compile(rb"\\u[dD][89a-fA-F]")
-"""One of a pair of surrogates, as JSON escapes it."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""A lone surrogate, as JSON escapes it."""
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
 _PIECE_BYTES = 1 << 25
-"""So many bytes of file actions are parsed at once, or a line more: what parsing needs besides does not grow."""
+"""About this many bytes of file actions are parsed at once, which bounds the memory of parsing."""
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A commit file as found in the store; ``identity`` (size, etag) tells it from another one of the same name.
+    """A commit file as found in the store; ``identity`` (size, etag) distinguishes it from another one of the same
+    name.
 
-    ``name`` is that of another file of such lines: a log compaction, or a checkpoint in JSON.
+    ``name`` is set for other files of such lines: a log compaction, or a checkpoint in JSON.
     """
 
     version: int
@@ -58,8 +59,8 @@ class Raw:
 
 @dataclass(frozen=True)
 class Head:
-    """What a commit says besides files: every other action, already parsed; ``kinds`` are their names, ``others`` the
-    actions that only a checkpoint in JSON may have.
+    """A commit apart from files: every other action, parsed; ``kinds`` are their names, ``others`` the actions that
+    only a checkpoint in JSON may have.
     """
 
     info: Mapping[str, Any] = field(default_factory=dict)
@@ -73,8 +74,8 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class FileLines:
-    """The file actions of a commit file, as they stand there: ``runs`` of whole lines, from one place of ``data`` to
-    another, and behind them the ``odd`` ones, which were found only by parsing.
+    """The file actions of a commit file: ``runs`` of whole lines, as start and end in ``data``, then the ``odd`` ones,
+    which were found only by parsing.
     """
 
     data: bytes
@@ -82,11 +83,11 @@ class FileLines:
     odd: tuple[bytes, ...] = ()
 
     def joined(self) -> bytes:
-        """All in one."""
+        """All in one buffer."""
         return b"".join(self.parts())
 
     def parts(self) -> Iterator[bytes]:
-        """The same in parts of whole lines, none much larger than `_PIECE_BYTES`; each ends with a line's end."""
+        """The same in parts of whole lines, each about `_PIECE_BYTES` at most and ending with a newline."""
         for start, end in self.runs:
             while start < end:
                 cut = self.data.find(b"\n", start + _PIECE_BYTES, end) + 1 or end
@@ -98,9 +99,7 @@ class FileLines:
 
 @dataclass(frozen=True, eq=False)
 class Commit:
-    """One version. Its file actions are parsed when they are first asked for: many winners are judged by their head
-    alone.
-    """
+    """One version. Its file actions are parsed on first use: many winners are judged by their head alone."""
 
     table: str
     raw: Raw
@@ -115,7 +114,7 @@ class Commit:
 
     @property
     def timestamp(self) -> int:
-        """When it was committed, in milliseconds since 1970."""
+        """The time of the commit, in milliseconds since 1970."""
         return int(self.head.info.get("inCommitTimestamp") or self.raw.timestamp)
 
     @property
@@ -125,7 +124,7 @@ class Commit:
 
     @property
     def txn_id(self) -> str | None:
-        """The id by which a writer knows its own commit again."""
+        """The id by which a writer recognises its own commit."""
         return self.head.info.get("txnId")
 
     @property
@@ -151,7 +150,7 @@ class Commit:
 
 
 def parse_head(table: str, raw: Raw) -> Head:
-    """All actions but files. A pure append needs no more than this of each winner.
+    """All actions but files. For a pure append this is enough of each winner.
 
     Raises:
         CorruptLog: the file is empty, or a line is not an action.
@@ -174,9 +173,9 @@ def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commi
 
 
 def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
-    """The file actions of many commits at once, oldest first, each with its place (``line``) in the whole sequence.
+    """The file actions of many commits at once, oldest first; ``line`` is the place in the whole sequence.
 
-    Partition values are those of the partitioning after them: who changes it replaces every file.
+    Partition values are those of the last partitioning: a commit that changes it replaces every file.
     """
     found, columns = [], partition_keys
     for raw in raws:
@@ -196,14 +195,14 @@ def _file_actions(
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
         except (ValueError, pa.ArrowException) as error:
-            raise _culprit(table, raws, columns, detail(error, str)) from cause(error)
+            raise _refusal(table, raws, columns, detail(error, str)) from cause(error)
         if len(parsed) == 1:
             return parsed[0]
         return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
 
 
 def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
-    """At least one piece of whole lines, all in order; each with how many bytes stand before it."""
+    """At least one piece of whole lines, all in order, each with the number of bytes before it."""
     held: list[bytes] = []
     start = size = 0
     for part in chain.from_iterable(lines.parts() for lines in files):
@@ -217,7 +216,7 @@ def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
 
 
 def _placed(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
-    """The same further on: as many places as bytes stand before them, since a line has at least one."""
+    """The same with larger line numbers: advanced by the number of bytes before, since a line has at least one."""
     adds, removes = (_further(each, start) if start else each for each in actions)
     return adds, removes
 
@@ -230,11 +229,11 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
 def _split(table: str, raw: Raw) -> tuple[Head, FileLines]:
     """The parsed head, and the file lines."""
     with enough_memory(table, raw.file):
-        return _told_apart(table, raw)
+        return _parse_lines(table, raw)
 
 
-def _told_apart(table: str, raw: Raw) -> tuple[Head, FileLines]:
-    lines, others = _parted(raw.data)
+def _parse_lines(table: str, raw: Raw) -> tuple[Head, FileLines]:
+    lines, others = _separated(raw.data)
     wanted = [text for text in others if text.strip() and not text.startswith(_FEED_LINE)]
     parsed = [_parse_line(table, raw, text) for text in wanted]
     _check_end(table, raw)
@@ -244,8 +243,8 @@ def _told_apart(table: str, raw: Raw) -> tuple[Head, FileLines]:
     return _head(table, raw, parsed), replace(lines, odd=tuple(odd))
 
 
-def _parted(data: bytes) -> tuple[FileLines, list[bytes]]:
-    """Lines that begin as a file action does, by where they stand; and all others."""
+def _separated(data: bytes) -> tuple[FileLines, list[bytes]]:
+    """The lines that begin as a file action, by position, and all others."""
     runs, others, at = [], [], 0
     begins = () if data.startswith(_FILE_LINE) else (0,)
     for begin in chain(begins, (match.end() for match in _BEFORE_ANOTHER.finditer(data))):
@@ -261,7 +260,9 @@ def _parted(data: bytes) -> tuple[FileLines, list[bytes]]:
 
 
 def _check_end(table: str, raw: Raw) -> None:
-    """A file that was cut off ends in a line that is not whole, also where file actions are not read any further."""
+    """Raises unless the last line is whole, also where file actions are not parsed: a truncated file ends in part of a
+    line.
+    """
     end = len(raw.data)
     while end and raw.data[end - 1] in b" \t\r\n":
         end -= 1
@@ -277,12 +278,12 @@ def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
         raise CorruptLog(table=table, file=raw.file, reason=f"a line is cut off or not JSON ({error}).") from None
     if not isinstance(action, dict):
         raise CorruptLog(table=table, file=raw.file, reason="a line is not an action.")
-    return _of_whole_signs(table, raw, action) if _HALF_SIGN.search(text) else action
+    return _without_surrogates(table, raw, action) if _SURROGATE.search(text) else action
 
 
-def _of_whole_signs(table: str, raw: Raw, action: dict[str, Any]) -> dict[str, Any]:
-    """The action, if its texts can be written again: half of a surrogate pair cannot. In what a commit tells about
-    itself it becomes a question mark, since no reader depends on that.
+def _without_surrogates(table: str, raw: Raw, action: dict[str, Any]) -> dict[str, Any]:
+    """The action, unless its texts hold a lone surrogate, which cannot be written again. In ``commitInfo`` a surrogate
+    becomes a question mark, since no reader depends on that.
     """
     try:
         json.dumps(action, ensure_ascii=False).encode()
@@ -334,14 +335,14 @@ def _only(by_kind: Mapping[str, list[Any]], kind: str, build: Any) -> Any:
     return build(bodies[0]) if bodies else None
 
 
-def _culprit(table: str, raws: list[Raw], columns: Collection[str], reason: str) -> CorruptLog:
-    """Which file holds the line that was refused."""
+def _refusal(table: str, raws: list[Raw], columns: Collection[str], reason: str) -> CorruptLog:
+    """The error with the file of the refused line."""
     for raw in raws:
         for number, text in enumerate(raw.data.split(b"\n"), start=1):
             if text.strip() and not _is_json(text):
                 return CorruptLog(table=table, file=raw.file, reason=f"line {number} is cut off or not JSON.")
-    culprit = next((raw for raw in raws if len(raws) > 1 and not _is_readable(table, raw, columns)), raws[-1])
-    return CorruptLog(table=table, file=culprit.file, reason=f"a file action is not as it must be ({reason}).")
+    refused = next((raw for raw in raws if len(raws) > 1 and not _is_readable(table, raw, columns)), raws[-1])
+    return CorruptLog(table=table, file=refused.file, reason=f"a file action is not as it must be ({reason}).")
 
 
 def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:

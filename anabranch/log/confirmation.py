@@ -1,9 +1,9 @@
-"""Confirming: before anything is deleted, a second witness must say which files are live.
+"""Confirms the list of live files by a second source before anything is deleted.
 
 Knows the log of one version, and nothing of the folder. Guarantee: where `confirm` returns, the live files of the
-snapshot are those that the version's checksum file sums up; or those that another way through the log gives, or an
-older checksum file with the commits after it; or, where the log has nothing of that kind, those of the same files read
-anew, every line of which is known. Nothing says that the log once went on. Else it refuses, and names the file.
+snapshot are those that the version's checksum file sums up; or those of another segment of the log, or of an older
+checksum file with the commits after it; or, where the log has none of these, those of the same files read again, every
+line of which is known. No file shows that the log once had later versions. Otherwise it refuses, and names the file.
 
 docs/verbs/vacuum.md says the same for users.
 """
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from anabranch.errors import AnabranchError, LiveFilesNotConfirmed
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checksum import Checksum, read_checksum
+from anabranch.log.checksum_verifier import same_files
 from anabranch.log.file_names import (
     LAST_CHECKPOINT,
     checkpoint_version,
@@ -32,7 +33,6 @@ from anabranch.log.file_names import (
 from anabranch.log.last_checkpoint import read_hint
 from anabranch.log.segment import Segment, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
-from anabranch.log.witness import same_files
 from anabranch.protocol.actions import ADDS, DROPS, VECTOR
 
 _KINDS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "domainMetadata", "cdc"}
@@ -41,11 +41,12 @@ _VECTOR = {field.name for field in VECTOR} | {"maxRowIndex"}
 
 
 def confirm(snapshot: Snapshot) -> None:
-    """Hold that the live files of a snapshot are what a second witness says.
+    """Raises unless a second source confirms the live files of a snapshot.
 
     Raises:
-        LiveFilesNotConfirmed: another witness says otherwise, or the log went on once. CorruptLog: a file of the log
-        that should speak for them is damaged. StoreError: the log cannot be read.
+        LiveFilesNotConfirmed: another source disagrees, or the log once had later versions.
+        CorruptLog: a file of the log that should confirm them is damaged.
+        StoreError: the log cannot be read.
     """
     check_end(snapshot)
     _check_unique(snapshot)
@@ -62,10 +63,10 @@ def confirm(snapshot: Snapshot) -> None:
 
 
 def check_end(snapshot: Snapshot) -> None:
-    """Hold that no file of the log speaks of a version that follows the newest one and is not there.
+    """Raises if a file of the log belongs to a version after the newest commit.
 
     Raises:
-        LiveFilesNotConfirmed: one does: the newest commit was lost.
+        LiveFilesNotConfirmed: there is one: the newest commit was lost.
     """
     store, hint = snapshot.store, read_hint(snapshot.store)
     listing = store.list_from(first_name(snapshot.version))
@@ -78,22 +79,22 @@ def check_end(snapshot: Snapshot) -> None:
             raise _unconfirmed(snapshot, name, reason)
 
 
-def by_another_way(snapshot: Snapshot, version: int) -> Snapshot | None:
-    """The table at a version by a way that uses no checkpoint of it; None where there is none.
+def from_other_segment(snapshot: Snapshot, version: int) -> Snapshot | None:
+    """The table at a version from a segment without a checkpoint of that version; None where there is none.
 
     Raises:
-        CorruptLog: there is one, and it is damaged.
+        CorruptLog: the segment is damaged.
     """
     own = {found.name for found in checkpoints_in(snapshot.store.list_from(first_name(version)))}
     try:
-        way = find_segment(snapshot.store, version, own)
+        segment = find_segment(snapshot.store, version, own)
     except AnabranchError:
         return None
-    return load_snapshot(snapshot.store, way)
+    return load_snapshot(snapshot.store, segment)
 
 
 def _confirm_anew(snapshot: Snapshot) -> None:
-    """By what the store has of this version, read once more; every way there is must lead to the same files."""
+    """By reading the version again; every segment of it must give the same files."""
     first = find_segment(snapshot.store, snapshot.version)
     _check_same(snapshot, first)
     if first.checkpoint is not None:
@@ -105,21 +106,21 @@ def _confirm_anew(snapshot: Snapshot) -> None:
 
 
 def _confirm_by_commits(snapshot: Snapshot) -> None:
-    """By the commits alone, or behind the oldest checkpoint there is: they say paths, where a checksum file only sums,
-    and no later checkpoint and no compaction of them speaks for itself.
+    """By the commits alone, or from the oldest checkpoint on: they have paths, where a checksum file only has sums, and
+    no later checkpoint or compaction confirms itself.
     """
     known = [found.name for found in checkpoints_in(snapshot.store.list_from(first_name(0)))]
     for but in (set(known), set(known[1:])):
-        way = _other(snapshot, but)
-        if way is not None:
-            _check_same(snapshot, way.without_compacted())
+        segment = _other(snapshot, but)
+        if segment is not None:
+            _check_same(snapshot, segment.without_compacted())
             return
 
 
-def _check_same(snapshot: Snapshot, way: Segment) -> None:
-    files = load_snapshot(snapshot.store, way).files
+def _check_same(snapshot: Snapshot, segment: Segment) -> None:
+    files = load_snapshot(snapshot.store, segment).files
     if not same_files(snapshot.files, files):
-        name = way.checkpoint.name if way.checkpoint else way.newest.name
+        name = segment.checkpoint.name if segment.checkpoint else segment.newest.name
         known = len(snapshot.files)
         reason = f"read from there, the version has {len(files)} live files, which are not the {known} that are known."
         raise _unconfirmed(snapshot, name, reason)
@@ -132,9 +133,9 @@ def _other(snapshot: Snapshot, but: set[str]) -> Segment | None:
         return None  # what came before the checkpoint was cleaned up
 
 
-def _last_stated(snapshot: Snapshot, way: Segment) -> int:
-    """The newest version on the way of which a checksum file speaks, and is right; -1 where there is none."""
-    first = way.checkpoint.version if way.checkpoint else 0
+def _last_stated(snapshot: Snapshot, segment: Segment) -> int:
+    """The newest version in the segment with a correct checksum file; -1 where there is none."""
+    first = segment.checkpoint.version if segment.checkpoint else 0
     names = (entry.name for entry in snapshot.store.list_from(first_name(first)))
     versions = [v for name in names if (v := checksum_version(name)) is not None and v < snapshot.version]
     for version in reversed(versions):
@@ -165,7 +166,7 @@ def _spoken_of(names: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _check_lines(snapshot: Snapshot, commits: Iterable[Any]) -> None:
-    """Hold that nothing in these commits is unknown: a field or an action whose name was garbled passes for such."""
+    """Raises if these commits hold anything unknown: a field or action whose name was garbled looks like that."""
     for entry in commits:
         raw = read_commit(snapshot.store, entry)
         for number, text in enumerate(raw.data.split(b"\n"), start=1):

@@ -1,8 +1,8 @@
-"""Ways: how a version is read all the same when a file on the way to it is broken or gone.
+"""How a version is read when a file of its segment is broken or missing.
 
-Knows segments and errors, not what the files hold. Guarantee: another way leads to the same version of the same table,
-or there is none, and then the first error is raised; a checkpoint is never passed by for commits that are not all
-there (PROTOCOL.md, "Checkpoints": a reader may use any complete one; "Metadata Cleanup").
+Knows segments and errors, not what the files hold. Guarantee: another segment gives the same version of the same table,
+or there is none and the first error is raised; a checkpoint is never replaced by commits that are not all there
+(PROTOCOL.md, "Checkpoints": a reader may use any complete one; "Metadata Cleanup").
 """
 
 from __future__ import annotations
@@ -20,31 +20,33 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 
-def by_some_way(store: Store, segment: Segment, read: Callable[[Segment], T]) -> T:
-    """What ``read`` makes of the segment, or of another one of the same version where a file of this one fails.
+def read_with_fallback(store: Store, segment: Segment, read: Callable[[Segment], T]) -> T:
+    """The result of ``read`` for the segment, or for another one of the same version if a file of this one fails.
 
     Raises:
         VersionCleanedUp: the version's files were cleaned up since the segment was found.
-        CorruptLog: a file is damaged, and there is no way around it.
+        CorruptLog: a file is damaged, and no other segment is left.
     """
-    way, broken = segment, segment.but
+    current, broken = segment, segment.but
     first: CorruptLog | None = None
     while True:
         try:
-            return read(way)
+            return read(current)
         except CorruptLog as error:
-            is_compacted = way.replayed != way.commits  # then there is another way to the same files in any case
+            is_compacted = current.replayed != current.commits  # then the commits give the same files in any case
             first = first if is_compacted else first or error
             broken |= {name} if (name := error.facts.get("checkpoint")) else frozenset()
-            other = _other_way(store, way, error, broken)
+            other = _other_segment(store, current, error, broken)
             if other is None:
-                raise _said(store, segment, first or error) from error
-            _logger.warning("version %s of %s is read by another way: %s", way.version, store.url, error.message)
-            way = other
+                raise _final_error(store, segment, first or error) from error
+            _logger.warning(
+                "version %s of %s is read from another segment: %s", current.version, store.url, error.message
+            )
+            current = other
 
 
 def cleaned_up(store: Store, version: int) -> VersionCleanedUp | None:
-    """The error that a version was cleaned up, or None where it was not."""
+    """The error for a version that was cleaned up; None if it was not."""
     earliest = earliest_version(store)
     if earliest <= version:
         return None
@@ -52,20 +54,20 @@ def cleaned_up(store: Store, version: int) -> VersionCleanedUp | None:
     return VersionCleanedUp(table=store.url, version=version, earliest=earliest, latest=max([earliest, *commits]))
 
 
-def _other_way(store: Store, way: Segment, error: CorruptLog, broken: frozenset[str]) -> Segment | None:
-    """By the commits themselves in place of compactions, by another checkpoint, or by what is there by now."""
-    is_compacted = way.replayed != way.commits
+def _other_segment(store: Store, current: Segment, error: CorruptLog, broken: frozenset[str]) -> Segment | None:
+    """The segment with commits in place of compactions, with another checkpoint, or as the log is now."""
+    is_compacted = current.replayed != current.commits
     if is_compacted and not error.facts.get("checkpoint"):
-        return way.without_compacted()
+        return current.without_compacted()
     try:
-        other = find_segment(store, way.version, broken)
+        other = find_segment(store, current.version, broken)
     except AnabranchError:
         return None
     other = other if is_compacted else other.without_compacted()
-    return None if (other.checkpoint, other.commits) == (way.checkpoint, way.commits) else other
+    return None if (other.checkpoint, other.commits) == (current.checkpoint, current.commits) else other
 
 
-def _said(store: Store, segment: Segment, error: CorruptLog) -> AnabranchError:
+def _final_error(store: Store, segment: Segment, error: CorruptLog) -> AnabranchError:
     try:
         return cleaned_up(store, segment.version) or error
     except AnabranchError:

@@ -1,11 +1,11 @@
-"""Files: where the bytes lie that a path of the log names, in the table's folder or outside it.
+"""Finds the store and the name of a file that a log names by its path, in the table's folder or outside it.
 
-Knows both spellings of paths and how stores are opened. The one place that turns a path into a store and a name in it.
-Guarantee: a file in the table's folder is found through the table's own store, whatever the path looks like; what comes
-from outside, as in a shallow clone, is another table's, and only to be read; it is looked for on the table's own store,
-or on one that the user allows, and nowhere else.
+Knows both spellings of paths and how stores are opened; this is the only place that resolves a path. Guarantee: a file
+in the table's folder is found through the table's own store, however the path is spelled; a file outside it, as in a
+shallow clone, belongs to another table and is only read; it is looked for on the table's own store, or on one that the
+user allows, and nowhere else.
 
-`ALLOWED_STORES` in the environment counts for a whole process, the storage option of that name for one store.
+`ALLOWED_STORES` in the environment counts for the whole process, the storage option of that name for one store.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ALLOWED_STORES = "ANABRANCH_ALLOWED_STORES"
 
 
 def allowed_by(store: Store) -> tuple[str, ...]:
-    """The other stores whose files the log in this one may name, by their URLs."""
+    """The URLs of the other stores whose files the log in this one may name."""
     own: tuple[str, ...] = getattr(store, "allowed", ())
     return (*own, *listed_stores(os.environ.get(ALLOWED_STORES, "")))
 
 
 def located_file(store: Store, path: str) -> tuple[Store, str]:
-    """The store that keeps the file of a path, and its name there.
+    """The store of the file at a path, and its name there.
 
     Args:
-        store: of the table in whose log the path stands.
+        store: of the table whose log has the path.
 
     Raises:
         CorruptLog: the path names no file, leaves the table's folder, or goes up and down.

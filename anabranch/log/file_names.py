@@ -20,7 +20,7 @@ _COMPACTED = re.compile(rf"^{FOLDER}/(\d{{20}})\.(\d{{20}})\.compacted\.json$")
 
 
 class CheckpointName(NamedTuple):
-    """What a checkpoint file's name says: its version, which ``part`` it is of how many, and its UUID if it has one."""
+    """The parts of a checkpoint file's name: version, which ``part`` of how many, and a UUID or None."""
 
     version: int
     part: int = 1
@@ -29,7 +29,7 @@ class CheckpointName(NamedTuple):
 
     @property
     def is_classic(self) -> bool:
-        """Whether it is the one file that every reader knows."""
+        """Whether it is a classic checkpoint in one file, which every reader knows."""
         return self.parts == 1 and self.id is None
 
 
@@ -76,13 +76,13 @@ def checksum_version(name: str) -> int | None:
 
 
 def compacted_range(name: str) -> tuple[int, int] | None:
-    """The first and the last version that a log compaction file stands for, else None."""
+    """The first and last version of a log compaction file's name, else None."""
     match = _COMPACTED.match(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def checkpoint_file(name: str) -> CheckpointName | None:
-    """What the name of a checkpoint file says, of whichever kind; None for every other name.
+    """The parts of a checkpoint file's name, of any kind, else None.
 
     Example:
         >>> checkpoint_file(part_name(7, 2, 3))
@@ -97,6 +97,6 @@ def checkpoint_file(name: str) -> CheckpointName | None:
 
 
 def checkpoint_version(name: str) -> int | None:
-    """The version of a checkpoint file's name, of whichever kind, else None."""
+    """The version of a checkpoint file's name, of any kind, else None."""
     found = checkpoint_file(name)
     return found.version if found else None

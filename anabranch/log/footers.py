@@ -1,4 +1,4 @@
-"""Reading the footers of Parquet files, by as little of each as will do.
+"""Reads the footers of Parquet files with as few bytes as possible.
 
 Knows a store and where Parquet keeps its footer. Guarantee: no row is read.
 """
@@ -22,13 +22,13 @@ _MAGICS = (MAGIC, b"PARE")  # the latter ends a file whose footer is encrypted
 
 
 def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
-    """A Parquet file's footer, by one short read in most cases."""
+    """A Parquet file's footer, in most cases with one short read."""
     return pq.read_metadata(io.BytesIO(read_tail(store, entry)))
 
 
 def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
-    """The same, held to agree with itself before Arrow is asked of its chunks: where one is of another type than its
-    column, Arrow ends the process.
+    """The same, after a check that it is consistent: Arrow aborts the process when asked for a column chunk of another
+    type than its column.
 
     Raises:
         ValueError: it contradicts itself.
@@ -51,7 +51,7 @@ def read_tail(store: Store, entry: Entry) -> bytes:
 
 
 def footer_in(tail: bytes, name: str) -> bytes:
-    """The footer alone, of the end of a Parquet file.
+    """The footer in the end of a Parquet file.
 
     Raises:
         ValueError: it is not there.
@@ -63,10 +63,11 @@ def footer_in(tail: bytes, name: str) -> bytes:
 
 
 def check_is_parquet(store: Store, name: str) -> None:
-    """Hold that a file is Parquet: its first and last bytes say so, and its footer reads.
+    """Raises unless a file begins and ends as Parquet does and has a readable footer.
 
     Raises:
-        ValueError: it is not. NotFound: there is no such file.
+        ValueError: it is not a Parquet file.
+        NotFound: there is no such file.
     """
     entry = store.head(name)
     if entry is None:
@@ -80,7 +81,9 @@ def check_is_parquet(store: Store, name: str) -> None:
 
 
 def _length(tail: bytes, name: str) -> int:
-    """How many bytes the footer has, with those behind it. What is no Parquet file is not quoted: it may be any."""
+    """The length of the footer and the bytes after it. Content of a file that is not Parquet is not quoted: it may be
+    anything.
+    """
     if len(tail) < _LEAST_BYTES:
         raise ValueError(f"{name} has {len(tail)} bytes, which is less than any Parquet file")
     if tail[-4:] not in _MAGICS:

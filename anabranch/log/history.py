@@ -1,4 +1,4 @@
-"""History: who did what, from the commits' own provenance (PROTOCOL.md, "Commit Provenance Information")."""
+"""The history of a table, from the provenance in its commits (PROTOCOL.md, "Commit Provenance Information")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One version as DESCRIBE HISTORY shows it; ``timestamp`` in milliseconds, ``info`` the whole ``commitInfo``."""
+    """One version as in DESCRIBE HISTORY; ``timestamp`` in milliseconds, ``info`` is the whole ``commitInfo``."""
 
     version: int
     timestamp: int
@@ -24,12 +24,12 @@ class HistoryEntry:
 
 
 def history(log: Log, limit: int | None = None, metadata: Metadata | None = None) -> Iterator[HistoryEntry]:
-    """The newest versions first, at most ``limit`` of them; those whose commit files were cleaned up are gone.
+    """The newest versions first, at most ``limit``; those whose commit files were cleaned up are missing.
 
-    A version can be read by the timestamp that it has here.
+    The timestamps are those of time travel.
 
     Args:
-        metadata: the newest, which says whether commits say when they were made.
+        metadata: the newest, which says whether commits have in-commit timestamps.
     """
     line = timeline(log.store, metadata)
     for place in list(range(len(line)))[::-1][:limit]:

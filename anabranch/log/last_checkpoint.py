@@ -1,7 +1,7 @@
-"""The hint: ``_last_checkpoint``, which spares readers a long listing.
+"""The hint ``_last_checkpoint``, which saves readers a long listing.
 
 Knows PROTOCOL.md, sections "Last Checkpoint File" and "JSON checksum". Guarantee: a hint that is missing, broken, or
-not what its checksum says gives None; whoever follows one looks whether the checkpoint is there.
+against its own checksum gives None; its users check that the checkpoint exists.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from anabranch.storage.contract import Store
 
 
 class _Number(str):
-    """A number as it was spelled, which is its canonical form."""
+    """A number with its original spelling, which is its canonical form."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What the hint says of the checkpoint of ``version``: how many ``actions`` and ``adds`` it has, None where it does
-    not say; ``sealed``: it has a checksum, which is right.
+    """The content of the hint for the checkpoint of ``version``: its numbers of ``actions`` and ``adds``, None where
+    absent; ``sealed`` if it has a checksum, which is right.
     """
 
     version: int
@@ -37,7 +37,7 @@ class Hint:
 
 
 def read_hint(store: Store) -> Hint | None:
-    """The hint, or None where it says nothing that can be trusted."""
+    """The hint, or None where it cannot be trusted."""
     try:
         text = store.get(LAST_CHECKPOINT)
         hint = json.loads(text, object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
@@ -50,7 +50,7 @@ def read_hint(store: Store) -> Hint | None:
 
 
 def hinted_version(store: Store) -> int | None:
-    """The version that the hint names, or None where it says nothing that can be trusted."""
+    """The version in the hint, or None where it cannot be trusted."""
     hint = read_hint(store)
     return None if hint is None else hint.version
 
@@ -94,11 +94,10 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             yield from _leaves(each, (*path, str(i)))
     else:
         is_plain = isinstance(value, str) and not isinstance(value, _Number)
-        yield "+".join(path), _text(value) if is_plain else _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    return str(value) if isinstance(value, _Number) else json.dumps(value)
+        yield (
+            "+".join(path),
+            _text(value) if is_plain else str(value) if isinstance(value, _Number) else json.dumps(value),
+        )
 
 
 def _text(value: str) -> str:

@@ -1,8 +1,8 @@
 """A property that is computed once, without a lock.
 
-`functools.cached_property` holds, before Python 3.12, one lock for all instances of a class while it computes: a slow
-read of one table's files would stop every other table of the process. Here two threads that come at once may both
-compute; what they compute from never changes, so both get the same, and the first to finish stays.
+Before Python 3.12, `functools.cached_property` holds one lock for all instances of a class while it computes: a slow
+read of one table's files would block every other table of the process. Here two threads at once may both compute; the
+inputs never change, so both get the same, and the first result stays.
 """
 
 from __future__ import annotations

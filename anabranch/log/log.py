@@ -1,8 +1,8 @@
-"""The log of one table: its newest snapshot, the commits after a version, and the one put that is a commit.
+"""The log of one table: its newest snapshot, the commits after a version, and the put of a commit.
 
-Knows names and versions; knows nothing of conflicts. Snapshots are shared by all handles of one path in a process and
-refreshed by what is new. Guarantee: what a refresh gives is at least as new as every commit that was acknowledged
-before it began, and never a mixture of two tables that stood under one path.
+Knows names and versions; knows nothing of conflicts. All handles of one path in a process share snapshots, which are
+refreshed with new commits. Guarantee: a refreshed snapshot is at least as new as every commit acknowledged before the
+refresh began, and never a mixture of two tables at one path.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
 _LOOKS = 2
 _SUMMED_BYTES = 4 << 20
-"""A commit file up to this size is summed up for its checksum file."""
+"""A checksum file is computed from a commit file up to this size."""
 
 
 @dataclass(frozen=True)
 class LogPosition:
-    """A version that somebody has seen: its number, and size and etag of its file, None where there was no table."""
+    """A version that somebody has read: its number, and size and etag of its file, None where there was no table."""
 
     version: int
     identity: tuple[int, str | None] | None
@@ -54,18 +54,18 @@ class LogPosition:
 
     @classmethod
     def nothing(cls) -> LogPosition:
-        """Before there was a table."""
+        """The position before there is a table."""
         return cls(-1, None, False)
 
     @classmethod
     def snapshot(cls, snapshot: Snapshot) -> LogPosition:
-        """The version of a snapshot."""
+        """The position of a snapshot."""
         is_commit = commit_version(snapshot.segment.newest.name) is not None
         return cls(snapshot.version, snapshot.identity if is_commit else None, is_commit)
 
     @classmethod
     def commit(cls, commit: Commit) -> LogPosition:
-        """The version of a commit."""
+        """The position of a commit."""
         return cls(commit.version, commit.identity, True)
 
 
@@ -114,7 +114,7 @@ class Log:
         return self.newest() is not None
 
     def commits_after(self, known: LogPosition, partition_keys: Collection[str] = ()) -> list[Commit] | None:
-        """Every commit after one that is known, oldest first; None where another table now stands at this path.
+        """Every commit after a known position, oldest first; None where another table is now at this path.
 
         Raises:
             CorruptLog: one of them is missing or damaged.
@@ -135,10 +135,10 @@ class Log:
         return [parse_commit(self.table, read_commit(self.store, entry), partition_keys) for entry in later]
 
     def put(self, version: int, data: bytes) -> bool:
-        """Place a commit; True if it is ours now, False if the version was taken.
+        """Put a commit; True if it is now ours, False if the version was taken.
 
         Raises:
-            PutOutcomeUnknown: the store did not say.
+            PutOutcomeUnknown: the store did not answer.
             StoreError: it was refused, and nothing was written.
         """
         try:
@@ -153,13 +153,13 @@ class Log:
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
     def write_checksum(self, version: int, data: bytes, table_id: str | None, restated: Collection[str] = ()) -> None:
-        """Write the checksum file of a version that was just committed, if what it says is known without reading the
-        table: at version 0, and wherever the version before has one.
+        """Write the checksum file of a version just committed, if it is known without reading the table: at version 0,
+        and after a version that has one.
 
         Args:
             data: the commit file.
             table_id: the id in the metadata that the commit builds on, None for version 0.
-            restated: the paths of live files that the commit names again as they are.
+            restated: the paths of live files that the commit adds again unchanged.
 
         Raises:
             StoreError: it could not be written; nothing depends on it.
@@ -179,7 +179,7 @@ class Log:
         return found if found is not None and found.metadata.id == table_id else None
 
     def check_stands(self, version: int) -> None:
-        """Refuse a commit of ours that came so late that the log had gone on and was cleaned up over it.
+        """Refuse a commit of ours that came so late that the log was cleaned up past its version.
 
         Raises:
             VersionCleanedUp: no reader will ever see it.
@@ -189,8 +189,8 @@ class Log:
             raise VersionCleanedUp(table=self.table, version=version, earliest=earliest, latest=earliest)
 
     def write_checkpoint(self, snapshot: Snapshot, *, now_ms: int, new_id: Callable[[], UUID] = uuid4) -> None:
-        """Write a checkpoint of a snapshot, with the tombstones that are not yet older than the retention: classic, or
-        V2 where the table asks for it by ``delta.checkpointPolicy`` and lists the feature.
+        """Write a checkpoint of a snapshot, with the tombstones inside the retention: V2 where
+        ``delta.checkpointPolicy`` asks for it and the feature is listed, else classic.
         """
         tombstones = snapshot.tombstones
         oldest = now_ms - snapshot.properties.tombstone_retention_ms
@@ -219,7 +219,8 @@ class Log:
         return snapshot
 
     def _read_anew(self) -> Snapshot:
-        """The newest snapshot; where its end looks wrong, by a second look, since a listing is no snapshot of a folder.
+        """The newest snapshot; if its end looks wrong, after a second look, since a listing is not an atomic view of a
+        folder.
 
         Raises:
             CorruptLog: the newest commit was lost, by both looks.
@@ -235,14 +236,16 @@ class Log:
         return snapshot
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
-        """A checkpoint beyond the newest commit: commits were cleaned up, and a put there would go back in time."""
+        """Raises if a checkpoint is beyond the newest commit: commits were cleaned up, and a put there would go back in
+        time.
+        """
         for found in checkpoints_in(listing):
             if found.version > newest and self.store.head(commit_name(newest + 1)) is None:
                 gone = {"version": newest + 1, "earliest": found.version, "latest": found.version}
                 raise VersionCleanedUp(table=self.table, **gone)
 
     def _advance(self, known: Snapshot) -> Snapshot | None:
-        """The known snapshot with what was committed since, or None where it must be read anew."""
+        """The known snapshot with the commits since, or None where it must be read again."""
         listing = self.store.list_from(first_name(known.version))
         entries = _commit_entries(listing)
         if not entries or commit_version(entries[0].name) != known.version:
@@ -257,7 +260,7 @@ class Log:
 
 
 def forget(table: str | None = None) -> None:
-    """Drop what is kept of one table or of all, snapshots and vectors, so that the next use reads them anew."""
+    """Drop the cached snapshots and vectors of one table or of all, so that the next use reads them again."""
     forget_vectors(table)
     forget_clean_ups(table)
     if table is None:

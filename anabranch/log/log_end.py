@@ -1,13 +1,13 @@
-"""Ends: whether the newest version that is found is the newest that there was.
+"""Detects that the newest commit of a log was lost.
 
-Knows names in the log folder, and the checksum file that speaks of a later version. Guarantee: a log whose newest
-commit was lost is not taken for that of the version before, where the checksum file of the lost one is still there.
-Costs no request unless a listing shows such a file without its commit.
+Knows names in the log folder, and the checksum file of a later version. Guarantee: if the newest commit was lost and
+its checksum file still exists, the version before is not taken for the newest. Costs no request unless a listing shows
+such a file without its commit.
 
 A checksum file is put after its commit, and a clean-up removes no newest commit unless a checkpoint has its version. So
-one without both is left over: from a commit that was lost, or from another table that stood at this path before, which
-its own metadata tells. But a listing is no snapshot of a folder: files come and go while it is made. So nothing is
-called lost after one look.
+one without both is left over: from a commit that was lost, or from another table that was at this path before, which
+its own metadata tells. But a listing is not an atomic view of a folder: files come and go while it is made. So nothing
+is called lost after one look.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import writer_features
 
 _COMMITS_ELSEWHERE = frozenset({"coordinatedCommits-preview", "managed-commit"})
-"""Commits of such tables are copied into the log some time after their checksum files were put there."""
+"""Commits of such tables are copied into the log some time after their checksum files."""
 
 
 class End(Enum):
-    """What a checksum file of a later version tells of the newest version that a listing has."""
+    """What a checksum file of a later version means for the newest version of a listing."""
 
     RIGHT = "no such file speaks of this table"
     MISSED = "the commit is there, and the listing left it out"
@@ -43,7 +43,7 @@ def end_of(snapshot: Snapshot, stated: int | None) -> End:
 
 
 def lost(table: str, version: int) -> CorruptLog:
-    """The error that the commit of a version is lost, of which there is a checksum file."""
+    """The error for a lost commit that has a checksum file."""
     reason = (
         f"the file is missing, though {checksum_name(version)} speaks of that version. If the commit is meant to be "
         "gone, remove that file too."

@@ -1,8 +1,8 @@
-"""Parquet files of the log, read by columns and, where they are large, by ranges.
+"""Reads Parquet files of the log by columns and, if they are large, by ranges.
 
-Knows Parquet and the store. Guarantee: what is read is one put of the file, never a mixture of two; a file that is cut
-off, garbled or at odds with itself raises ``CorruptLog`` with its name, pages are checked where their writer left a
-checksum, and nothing is read of columns that were not asked for.
+Guarantee: what is read is one put of the file, never a mixture of two; a file that is truncated, garbled or
+inconsistent raises ``CorruptLog`` with its name, pages are verified where their writer left a checksum, and columns
+that were not requested are not read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ READ_WHOLE_BYTES = 1 << 20
 
 
 class LogParquet:
-    """One Parquet file of the log, as the listing (or another file of the log) announced it.
+    """One Parquet file of the log, as a listing (or another file of the log) describes it.
 
     Args:
         checkpoint: the name of the checkpoint that the file belongs to, for errors.
 
     Raises:
-        CorruptLog: the file is missing, cut off or no Parquet.
+        CorruptLog: the file is missing, truncated or not Parquet.
     """
 
     def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:
@@ -44,14 +44,14 @@ class LogParquet:
 
     @property
     def rows(self) -> int:
-        """How many rows its footer states."""
+        """The number of rows in its footer."""
         return int(self._parquet.metadata.num_rows)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """These columns (``add.path`` is a member of one), and nothing else of the file.
 
-        Row groups in which the footer says that they are all null are left out: the few actions that are no files stand
-        together in most checkpoints, before or behind a million rows that are.
+        Row groups in which they are all null by the footer are left out: most checkpoints have the few actions that are
+        not files together, before or after a million rows of files.
 
         Raises:
             CorruptLog: they cannot be read.
@@ -69,7 +69,7 @@ class LogParquet:
         return self.read(columns)
 
     def refuse(self, reason: str) -> CorruptLog:
-        """The error that this file is not what it must be."""
+        """The error for wrong content of this file."""
         return self._corrupt(reason)
 
     def _read(self, columns: Sequence[str]) -> pa.Table:
@@ -85,7 +85,7 @@ class LogParquet:
         return found
 
     def values(self, column: str) -> int | None:
-        """How many values of a column are not NULL (``add.path``), as the footer says; None where it does not."""
+        """The number of non-NULL values of a column (``add.path``) by the footer; None where it does not say."""
         try:
             return self._groups.values(column)
         except ValueError as error:

@@ -1,7 +1,7 @@
 """Replay: from file actions to the set of live files.
 
 Knows PROTOCOL.md, section "Action Reconciliation": the newest action on a (path, vector) decides. Pure and columnar:
-a key per action, sorted out by Arrow and numpy; never an object per file.
+one key per action, processed by Arrow and numpy; never an object per file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SEPARATOR = "\x00"
 
 
 def keys(actions: pa.Table) -> pa.ChunkedArray:
-    """What tells two logical files apart: the path together with the vector."""
+    """The identity of logical files: path and vector."""
     vector = actions["deletionVector"]
     if vector.null_count == len(vector):
         return actions["path"]
@@ -31,10 +31,10 @@ def keys(actions: pa.Table) -> pa.ChunkedArray:
 
 
 def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.ChunkedArray]:
-    """The end state of a run of commits, given by ``add`` and ``remove`` actions with their ``line``.
+    """The final state of a series of commits, given by ``add`` and ``remove`` actions with their ``line``.
 
     Returns:
-        the live files (`FILES`), the tombstones (`REMOVES`), and the keys that anything was said about.
+        the live files (`FILES`), the tombstones (`REMOVES`), and the keys of all actions.
     """
     all_keys = pa.chunked_array(keys(adds).chunks + keys(removes).chunks, pa.string())
     if len(all_keys) == 0:
@@ -45,10 +45,10 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
 
 
 def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
-    """Live files after one more run of commits.
+    """The live files after a further series of commits.
 
     Returns:
-        the files, and which of the older ones are among them (None: all); these come first, in their order.
+        the files, and a mask of the older ones that remain (None: all); these come first, in their order.
     """
     live, _, touched = replay(adds, removes)
     kept = _untouched(files, touched)
@@ -64,18 +64,15 @@ def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
 
 
 def _picked(actions: pa.Table, mask: np.ndarray[Any, Any]) -> pa.Table:
-    """Those of the mask; not copied where it is all, as in a first load of a large table."""
+    """The rows of the mask; not copied where it selects all, as in the first load of a large table."""
     return actions if mask.all() else actions.filter(pa.array(mask))
 
 
 def _untouched(actions: pa.Table, touched: pa.ChunkedArray) -> pa.BooleanArray | None:
-    """Which of the actions have a key that is not among ``touched``; None: all."""
+    """A mask of the actions whose key is not among ``touched``; None: all."""
     if len(touched) == 0 or len(actions) == 0:
         return None
-    return _whole(pc.invert(pc.is_in(keys(actions), value_set=touched.combine_chunks())))
-
-
-def _whole(mask: pa.ChunkedArray) -> pa.BooleanArray:
+    mask = pc.invert(pc.is_in(keys(actions), value_set=touched.combine_chunks()))
     return pa.concat_arrays(mask.chunks) if mask.num_chunks else pa.array([], pa.bool_())
 
 

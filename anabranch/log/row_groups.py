@@ -1,8 +1,8 @@
-"""Row groups: which parts of a Parquet file may hold a value of a column, and at which bytes, as its footer tells.
+"""Finds in a Parquet footer which row groups may hold a value of a column, and their byte ranges.
 
-Knows Thrift's compact protocol, and no more of Parquet than this question takes. Guarantee: a garbled footer is a
-``ValueError``. Arrow tells the same of a whole footer, but one that contradicts itself ends the process: what it asks
-of a column chunk lets an exception of C++ through.
+Knows Thrift's compact protocol, and only the part of Parquet that this needs. Guarantee: a garbled footer is a
+``ValueError``. Arrow could tell the same from a valid footer, but aborts the process on an inconsistent one: its access
+to a column chunk lets an exception of C++ through.
 
 Source: Apache Thrift, "Thrift compact protocol"; Apache Parquet, ``parquet.thrift``, for the numbers of fields.
 """
@@ -27,7 +27,7 @@ _PATH, _VALUES, _STATISTICS, _NULLS = 3, 5, 12, 3
 _BYTES, _DATA, _DICTIONARY = 7, 9, 11
 """ColumnMetaData.total_compressed_size, data_page_offset and dictionary_page_offset."""
 _PADDING = 128
-"""Arrow reads up to 100 bytes more of chunks whose writer left the dictionary's header out of their size."""
+"""Arrow reads up to 100 bytes more for chunks whose writer left the dictionary's header out of their size."""
 _DEEPEST = 32
 _MOST_BITS = 70
 
@@ -36,10 +36,11 @@ _Leaf = tuple[list[bytes], int | None, bool]
 
 
 class RowGroups:
-    """What a footer says of its row groups; it is read when it is first asked.
+    """The row groups of a footer, which is parsed on first use.
 
     Args:
-        footer: its bytes, without what stands behind them. count: how many there are.
+        footer: its bytes, without those after it.
+        count: the number of row groups.
 
     Every call raises ``ValueError`` where the footer contradicts itself.
     """
@@ -48,22 +49,22 @@ class RowGroups:
         self._footer, self._count = footer, count
 
     def holding(self, columns: set[str]) -> list[int]:
-        """Those of which it does not say that they hold NULL only in all of these top-level columns."""
+        """The row groups that may have a non-NULL value in one of these top-level columns."""
         if self._count <= 1:
             return list(range(self._count))
         with _garbled():
             return [number for number, group in enumerate(self._groups) if _may_hold(group, columns)]
 
     def spans(self, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
-        """The bytes that hold these columns (``add.path`` is a member of one) in these row groups."""
+        """The byte ranges of these columns (``add.path`` is a member of one) in these row groups."""
         wanted = tuple(f"{name}." for name in columns)
         with _garbled():
             chunks = (chunk for number in groups for chunk in _chunks(self._groups[number]))
-            return [_span(chunk) for chunk in chunks if _is_of(chunk, wanted)]
+            return [_span(each) for each in chunks if f"{b'.'.join(each[_PATH]).decode()}.".startswith(wanted)]
 
     def check(self) -> None:
-        """Hold that the footer agrees with itself: its rows are those of the groups, each group has a chunk for each
-        column of the schema, of its type, and each chunk as many values as its group has rows, or more where they
+        """Raises unless the footer is consistent: its rows are those of the groups, each group has a chunk of the right
+        type for each column of the schema, and each chunk has as many values as its group has rows, or more where they
         repeat.
         """
         with _garbled():
@@ -74,12 +75,12 @@ class RowGroups:
                 _check_group(group, leaves)
 
     def rows(self, groups: Collection[int]) -> int:
-        """How many rows these row groups have."""
+        """The number of rows in these row groups."""
         with _garbled():
             return sum(self._groups[number][_GROUP_ROWS] for number in groups)
 
     def values(self, path: str) -> int | None:
-        """How many values that are not NULL a column has (``add.path``), where the footer says it."""
+        """The number of non-NULL values of a column (``add.path``), where the footer says it."""
         with _garbled():
             named = path.encode().split(b".")
             chunks = [chunk for group in self._groups for chunk in _chunks(group) if chunk[_PATH] == named]
@@ -109,7 +110,7 @@ def _agree(what: str, found: int, stated: int) -> None:
 
 
 def _leaves(schema: list[Fields]) -> list[_Leaf]:
-    """Path and type of each column, and whether its values may repeat; the schema is a tree, written from the top."""
+    """Path and type of each column, and whether its values may repeat; the schema is a tree in preorder."""
     found, left = list[_Leaf](), iter(schema[1:])
 
     def walk(members: int, above: list[bytes], repeats: bool) -> None:
@@ -154,10 +155,6 @@ def _is_null(chunk: Fields) -> bool:
     return nulls is not None and bool(nulls == chunk[_VALUES])
 
 
-def _is_of(chunk: Fields, wanted: tuple[str, ...]) -> bool:
-    return f"{b'.'.join(chunk[_PATH]).decode()}.".startswith(wanted)
-
-
 def _span(chunk: Fields) -> Span:
     start, dictionary = chunk[_DATA], chunk.get(_DICTIONARY, 0)
     start = dictionary if 0 < dictionary < start else start
@@ -178,7 +175,7 @@ def _structs(fields: Fields, number: int) -> list[Fields]:
 
 
 class _Bytes:
-    """Bytes that are read from front to back; beyond their end is an IndexError."""
+    """Bytes that are read from front to back; an IndexError at the end."""
 
     __slots__ = ("_at", "_data")
 
@@ -248,4 +245,4 @@ _READ: Mapping[int, Callable[[_Bytes, int], Any]] = {
     10: lambda data, depth: _list(data, depth + 1),
     12: lambda data, depth: _struct(data, depth + 1),
 }
-"""How a value of each of Thrift's types is read where it stands by itself or in a list; Parquet has no maps."""
+"""How to read a value of each Thrift type, alone or in a list; Parquet has no maps."""

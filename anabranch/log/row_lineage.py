@@ -1,6 +1,6 @@
-"""Origins: which row of which file each row of a moved file was, as a relocation recorded it beside its files.
+"""Reads row lineage: for each row of a moved file the row that it was, as the move recorded it beside its files.
 
-Knows one Parquet file in the store. Guarantee: what comes back has the columns of `ORIGINS` and no gap, or is refused.
+Knows one Parquet file in the store. Guarantee: the result has the columns of `ORIGINS` and no gap, or is refused.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from anabranch.storage.native import native_file
 
 
 def origins_of(store: Store, path: str) -> pa.Table:
-    """The origins that lie at a path, as a commit names it.
+    """The row lineage at a path that a commit names.
 
     Raises:
-        CorruptLog: the file is not there, or not what it must be.
+        CorruptLog: the file is missing or malformed.
     """
     try:
         table = pq.read_table(native_file(store.get(decode(path))), columns=ORIGINS.names)

@@ -1,9 +1,9 @@
-"""Segment: which files of the log make up one version.
+"""A segment: the log files of one version.
 
 Knows names in the log folder (PROTOCOL.md, "Action Reconciliation" and "Last Checkpoint File"), not what they hold.
 Guarantee: the commits of a segment follow its checkpoint without a gap; ``_last_checkpoint`` is only ever a hint, and a
-log compaction file only a shorter way through commits that are all there, taken where a checksum file of the version
-says whether it was right.
+log compaction file only a shortcut for commits that are all there, used where a checksum file of the version can
+confirm it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import CorruptLog, NotATable, VersionNotFound
-from anabranch.log.checkpoint_parts import Found, checkpoints_in, missing_part
+from anabranch.log.checkpoint_parts import CheckpointFiles, checkpoints_in, missing_part
 from anabranch.log.file_names import checksum_version, commit_name, commit_version, compacted_range, first_name
-from anabranch.log.last_checkpoint import Hint, read_hint
+from anabranch.log.last_checkpoint import read_hint
 from anabranch.storage.contract import Entry, Store
 
 
@@ -22,13 +22,15 @@ from anabranch.storage.contract import Entry, Store
 class Segment:
     """The files to replay for ``version``: a checkpoint or none, then every later commit.
 
-    ``newest`` is the commit file of the version itself, or the checkpoint where that was cleaned up; ``compacted`` are
-    log compaction files that may be read in place of some of the commits; ``but`` are checkpoints that are not to be
-    used; ``stated`` is a later version of which the listing has a checksum file, though nothing else.
+    Attributes:
+        newest: the commit file of the version itself, or the checkpoint where that was cleaned up.
+        compacted: log compaction files that may be read in place of some of the commits.
+        but: checkpoints that must not be used.
+        stated: a later version that has only a checksum file in the listing.
     """
 
     version: int
-    checkpoint: Found | None
+    checkpoint: CheckpointFiles | None
     commits: tuple[Entry, ...]
     newest: Entry
     compacted: tuple[Entry, ...] = ()
@@ -37,7 +39,7 @@ class Segment:
 
     @property
     def identity(self) -> tuple[int, str | None]:
-        """Size and etag of the newest file, which tell this table from one made again under the same path."""
+        """Size and etag of the newest file, which distinguish this table from one created again at the same path."""
         return self.newest.size, self.newest.etag
 
     @property
@@ -47,10 +49,10 @@ class Segment:
 
     @property
     def replayed(self) -> tuple[Entry, ...]:
-        """What is read after the checkpoint, in order: the commits, the longest compaction files in their stead.
+        """What is read after the checkpoint, in order: the commits, with the longest compaction files in place of some.
 
-        The newest commit is read in any case: what it says of itself stands in no compaction file, and to replay it
-        behind one that holds it changes nothing (PROTOCOL.md, "Log Compaction Files").
+        The newest commit is always read: what it says of itself is in no compaction file, and to replay it after one
+        that holds it changes nothing (PROTOCOL.md, "Log Compaction Files").
         """
         longest: dict[int, tuple[int, Entry]] = {}
         for entry in self.compacted:
@@ -69,11 +71,11 @@ class Segment:
 
     @property
     def compaction(self) -> str | None:
-        """The first log compaction file that is read, if any is."""
+        """The first log compaction file that is read, if any."""
         return next((entry.name for entry in self.replayed if compacted_range(entry.name)), None)
 
     def without_compacted(self) -> Segment:
-        """The same by its commits alone."""
+        """The same with commits only."""
         return replace(self, compacted=())
 
 
@@ -81,7 +83,7 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
     """The segment of a version, or of the newest one.
 
     Args:
-        but: the names of checkpoints that are not to be used, since they were found to be broken.
+        but: the names of checkpoints that must not be used, since they were found to be broken.
 
     Raises:
         NotATable: there is no log.
@@ -95,24 +97,23 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
         listing = store.list_from(first_name(0))
     segment = _choose(store, listing, version, but)
     stated = stated_after(listing, segment.version) if version is None else None
-    return replace(segment, checkpoint=_hinted(segment.checkpoint, hint), but=frozenset(but), stated=stated)
+    found = segment.checkpoint
+    if found is not None and hint is not None and hint.version == found.version:
+        found = replace(found, hint=hint)
+    return replace(segment, checkpoint=found, but=frozenset(but), stated=stated)
 
 
 def stated_after(listing: Sequence[Entry], newest: int) -> int | None:
-    """The newest version of which a listing has a checksum file, if that is later than the newest version found."""
+    """The newest version with a checksum file in a listing, if it is later than the newest version found."""
     last = max((v for entry in listing if (v := checksum_version(entry.name)) is not None), default=-1)
     return last if last > newest else None
 
 
-def _hinted(found: Found | None, hint: Hint | None) -> Found | None:
-    return found if found is None or hint is None or hint.version != found.version else replace(found, hint=hint)
-
-
 def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
-    """Refuse commits that do not count up from ``first`` without a gap, to ``last`` if that is given.
+    """Raises unless commits count up from ``first`` without a gap, to ``last`` if given.
 
     Raises:
-        CorruptLog: names the file that is missing.
+        CorruptLog: names the missing file.
     """
     found = [commit_version(entry.name) for entry in commits]
     wanted = range(first, first + len(found) if last is None else last + 1)
@@ -126,11 +127,11 @@ def contiguous(table: str, commits: list[Entry], first: int, last: int | None = 
 def filled(store: Store, commits: list[Entry], first: int, last: int | None = None) -> list[Entry]:
     """The commits from ``first`` on, with those that a listing missed while others were being written.
 
-    A folder's listing is no snapshot: it may show version 9 and not yet 8, which was there before. So a version that is
-    missing below one that was seen is looked for by its name; only one that is not there either is a gap.
+    A folder's listing is not atomic: it may show version 9 and not yet 8, which was there before. So a version that is
+    missing below one that was seen is looked up by name; only one that is still missing is a gap.
 
     Raises:
-        CorruptLog: names the file that is missing.
+        CorruptLog: names the missing file.
     """
     found = {_version_of(entry): entry for entry in commits}
     newest = max(found, default=first - 1) if last is None else last
@@ -189,7 +190,7 @@ def earliest_version(store: Store) -> int:
 
 
 def _refuse_missing_part(store: Store, listing: list[Entry], first: int, last: int | None) -> None:
-    """A gap that a checkpoint would fill if it were whole is told by the part that it lacks."""
+    """Raises for a gap that a checkpoint would fill if it were whole; names its missing part."""
     name = missing_part(listing, first, 10**20 if last is None else last)
     if name is not None:
         raise CorruptLog(

@@ -1,7 +1,7 @@
-"""How large a file of the log may be that is read whole: a table may come from a stranger.
+"""Limits the size of log files that are read whole: a table may come from a stranger.
 
-Knows names, bytes and one setting. Guarantee: a file that is larger than the setting allows is not fetched at all, and
-one for which there is not enough memory is refused by its name, whichever part of the work runs out of it.
+Knows names, bytes and one setting. Guarantee: a file larger than the setting allows is not fetched at all, and one for
+which memory runs out is refused by name, in whichever step that happens.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.storage.contract import Entry, Store
 
 LARGEST = "ANABRANCH_LARGEST_COMMIT"
-"""The environment variable that says how many bytes a commit, or a checkpoint in JSON, may have."""
+"""The environment variable with the most bytes that a commit, or a checkpoint in JSON, may have."""
 LARGEST_BYTES = 4 << 30
 
 
 def whole(store: Store, entry: Entry) -> bytes:
-    """All bytes of a file of JSON lines, as a listing announced it.
+    """All bytes of a file of JSON lines, as a listing described it.
 
     Raises:
-        CorruptLog: it is larger than `LARGEST` allows, or than there is memory. NotFound: it is not there.
+        CorruptLog: it is larger than `LARGEST` allows, or than memory.
+        NotFound: it is not there.
     """
     if entry.size > (most := largest()):
         reason = f"it has {entry.size} bytes, and the environment variable {LARGEST} allows {most}."
@@ -32,10 +33,10 @@ def whole(store: Store, entry: Entry) -> bytes:
 
 
 def largest() -> int:
-    """How many bytes are allowed.
+    """The allowed number of bytes.
 
     Raises:
-        InvalidOption: the environment variable is no whole number from 1.
+        InvalidOption: the environment variable is not a positive integer.
     """
     text = os.environ.get(LARGEST, "").strip()
     if not text:
@@ -47,7 +48,7 @@ def largest() -> int:
 
 @contextmanager
 def enough_memory(table: str, file: str) -> Iterator[None]:
-    """Give what runs out of memory in here the name of the file that it reads.
+    """Converts a `MemoryError` within the block into an error with the name of the file.
 
     Raises:
         CorruptLog: there is not enough memory.

@@ -1,8 +1,8 @@
-"""A few file actions, read one by one.
+"""Parses a few file actions one by one.
 
-Arrow's JSON reader costs a millisecond before it reads a byte, and most commits are a few lines. Guarantee: what this
-gives is what `anabranch.log.columnar` would give; whatever is in any way odd (a type that is not the protocol's, a key
-twice, a number that does not fit) is left to that, which also knows the errors.
+Arrow's JSON reader costs a millisecond before it reads a byte, and most commits are a few lines. Guarantee: the result
+is that of `anabranch.log.columnar`; anything odd (a type that is not the protocol's, a duplicate key, a number that
+does not fit) is left to that module, which also raises the errors.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SCHEMAS = {"add": ADDS.append(_LINE), "remove": DROPS.append(_LINE)}
 _NONE = {kind: schema.empty_table() for kind, schema in _SCHEMAS.items()}
 _Row = dict[str, Any]
 _Shape = type | dict[str, Any] | None
-"""What a value must be: a scalar of a Python type, an object with members of these shapes, or (None) texts by name."""
+"""The shape of a value: a scalar of a Python type, an object with members of these shapes, or (None) texts by name."""
 
 
 class _Odd(Exception):
-    """Something that the slower way must decide."""
+    """Something that `anabranch.log.columnar` must decide."""
 
 
-def few_file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table] | None:
+def small_file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table] | None:
     """As `anabranch.log.columnar.file_actions`, or None where anything is odd."""
     partitions = sorted(partition_keys)
     try:
@@ -95,7 +95,7 @@ def _value(value: Any, name: str, shape: _Shape, partitions: list[str]) -> Any:
 
 
 def _pairs(value: Any, wanted: list[str] | None) -> list[tuple[str, str | None]]:
-    """Partition values: each column, perhaps null. Tags: those that have a value, by name."""
+    """Partition values: every column, perhaps null. Tags: those with a value, by name."""
     if not isinstance(value, Mapping) or any(not isinstance(each, str | None) for each in value.values()):
         raise _Odd
     if wanted is not None:

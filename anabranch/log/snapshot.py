@@ -1,8 +1,8 @@
-"""Snapshot: the table at one version.
+"""A snapshot: the table at one version.
 
-Knows one version and nothing of transactions. Guarantee: a snapshot never changes; what it has not read yet (its
-files, its tombstones) it reads from the same log files that make up its version. Protocol and metadata are there from
-the start, so that a writer that only appends never reads an ``add``.
+Knows one version and nothing of transactions. Guarantee: a snapshot never changes; its files and tombstones are read on
+first use, from the log files of its version. Protocol and metadata are there from the start, so a writer that only
+appends never reads an ``add``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import pyarrow as pa
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
-from anabranch.log.checkpoint_parts import Found
+from anabranch.log.checkpoint_parts import CheckpointFiles
 from anabranch.log.checksum import Checksum
+from anabranch.log.checksum_verifier import ChecksumVerifier
 from anabranch.log.commits import Head, Raw, parse_files, parse_head
-from anabranch.log.fallback import by_some_way
+from anabranch.log.fallback import read_with_fallback
 from anabranch.log.file_names import commit_name, commit_version, compacted_range
 from anabranch.log.lazy import lazy
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
 from anabranch.log.size_limits import whole
-from anabranch.log.witness import Witness
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.features.known import DELETION_VECTORS
 from anabranch.protocol.features.table_features import check_readable, writer_features
@@ -40,7 +40,7 @@ _REMEMBERED_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class State:
-    """All of a version but its files."""
+    """A version apart from its files."""
 
     protocol: Protocol
     metadata: Metadata
@@ -53,10 +53,10 @@ class State:
 class Ancestor:
     """An older version whose files were read, and the commits ``since``: enough to find the files of a newer one.
 
-    ``facts``: what was read of their statistics by then, if anything.
+    ``facts`` are those of the older version's statistics that were read.
 
-    Kept so that following the log costs a writer nothing that only appends; it is worked off in one go when the files
-    are asked for, or when it has grown large.
+    With it, following the log costs an append-only writer nothing; the commits are applied at once when the files are
+    needed, or when they have become many.
     """
 
     files: pa.Table
@@ -72,7 +72,9 @@ class Ancestor:
         return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
 
     def files_now(self, table: str) -> tuple[pa.Table, pa.BooleanArray | None]:
-        """The live files after all of these commits; and which of the older ones stand before the new, None: all."""
+        """The live files after all of these commits, and a mask of the older ones that remain, before the new (None:
+        all).
+        """
         if not self.since:
             return self.files, None
         return applied(self.files, *parse_files(table, list(self.since), self.partition_keys))
@@ -84,7 +86,7 @@ class Snapshot:
     Attributes:
         table: canonical URL of the table's root.
         version: counted from 0.
-        identity: size and etag of the newest log file, by which a table made again under the same path is told apart.
+        identity: size and etag of the newest log file, which distinguish a table created again at the same path.
 
     Example:
         >>> snapshot = open_log("/data/flights").snapshot()
@@ -108,7 +110,7 @@ class Snapshot:
 
     @property
     def protocol(self) -> Protocol:
-        """What readers and writers must know."""
+        """What readers and writers must support."""
         return self.state.protocol
 
     @property
@@ -128,12 +130,12 @@ class Snapshot:
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """The keys of their values in the log."""
+        """The keys of partition values in the log."""
         return self.metadata.partition_keys
 
     @lazy
     def clustering_columns(self) -> tuple[Path, ...]:
-        """The columns by which its files are meant to be laid out."""
+        """The clustering columns."""
         return clustering_of(self.table, self.state.domains, self.schema)
 
     @lazy
@@ -145,7 +147,7 @@ class Snapshot:
 
     @property
     def timestamp(self) -> int:
-        """When this version was committed, in milliseconds since 1970."""
+        """The time of this version's commit, in milliseconds since 1970."""
         return self.state.timestamp
 
     @lazy
@@ -153,12 +155,12 @@ class Snapshot:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self._ancestor is not None:
             return self._followed[0]
-        witness = Witness(self.store, self.metadata, self.protocol, self.version)
-        return by_some_way(self.store, self.segment, lambda way: self._files_of(way, witness))
+        verifier = ChecksumVerifier(self.store, self.metadata, self.protocol, self.version)
+        return read_with_fallback(self.store, self.segment, lambda way: self._files_of(way, verifier))
 
     @lazy
     def facts(self) -> FileFacts:
-        """What statistics and partition values say of `files`; each column is read once, when first asked for."""
+        """Statistics and partition values of `files`; each column is read on first use."""
         facts, older = FileFacts(self.files, self.schema, self.partition_columns), self._ancestor
         if older is not None and older.facts is not None:
             facts.remember(older.facts, self._followed[1])
@@ -167,21 +169,21 @@ class Snapshot:
     @lazy
     def tombstones(self) -> pa.Table:
         """The removed files that the log still remembers (`anabranch.protocol.actions.REMOVES`)."""
-        return by_some_way(self.store, self.segment, self._tombstones_of)
+        return read_with_fallback(self.store, self.segment, self._tombstones_of)
 
     @property
     def files_are_loaded(self) -> bool:
-        """Whether `files` has been read; a test asserts with it that an append reads none."""
+        """Whether `files` has been read; a test asserts that an append does not."""
         return "files" in self.__dict__
 
     @property
     def head(self) -> CheckpointHead:
-        """What a checkpoint of this version says besides files."""
+        """The content of a checkpoint of this version apart from files."""
         state = self.state
         return CheckpointHead(state.protocol, state.metadata, state.app_transactions, state.domains)
 
     def checksum(self) -> Checksum:
-        """What this version amounts to; reads its files."""
+        """The checksum of this version; reads its files."""
         state = self.state
         return Checksum.summed(
             self.version,
@@ -193,11 +195,11 @@ class Snapshot:
             state.timestamp,
         )
 
-    def followed_by(self, entries: Sequence[Entry], checkpoint: Found | None = None) -> Snapshot:
+    def followed_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
         """The snapshot after these further commits; costs what they changed, not what the table holds.
 
         Args:
-            entries: the commit files that follow this version, in order.
+            entries: the commit files after this version, in order.
             checkpoint: a checkpoint at or before the newest of them that a later full read may start from.
         """
         raws, state = [read_commit(self.store, entry) for entry in entries], self.state
@@ -209,7 +211,7 @@ class Snapshot:
         return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, later)
 
     def through(self, store: Store) -> Snapshot:
-        """The same snapshot; what it has not read yet it reads through this store of the same root."""
+        """The same snapshot, which does its further reads through this store of the same root."""
         if store is self.store:
             return self
         same = Snapshot(store, self.segment, self.state, self._as_ancestor())
@@ -218,7 +220,7 @@ class Snapshot:
         return same
 
     def _check_is_still_there(self) -> None:
-        """What was read just now may be another table's, made under the same path since this snapshot was taken."""
+        """Raises if the table was created again since this snapshot: what was read just now may be the new one's."""
         name = self.segment.newest.name
         now = self.store.head(name)
         if now is None or (now.name, now.size, now.etag) != (name, *self.identity):
@@ -235,13 +237,13 @@ class Snapshot:
             return Ancestor(self.files, self.partition_keys, facts=self.__dict__.get("facts"))
         return self._ancestor
 
-    def _files_of(self, segment: Segment, witness: Witness) -> pa.Table:
-        with witness.asked(segment.checkpoint):
+    def _files_of(self, segment: Segment, verifier: ChecksumVerifier) -> pa.Table:
+        with verifier.reading_checksum(segment.checkpoint):
             base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
             live, _, touched = replay(*self._file_actions(segment))
             self._check_is_still_there()
         files = pa.concat_tables([without(base, touched), live])
-        witness.hold(segment.checkpoint, base, files, segment.compaction)
+        verifier.verify(segment.checkpoint, base, files, segment.compaction)
         return files
 
     def _tombstones_of(self, segment: Segment) -> pa.Table:
@@ -260,11 +262,11 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
     """Build the snapshot of a segment; reads no file action.
 
     Raises:
-        CorruptLog: no protocol or metadata is found, or a log file is damaged and there is no way around it.
+        CorruptLog: protocol or metadata is missing, or a log file is damaged and no other segment is left.
         VersionCleanedUp: the version was cleaned up since the segment was found.
-        UnsupportedFeature: the table needs a reader feature unknown here.
+        UnsupportedFeature: the table needs an unsupported reader feature.
     """
-    return by_some_way(store, segment, lambda way: _loaded(store, segment, way))
+    return read_with_fallback(store, segment, lambda way: _loaded(store, segment, way))
 
 
 def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
@@ -292,7 +294,7 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, with what the listing said of it.
+    """A commit file, or a log compaction file, that a listing showed.
 
     Raises:
         CorruptLog: the file vanished after it was listed, or it is too large.
@@ -319,7 +321,7 @@ def _advanced(state: State, head: Head, written: int) -> State:
 
 
 def _own_timestamp(store: Store, segment: Segment, metadata: Metadata) -> int:
-    """When a version was committed that is read from its checkpoint, which does not say it."""
+    """The commit time of a version read from its checkpoint, which does not say it."""
     in_commit = metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
     if not in_commit or commit_version(segment.newest.name) is None:
         return segment.timestamp
@@ -331,8 +333,8 @@ def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]
     return {name: domain for name, domain in domains.items() if not domain.removed}
 
 
-def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: Found | None) -> Segment:
-    """The segment of the newest version, beginning at the newer checkpoint if there is one."""
+def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: CheckpointFiles | None) -> Segment:
+    """The segment of the newest version, starting at the newer checkpoint if there is one."""
     newest = commit_version(entries[-1].name)
     assert newest is not None
     commits = (*segment.commits, *entries)

@@ -1,9 +1,9 @@
-"""Timeline: when each version was committed, and which version was the newest at a moment.
+"""When each version was committed, and which version was the newest at a timestamp.
 
-Knows the commit files of one table, by one listing, and reads few of them: a binary search over those that say it
-themselves, none of the others. Source: PROTOCOL.md, section "In-Commit Timestamps", and delta-spark's rule for
-modification times: those that do not grow are taken for one millisecond more than the one before. Guarantee: of two
-versions the later has the greater timestamp; a moment that no version stands for is refused, never rounded.
+Knows the commit files of one table, by one listing, and reads few of them: a binary search over those with in-commit
+timestamps, none of the others. Source: PROTOCOL.md, section "In-Commit Timestamps", and delta-spark's rule for
+modification times: one that does not grow counts as one millisecond more than the one before. Guarantee: of two
+versions the later has the greater timestamp; a timestamp without a version is refused, never rounded.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from anabranch.storage.contract import Entry, Store
 
 _HEAD_BYTES = 16 * 1024
 _LATE_IN_LISTINGS = 100
-"""So many of the newest versions are looked for by name where a listing does not show them."""
+"""This many of the newest versions are looked up by name where a listing does not show them."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Commit files in the order of their versions, and where in-commit timestamps begin (None: nowhere)."""
+    """Commit files by version, and where in-commit timestamps begin (None: nowhere)."""
 
     store: Store
     versions: Sequence[int]
@@ -52,21 +52,21 @@ class Timeline:
 
     @property
     def unstated(self) -> int:
-        """How many of the versions, all of them older than the others, do not say when they were committed."""
+        """How many of the versions, the oldest ones, have no in-commit timestamp."""
         return len(self) if self.since is None else bisect.bisect_left(self.versions, self.since.version)
 
     @lazy
     def written(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """When the commit files were written by the store's clock, made to grow from one to the next."""
+        """Modification times of the commit files by the store's clock, made strictly increasing."""
         steps = np.arange(len(self), dtype=np.int64)
         modified = np.fromiter((entry.modified_ms for entry in self.entries), np.int64, len(self))
         return np.maximum.accumulate(modified - steps) + steps if len(self) else modified
 
     def timestamp(self, place: int) -> int:
-        """When the version at this place was committed, in milliseconds.
+        """The commit time of the version at this index, in milliseconds.
 
         Raises:
-            CorruptLog: it has to say so, and does not.
+            CorruptLog: it lacks its in-commit timestamp.
         """
         name = self.entries[place].name
         if place < self.unstated or commit_version(name) is None:
@@ -78,7 +78,7 @@ class Timeline:
         return stated
 
     def at(self, moment_ms: int) -> int:
-        """The place of the newest version that was committed at this moment or before; -1 where there is none."""
+        """The index of the newest version committed at or before this time; -1 where there is none."""
         older = self.unstated
         began = self.since.timestamp if self.since is not None else None
         if older and (older == len(self) or (began is not None and moment_ms < began)):
@@ -88,10 +88,10 @@ class Timeline:
 
 
 def timeline(store: Store, metadata: Metadata | None) -> Timeline:
-    """The timeline of the commits that are in the store.
+    """The timeline of the commits in the store.
 
     Args:
-        metadata: the newest, which says whether commits say when they were made; None: they do not.
+        metadata: the newest, which says whether commits have in-commit timestamps; None: they do not.
     """
     found = {v: entry for entry in store.list_from(first_name(0)) if (v := commit_version(entry.name)) is not None}
     last = max(found, default=-1)
@@ -104,19 +104,19 @@ def timeline(store: Store, metadata: Metadata | None) -> Timeline:
 
 
 def version_at(log: Log, moment_ms: int) -> int:
-    """The version that was the newest of a table at a moment.
+    """The newest version of a table at a timestamp.
 
     Raises:
         NotATable: there is no table.
-        TimestampBeforeEarliestCommit: the moment lies before the oldest version that can still be read.
-        TimestampAfterLatestCommit: it lies behind the newest version: what is committed meanwhile could belong to it.
-        CorruptLog: a commit does not say when it was made, where the table promises it.
+        TimestampBeforeEarliestCommit: it is before the oldest version that can still be read.
+        TimestampAfterLatestCommit: it is after the newest version: the next commit could still belong to it.
+        CorruptLog: a commit lacks its in-commit timestamp.
     """
     return last_until(log.snapshot(), moment_ms)
 
 
 def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int:
-    """As `version_at`, where ``snapshot`` is the newest version; ``beyond``: a moment behind it means it."""
+    """As `version_at`, where ``snapshot`` is the newest version; ``beyond``: a later timestamp means it."""
     line = _readable(snapshot)
     place = line.at(moment_ms)
     if place < 0:
@@ -127,13 +127,14 @@ def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> i
 
 
 def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int | None:
-    """The oldest readable version that was committed at a moment or later, where ``snapshot`` is the newest.
+    """The oldest readable version committed at or after a timestamp, where ``snapshot`` is the newest.
 
     Args:
-        beyond: whether the moment may lie behind the newest version; then it is None.
+        beyond: whether the timestamp may be after the newest version; then the result is None.
 
     Raises:
-        TimestampAfterLatestCommit: it lies behind the newest version. CorruptLog: as `version_at`.
+        TimestampAfterLatestCommit: it is after the newest version.
+        CorruptLog: as `version_at`.
     """
     line = _readable(snapshot)
     place = line.at(moment_ms - 1) + 1
@@ -170,7 +171,7 @@ def _facts(line: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, obje
 
 
 def in_words(milliseconds: int) -> str:
-    """A moment as people read it; in UTC, whatever the session's zone, so that messages can be compared."""
+    """A timestamp for messages; always in UTC, so that messages can be compared."""
     try:
         moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.timezone.utc)
     except (OverflowError, OSError, ValueError):
@@ -179,7 +180,9 @@ def in_words(milliseconds: int) -> str:
 
 
 def stated_ms(store: Store, entry: Entry) -> int | None:
-    """What a commit says of its own time, by reading its first line; all of it only where that is no ``commitInfo``."""
+    """The in-commit timestamp of a commit, from its first line; the whole file is read only where that is no
+    ``commitInfo``.
+    """
     line, ended, _ = store.read_range(entry.name, 0, min(_HEAD_BYTES, max(entry.size, 1))).partition(b"\n")
     info = _commit_info(line) if ended or entry.size <= _HEAD_BYTES else None
     info = parse_head(store.url, read_commit(store, entry)).info if info is None else info

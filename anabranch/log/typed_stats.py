@@ -1,14 +1,13 @@
-"""Statistics and partition values that a checkpoint holds as typed columns, as the texts that the log has elsewhere.
+"""Converts typed statistics and partition values of a checkpoint into the texts that the log has elsewhere.
 
-Knows PROTOCOL.md, sections "Checkpoints" (``stats_parsed``, ``partitionValues_parsed``) and "Per-file Statistics".
-Pure and columnar. Guarantee: what is made here is what the writer would have put into ``stats``: a value that has no
-such text is left out, never bent.
+Knows PROTOCOL.md, sections "Checkpoints" (``stats_parsed``, ``partitionValues_parsed``) and "Per-file Statistics". Pure
+and columnar. Guarantee: the result is what the writer would have put into ``stats``: a value without such a text is
+left out, never altered.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +33,8 @@ def stats_texts(parsed: pa.StructArray) -> pa.Array:
 def partition_maps(parsed: pa.StructArray) -> pa.Array:
     """``partitionValues`` from typed ones: a map of every partition column to its text, null for null."""
     fields = list(parsed.type)
-    texts = [_partition_texts(pc.struct_field(parsed, [i]), str(_delta_type(f.type))) for i, f in enumerate(fields)]
+    types = [str(from_arrow(pa.schema([field])).fields[0].type) for field in fields]
+    texts = [_partition_texts(pc.struct_field(parsed, [i]), type_) for i, type_ in enumerate(types)]
     rows = [
         None if not valid else [(field.name, value) for field, value in zip(fields, row, strict=True)]
         for valid, row in zip(
@@ -45,7 +45,7 @@ def partition_maps(parsed: pa.StructArray) -> pa.Array:
 
 
 def _objects(values: pa.StructArray) -> pa.Array:
-    """Each struct as a JSON object of those members that have a text; null for null."""
+    """Each struct as a JSON object of the members that have a text; null for null."""
     members: list[pa.Array] = []
     for i, field in enumerate(values.type):
         texts = _texts(pc.struct_field(values, [i]))
@@ -76,7 +76,7 @@ def _texts(values: pa.Array) -> pa.Array | None:
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """The shortest digits; what is no number as the text by which Java's JSON says it."""
+    """The shortest digits; NaN and infinities as Java's JSON spells them."""
     texts = values.cast(pa.string())
     if pc.all(pc.is_finite(values)).as_py() is not False:
         return texts
@@ -92,7 +92,7 @@ def _moments(values: pa.Array) -> pa.Array:
 
 
 def _in_four_digits(texts: pa.Array) -> pa.Array:
-    """Only the years that the text of a date can have."""
+    """Null for years that the text of a date cannot have."""
     return pc.if_else(pc.match_substring_regex(texts, _SECOND_OF_FOUR_DIGIT_YEARS), texts, pa.scalar(None, pa.string()))
 
 
@@ -111,7 +111,3 @@ def _partition_texts(values: pa.Array, data_type: str) -> list[str | None]:
     encoded = values.dictionary_encode()
     known = [write_value(value, data_type) for value in encoded.dictionary.to_pylist()]
     return [None if i is None else known[i] for i in encoded.indices.to_pylist()]
-
-
-def _delta_type(type_: pa.DataType) -> Any:
-    return from_arrow(pa.schema([("x", type_)])).fields[0].type

@@ -1,7 +1,7 @@
-"""Deletion vectors out of the store.
+"""Reads deletion vectors from the store.
 
-Knows where a descriptor's bytes lie. Guarantee: a vector comes back only when its checksum, magic number and
-cardinality are right; vectors are immutable once logged, so the small ones are kept and shared.
+Knows where a descriptor's bytes are. Guarantee: a vector is returned only when its checksum, magic number and
+cardinality are right; vectors are immutable once logged, so small ones are cached and shared.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _kept = cache("deletion vectors", KEPT)
 
 
 def vector_of(store: Store, file: FileRow) -> BitMap64:
-    """The deleted positions of one live file; an empty bitmap where it has no vector. Do not change it in place.
+    """The deleted positions of one live file, an empty bitmap if it has no vector. Do not change it in place.
 
     Raises:
         CorruptVector: the vector's bytes are missing or not what the log says.
-        FileOutsideTable: they lie on a store that is neither the table's own nor allowed.
+        FileOutsideTable: they are on a store that is neither the table's own nor allowed.
     """
     row = file.get("deletionVector")
     if row is None:
@@ -52,7 +52,7 @@ def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
 
 
 def load_vector(store: Store, descriptor: Descriptor, path: str, stats: str | None = None) -> BitMap64:
-    """The vector of a descriptor; ``path`` names the data file in an error, ``stats`` say how many rows it has."""
+    """The vector of a descriptor; ``path`` is the data file for errors, ``stats`` tell its number of rows."""
     key = (store.url, descriptor.unique_id, descriptor.size, descriptor.cardinality)
     known: BitMap64 | None = _kept.get(key)
     if known is not None:
@@ -71,7 +71,7 @@ def forget_vectors(table: str | None = None) -> None:
 
 
 def _check_inside(vector: BitMap64, store: Store, path: str, stats: str | None) -> None:
-    """A vector of another file would hide other rows than were deleted."""
+    """Raises for a position outside the file: a vector of another file would hide other rows than were deleted."""
     records = num_records(stats)
     if vector and records is not None and vector.max() >= records:
         reason = f"it deletes the row at position {vector.max()} of a file that has {records} rows."
@@ -82,7 +82,7 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
     try:
         if descriptor.storage_type == "i":
             return inline(descriptor)
-        where, name = place_of(store, descriptor)
+        where, name = vector_location(store, descriptor)
         return unframe(where.read_range(name, *descriptor.span), descriptor)
     except NotFound:
         raise CorruptVector(table=store.url, file=path, reason="its file is not there.") from None
@@ -94,8 +94,8 @@ def _read(store: Store, descriptor: Descriptor, path: str) -> BitMap64:
         raise CorruptVector(table=store.url, file=path, reason=f"{error}.") from None
 
 
-def place_of(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
-    """The store and the name in it of a vector's file: a clone's lies outside the table, and is only read.
+def vector_location(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
+    """The store of a vector's file and its name there; a clone's may be outside the table, and is only read.
 
     Raises:
         ValueError: the descriptor names no file.

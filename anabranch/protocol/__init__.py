@@ -1,3 +1,3 @@
-"""Delta's words: actions, schemas, features, deletion vectors, statistics, predicates. Pure; knows no store and no
+"""Delta's protocol: actions, schemas, features, deletion vectors, statistics, predicates. Pure; knows no store and no
 transaction.
 """

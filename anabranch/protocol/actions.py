@@ -1,10 +1,10 @@
-"""Actions: the nouns of the transaction log, as values and as JSON lines.
+"""The actions of the transaction log, as values and as JSON lines.
 
-Knows PROTOCOL.md, section "Actions". Knows nothing of stores, versions in flight or rows. Guarantee: what ``*_line``
-functions write is what the section says, and leaves out every field that has no value.
+Knows PROTOCOL.md, section "Actions". Knows nothing of stores, versions in flight or rows. Guarantee: the ``*_line``
+functions write what the section says, and leave out every field without a value.
 
-Files are columnar: one Arrow table with the columns of `FILES` (``add``) or `REMOVES` (``remove``), never an object
-per file. The few other actions are frozen values.
+Files are columnar: one Arrow table with the columns of `FILES` (``add``) or `REMOVES` (``remove``), never an object per
+file. The few other actions are frozen values.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ FILES = pa.schema(
         ("clusteringProvider", pa.string()),
     ]
 )
-"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which belongs to a commit and not to
-a state.
+"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which belongs to a commit and not to a
+state.
 """
 
 REMOVES = pa.schema(
@@ -83,9 +83,9 @@ _DIGITS = 20
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a reader and a writer must know (PROTOCOL.md "Protocol Evolution").
+    """What readers and writers must support (PROTOCOL.md "Protocol Evolution").
 
-    The feature sets are None where the version numbers alone say it (reader below 3, writer below 7).
+    The feature sets are None where the version numbers alone define them (reader below 3, writer below 7).
     """
 
     min_reader: int = 1
@@ -98,9 +98,8 @@ class Protocol:
         """The value of a ``protocol`` action.
 
         Raises:
-            ValueError: it is malformed: versions are integers from 1 on, and a list of features stands there with
-                exactly those versions that know features, 3 for readers and 7 for writers (PROTOCOL.md, "Table
-                Features").
+            ValueError: it is malformed: versions are integers from 1 on, and a list of features stands with exactly
+                those versions that know features, 3 for readers and 7 for writers (PROTOCOL.md, "Table Features").
         """
         reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
         if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
@@ -170,15 +169,15 @@ class Metadata:
         return mapped(parse_schema(self.schema_string), self.configuration)
 
     def with_schema(self, schema: Struct, new_id: Callable[[], UUID], *, named: bool = False) -> Metadata:
-        """The same with these columns; under a column mapping new ones get a number and a physical name, or keep the
-        name that they have where files know them so already (``named``).
+        """The same with these columns; under a column mapping new ones get an id and a physical name, or keep their
+        present name where files already use it (``named``).
         """
         whole, configuration = completed(schema, self.configuration, new_id, named=named)
         return replace(self, schema_string=schema_json(whole), configuration=configuration)
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """The keys of ``partitionValues``, and the names of folders: physical names of the partition columns."""
+        """The keys of ``partitionValues`` and of folder names: physical names of the partition columns."""
         found = {name: self.schema.find(name) for name in self.partition_columns}
         return tuple(name if field is None else field.physical_name for name, field in found.items())
 
@@ -198,7 +197,7 @@ class AppTransaction:
         return cls(_text_in(action, "appId"), version, optional_number_in(action, "lastUpdated"))
 
     def is_older_than(self, now_ms: int, retention_ms: int | None) -> bool:
-        """Whether it may be forgotten: a table may say how long such a word counts."""
+        """Whether it is past the retention that a table may set."""
         if self.last_updated is None or retention_ms is None:
             return False
         return self.last_updated <= now_ms - retention_ms
@@ -244,9 +243,9 @@ def add_body(file: FileRow, *, data_change: bool) -> dict[str, Any]:
 
 
 def remove_body(file: FileRow, *, deletion_timestamp: int, data_change: bool) -> dict[str, Any]:
-    """The body of the ``remove`` action that ends one live file, given as a row of a `FILES` table.
+    """The body of the ``remove`` action for one live file, given as a row of a `FILES` table.
 
-    It carries the file's vector, since a logical file is a path *with* its vector.
+    It has the file's vector, since a logical file is a path *with* its vector.
     """
     kept = ("path", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     body = _without_none({name: file.get(name) for name in kept})
@@ -280,7 +279,7 @@ def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
 
 
 def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Rows that have every column as a table; all at once, since a few rows cost less so than their many columns."""
+    """A table of rows that have every column, built at once: per column it would be slower for a few rows."""
     whole = pa.array(rows, pa.struct(list(schema)))
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(whole)])
 
@@ -297,10 +296,10 @@ def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
 
 
 def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
-    """A whole number of 64 bits that an action may have.
+    """A 64-bit integer that an action may have.
 
     Raises:
-        TypeError: what stands there is none.
+        TypeError: the value is not one.
     """
     found = action.get(name)
     return None if found is None else _number(found, name)
@@ -318,7 +317,7 @@ def _format(found: Any) -> dict[str, Any]:
 
 
 def _version(action: Mapping[str, Any], name: str) -> int:
-    """A version of the protocol: an integer of 32 bits, or such a one as a text. The first one is 1."""
+    """A protocol version: a 32-bit integer from 1 on, or its text."""
     found = action[name]
     if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < _DIGITS:
         found = int(found)
@@ -328,7 +327,7 @@ def _version(action: Mapping[str, Any], name: str) -> int:
 
 
 def _features(action: Mapping[str, Any], name: str, version: int, listing: int) -> frozenset[str] | None:
-    """The features of a list; one that names none counts as absent where none may be."""
+    """The features of a list; an empty list counts as absent where no list is allowed."""
     listed = _list_in(action, name)
     if version == listing and listed is None:
         raise ValueError(f"version {version} comes with {name}")
@@ -345,7 +344,7 @@ def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:
 
 
 def _texts(configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as texts; one without a value counts as not set, and a bare true or 5 as its text."""
+    """Properties as texts; one without a value counts as unset, and a bare true or 5 as its text."""
     for key, value in configuration.items():
         if not isinstance(value, str | bool | int | float | None):
             raise TypeError(f"the property {key} is no text")

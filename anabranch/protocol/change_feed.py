@@ -1,8 +1,8 @@
 """The change data feed: which rows of which files each version inserted and deleted.
 
 Knows PROTOCOL.md, sections "Add CDC File" and "Change Data Files", and delta-spark's rule for versions without such
-files. Pure: actions and vectors in, values out; nothing is read. Guarantee: the rows of a version, then its inserts put
-to them and its deletes taken from them, are the rows of the next, whatever vectors came, grew, shrank or went.
+files. Pure: actions and vectors in, values out; nothing is read. Guarantee: the rows of a version, plus the inserts and
+minus the deletes of the next, are the rows of the next, however vectors changed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ENABLED = "delta.enableChangeDataFeed"
 INSERT, DELETE = "insert", "delete"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-"""What a feed adds to the table's columns."""
+"""The columns that a feed adds to the table's."""
 
 PLACES = pa.schema([FILES.field(name) for name in ("path", "partitionValues", "size")])
-"""What is to be known of a file that is read for its changes."""
+"""What is needed of a file to read its changes."""
 CHANGES = PLACES.append(pa.field("change", pa.string()))
 
 _COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -34,14 +34,16 @@ _COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 
 @dataclass(frozen=True)
 class VersionChanges:
-    """What one version changed.
+    """The changes of one version.
 
     Attributes:
-        version: its number. timestamp: when it was committed, in milliseconds since 1970.
-        whole: files of which every row was inserted or deleted (`CHANGES`), but for those that were gone before.
-        hidden: of these files, the rows that were gone.
-        partly: files of which some rows were inserted or deleted (`CHANGES`). rows: which, one set for each.
-        written: files of change data, whose rows say themselves what became of them (`PLACES`).
+        version: its number.
+        timestamp: when it was committed, in milliseconds since 1970.
+        whole: files of which every row was inserted or deleted (`CHANGES`), except those deleted before.
+        hidden: the rows of these files that were deleted before.
+        partly: files of which some rows were inserted or deleted (`CHANGES`).
+        rows: those rows, one set for each file.
+        written: files of change data, whose rows have their own change type (`PLACES`).
     """
 
     version: int
@@ -60,10 +62,10 @@ class VersionChanges:
 
 @dataclass(frozen=True)
 class Feed:
-    """Changes to read: of which table, with the columns of which ``metadata``, version after version.
+    """The changes to read: of a table, with the columns of ``metadata``, version by version.
 
-    ``read_at`` is the version that was the newest when they were looked for; ``layouts`` and ``allowed`` are as those
-    of `anabranch.protocol.layout.file_sets.FileSet`.
+    ``read_at`` was the newest version when they were determined; ``layouts`` and ``allowed`` are those of
+    `anabranch.protocol.layout.file_sets.FileSet`.
     """
 
     root: str
@@ -75,7 +77,7 @@ class Feed:
 
     @property
     def schema(self) -> Struct:
-        """The table's columns, to which `COLUMNS` come."""
+        """The table's columns, without `COLUMNS`."""
         return self.metadata.schema
 
     @property
@@ -84,7 +86,7 @@ class Feed:
         return list(dict.fromkeys(path for each in self.versions for path in each.paths))
 
     def version_of(self, path: str) -> int | None:
-        """The first version of whose changes a file is one."""
+        """The first version whose changes use a file."""
         return next((each.version for each in self.versions if path in each.paths), None)
 
 
@@ -94,14 +96,14 @@ class Feed:
 def derived(
     version: int, timestamp: int, adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
 ) -> VersionChanges:
-    """The changes of a version that has no files of change data.
+    """The changes of a version without files of change data.
 
-    What it added are inserts, what it removed are deletes, as far as it says that data changed. A file that it removed
-    and added again with another vector stays: only the rows in which the vectors differ were deleted, or came back.
+    Its adds are inserts and its removes are deletes, as far as they state a data change. A file that it removed and
+    added again with another vector stays: only rows in which the vectors differ were deleted or restored.
 
     Args:
         adds, removes: its actions (`anabranch.protocol.actions.ADDS`, `DROPS`).
-        vector: the vector of one of them; called only for those that have one, or whose path is in both.
+        vector: returns the vector of one; called only for those that have one, or whose path is in both.
     """
     adds, removes = _changing(adds), _changing(removes)
     again = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
@@ -119,14 +121,14 @@ def derived(
 
 
 def written(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:
-    """The changes of a version that has files of change data, which alone say what it changed: its ``cdc`` actions."""
+    """The changes of a version with files of change data; these alone (its ``cdc`` actions) say what it changed."""
     rows = [{**each, "partitionValues": list((each.get("partitionValues") or {}).items())} for each in actions]
     return VersionChanges(version, timestamp, written=pa.Table.from_pylist(rows, schema=PLACES))
 
 
 def changes_nothing(info: Mapping[str, Any]) -> bool:
-    """Whether a commit says that it is a MERGE which changed no row. It may have written rows anew all the same, which
-    delta-spark does not take for changes either.
+    """Whether a commit is a MERGE that states that it changed no row. It may have rewritten rows, which delta-spark
+    does not count as changes either.
     """
     counts = info.get("operationMetrics") or {}
     return info.get("operation") == "MERGE" and all(str(counts.get(name)) == "0" for name in _COUNTS)
@@ -149,7 +151,7 @@ def _hidden(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -> dict[st
 def _differences(
     adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
 ) -> tuple[pa.Table, tuple[BitMap64, ...]]:
-    """Of files that were removed and added at once, the rows that this deleted, and those that it brought back."""
+    """For files that were removed and added at once, the deleted rows and the restored rows."""
     before = {row["path"]: vector(row) for row in removes.to_pylist()}
     found: list[dict[str, Any]] = []
     sets: list[BitMap64] = []
@@ -166,8 +168,8 @@ def _differences(
 
 
 def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
-    """Why rows of one schema cannot be read with a newer one; None where they can: all that the newer one may have is
-    more columns, which then are NULL.
+    """Why rows of one schema cannot be read with a newer one; None where they can: the newer one may only have more
+    columns, which are NULL.
 
     Example:
         >>> unreadable(Struct((Field("id", "integer"),)), Struct((Field("id", "long"),)))

@@ -1,9 +1,9 @@
-"""Cloning: which of a source's files a clone has already, which it still needs, and which it must give up.
+"""Plans a clone: which of the source's files it already has, which it needs, and which it must remove.
 
-Knows rows of the log and spellings of paths. Pure. A shallow clone names the source's own files, by absolute URIs. A
-deep clone has copies, and each says in its tags of which file it is one, so that a second clone finds what it has.
-Guarantee: a file counts as had only where the log shows that it holds the very rows of the source's, deleted ones too,
-whatever was done to the clone since.
+Knows rows of the log and spellings of paths. Pure. A shallow clone names the source's own files by absolute URIs. A
+deep clone has copies, each tagged with its original, so that a second clone finds what it has. Guarantee: a file counts
+as present only where the log shows that it holds exactly the source's rows, deleted ones too, whatever was done to the
+clone since.
 
 PROTOCOL.md, sections "Add File and Remove File" and "Deletion Vectors".
 """
@@ -22,8 +22,8 @@ from anabranch.protocol.layout.paths import absolute, encode, store_name
 CLONED_FROM = "anabranch.clonedFrom"
 CLONED_VECTOR = "anabranch.clonedVector"
 OWN_VECTOR = "anabranch.ownVector"
-"""Tags of a copied file: the URI of the file that it is a copy of; the vector that this had, and the vector of its own
-that says the same, each by its unique id, or empty.
+"""Tags of a copied file: the URI of its original; the vector of the original, and its own vector with the same rows,
+each by unique id or empty.
 """
 
 _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, OWN_VECTOR})
@@ -31,11 +31,13 @@ _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, OWN_VECTOR})
 
 @dataclass(frozen=True)
 class Shallow:
-    """What makes a table out of another's files.
+    """The changes that make a table a shallow clone.
 
     Attributes:
-        adds: the files to be named. removes: the paths to give up. other: the paths that are named already, with the
-        same vector, of files which the source says other things of; no commit may take such a file away and add it.
+        adds: files to name.
+        removes: paths to remove.
+        other: paths already named with the same vector, but with other metadata in the source; no commit may remove
+            such a file and add it.
     """
 
     adds: list[FileRow]
@@ -45,11 +47,11 @@ class Shallow:
 
 @dataclass(frozen=True)
 class Copy:
-    """One file of a deep clone that is still needed.
+    """A file that a deep clone still needs.
 
     Attributes:
-        row: as the source has it, by its absolute URI. had: the path of a copy that the clone has already, of which
-        only the vector differs; None where the file itself has to be copied.
+        row: the source's row, with an absolute URI.
+        had: the path of an existing copy that differs only in its vector; None where the file must be copied.
     """
 
     row: FileRow
@@ -58,14 +60,14 @@ class Copy:
 
 @dataclass(frozen=True)
 class Deep:
-    """What makes a deep clone: ``copies`` are needed, ``removes`` are the paths of files to give up."""
+    """The changes that make a deep clone: ``copies`` are needed, ``removes`` are paths to remove."""
 
     copies: list[Copy]
     removes: frozenset[str]
 
 
 def named(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
-    """A file of the table at ``root`` as another table names it: by absolute URIs, but for what lies at ``target``.
+    """A file of the table at ``root`` as another table names it: by absolute URIs, except for files in ``target``.
 
     Raises:
         ValueError: the path leaves the table's folder.
@@ -95,7 +97,9 @@ def _absolute_vector(vector: Mapping[str, Any], root: str) -> dict[str, Any]:
 
 
 def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> Shallow:
-    """What a shallow clone at ``target`` needs, which has the files ``present``, to be as the table at ``root``."""
+    """The changes that make the table at ``target``, with the files ``present``, a shallow clone of the one at
+    ``root``.
+    """
     wanted = {row["path"]: row for row in (named(row, root, target) for row in source)}
     known = {row["path"]: row for row in present}
     alike = {path for path, row in wanted.items() if path in known and _one_vector(row, known[path])}
@@ -107,7 +111,7 @@ def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable
 
 
 def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> Deep:
-    """What a deep clone needs, which has the files ``present``, to be as the table at ``root``."""
+    """The changes that make a table with the files ``present`` a deep clone of the one at ``root``."""
     copies, removes = [], set()
     known: dict[str, FileRow] = {}
     for row in present:
@@ -125,7 +129,7 @@ def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> De
 
 
 def copied(copy: Copy, path: str, vector: Descriptor | None) -> dict[str, Any]:
-    """The row of a copied file, at its own path and with its own vector."""
+    """The row of a copied file, with its own path and vector."""
     tags = {
         **(copy.row["tags"] or {}),
         CLONED_FROM: copy.row["path"],
@@ -136,14 +140,14 @@ def copied(copy: Copy, path: str, vector: Descriptor | None) -> dict[str, Any]:
 
 
 def _has_the_vector(had: FileRow, row: FileRow) -> bool:
-    """Whether a copy has the vector that the source's file has: none, the same in the log, or a copy of that file's."""
+    """Whether a copy has the vector of the source's file: none, the same in the log, or a copy of its file."""
     if _one_vector(had, row):
         return True
     return _vector_id(row) == _tag(had, CLONED_VECTOR) and _vector_id(had) == _tag(had, OWN_VECTOR)
 
 
 def _is_copy(row: FileRow, known: FileRow) -> bool:
-    """Whether what the log says is of one file, and of rows with the same ids, where the source's have some."""
+    """Whether both rows describe one file, with the same row ids where the source has some."""
     same_ids = row["baseRowId"] is None or row["baseRowId"] == known["baseRowId"]
     return same_ids and _facts(row) == _facts(known)
 

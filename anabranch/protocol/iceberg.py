@@ -1,7 +1,7 @@
-"""Iceberg compatibility: what a table must look like so that its files can be read as an Iceberg table's.
+"""Iceberg compatibility: conditions under which a table's files can be read as an Iceberg table's.
 
-Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2". Pure. No Iceberg metadata is ever produced here.
-Guarantee: a table under one of these flags is written only as its section allows.
+Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2". Pure. No Iceberg metadata is ever written here.
+Guarantee: a table with one of these flags is written only as its section allows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def flags(configuration: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def materialises(configuration: Mapping[str, str]) -> bool:
-    """Whether partition values stand in data files too."""
+    """Whether data files contain partition values."""
     return bool(flags(configuration))
 
 
 def folder_keys(metadata: Metadata) -> tuple[str, ...]:
-    """What the folders of partitions are called: other names than the columns that stand in the files as well."""
+    """The names in partition folders: other than those of the columns, which are in the files as well."""
     own = materialises(metadata.configuration)
     return tuple(folder_key(key, materialised=own) for key in metadata.partition_keys)
 
@@ -46,15 +46,13 @@ def folder_key(key: str, *, materialised: bool) -> str:
 
 
 def with_defaults(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table with what its compatibility asks for, where they do not say otherwise."""
+    """The properties of a new table with those that its compatibility requires, unless set."""
     return {MODE: BY_NAME, VECTORS: "false", **properties} if flags(properties) else dict(properties)
 
 
 def check(metadata: Metadata, *, vectors_listed: bool) -> None:
-    """Hold that a table may look like that; ``vectors_listed``: its protocol has deletion vectors.
-
-    Raises:
-        InvalidProperty: it may not, with the reason.
+    """Raises `InvalidProperty`, with the reason, unless such a table is compatible; ``vectors_listed``: its protocol
+    has deletion vectors.
     """
     configuration = metadata.configuration
     on = flags(configuration)
@@ -75,11 +73,7 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
 
 
 def check_partitioning(before: Metadata, after: Metadata) -> None:
-    """Hold that a table is not partitioned by other columns than before.
-
-    Raises:
-        InvalidProperty: it is.
-    """
+    """Raises `InvalidProperty` if the partition columns change."""
     same = before.partition_columns == after.partition_columns or before.partition_keys == after.partition_keys
     for flag in flags(after.configuration) if before.partition_columns and not same else ():
         raise _refusal(flag, "a table cannot be partitioned by other columns than before.")
@@ -108,7 +102,7 @@ def _refusal(flag: str, reason: str) -> InvalidProperty:
 
 
 def _types(type_: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
-    """Every type inside this one, with the path to it."""
+    """Every type inside this one, with its path."""
     if path:
         yield path, type_
     if isinstance(type_, Struct):

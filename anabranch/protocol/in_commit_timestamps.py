@@ -1,7 +1,7 @@
-"""In-commit timestamps: since which version a table's commits say themselves when they were made.
+"""In-commit timestamps: from which version on a table's commits hold their own time.
 
-Knows PROTOCOL.md, section "In-Commit Timestamps", as far as it concerns metadata. Pure. Guarantee: a table whose older
-commits have no such timestamp says where they begin, by the very version and timestamp of the commit that began.
+Knows PROTOCOL.md, section "In-Commit Timestamps", as far as metadata is concerned. Pure. Guarantee: a table whose older
+commits have no such timestamp states where they begin, with the version and timestamp of the first such commit.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ ENABLED = "delta.enableInCommitTimestamps"
 SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 KEPT_BY_WRITERS = (SINCE_VERSION, SINCE_TIMESTAMP)
-"""Properties that no user sets: each writer keeps them true."""
+"""Properties that no user sets: writers maintain them."""
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """The first commit of a table that has an in-commit timestamp; ``timestamp`` is that, in milliseconds."""
+    """The first commit with an in-commit timestamp; ``timestamp`` is that, in milliseconds."""
 
     version: int
     timestamp: int | None
 
 
 FROM_THE_BEGINNING = Boundary(0, None)
-"""Of a table that was created with in-commit timestamps."""
+"""For a table created with in-commit timestamps."""
 
 
 def is_enabled(metadata: Metadata | None) -> bool:
-    """Whether commits under this metadata have to say when they were made."""
+    """Whether commits under this metadata need an in-commit timestamp."""
     return metadata is not None and metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
 
@@ -42,7 +42,7 @@ def boundary(metadata: Metadata) -> Boundary | None:
     """Where in-commit timestamps begin; None where the newest commits have none.
 
     Raises:
-        InvalidProperty: what the table says of it is not whole.
+        InvalidProperty: the table states it incompletely.
 
     Example:
         >>> boundary(Metadata("id", "", configuration={"delta.enableInCommitTimestamps": "true"}))
@@ -62,10 +62,10 @@ def boundary(metadata: Metadata) -> Boundary | None:
 
 
 def bounded(metadata: Metadata, before: Metadata | None, *, version: int, timestamp: int | None) -> Metadata:
-    """Metadata that says where in-commit timestamps begin, as it is to stand in the commit of ``version``.
+    """Metadata for the commit of ``version`` that states where in-commit timestamps begin.
 
     Args:
-        before: the metadata until then; None for a new table, none of whose commits lacks a timestamp.
+        before: the metadata until then; None for a new table, all of whose commits have a timestamp.
         timestamp: the in-commit timestamp of that commit, if it has one.
     """
     if not is_enabled(metadata) and not is_enabled(before):

@@ -1,7 +1,7 @@
-"""Merges: what a MERGE does with rows, and what was found when it was done.
+"""What a MERGE does with rows, and the result of its join.
 
-Pure data, passed between the room that decides and the rooms that know rows. Expressions are in the engine's own words
-(SQL text or a Column on Spark), over the columns of the target and the source under their aliases.
+Pure data, passed between the code that decides and the code that knows rows. Expressions are the engine's own (SQL text
+or a Column on Spark), over the columns of the target and the source under their aliases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Action = Literal["update", "delete", "insert"]
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """The value of the source's column of this name, as ``*`` means it, or of a member in it."""
+    """The value of the source's column of this name, as for ``*``, or of a member in it."""
 
     name: str
     members: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A value of its own for each source row, of those that were reserved for an identity column."""
+    """A distinct value for each source row, of those reserved for an identity column."""
 
     values: range
 
@@ -39,12 +39,15 @@ class Reserved:
 
 @dataclass(frozen=True)
 class Clause:
-    """One WHEN clause; of those of one kind the first whose condition is TRUE acts.
+    """One WHEN clause; of one kind, the first whose condition is TRUE acts.
 
     Attributes:
-        when: for which rows. condition: None where it always acts. action: what is done. values: the table's column ->
-        an expression, a `SourceColumn`, a `Reserved`, or `anabranch.protocol.schema.assignments.Members` of these; an
-        update keeps the other columns, an insert leaves them NULL.
+        when: which rows it is for.
+        condition: None where it always acts.
+        action: what it does.
+        values: the table's column -> an expression, a `SourceColumn`, a `Reserved`, or
+            `anabranch.protocol.schema.assignments.Members` of these; an update keeps the other columns, an insert
+            leaves them NULL.
     """
 
     when: When
@@ -58,10 +61,11 @@ class Matching:
     """How rows are matched, and what is done then.
 
     Attributes:
-        on: the condition over both sides. target, source: the aliases, None where there is none. equated: pairs of
-        a table's and a source's column which ON requires to be equal; only messages go by them. evolves: whether
-        structs of the source may lack members, which are NULL then. added: columns that the MERGE adds to the table, of
-        which no expression speaks.
+        on: the condition over both sides.
+        target, source: the aliases, None where there is none.
+        equated: pairs of a table's and a source's column that ON requires to be equal; only for messages.
+        evolves: whether structs of the source may lack members, which are then NULL.
+        added: columns that the MERGE adds to the table, used in no expression.
     """
 
     on: Any
@@ -78,30 +82,31 @@ class Matching:
 
     @property
     def inserts(self) -> bool:
-        """Whether rows may be inserted, so that what was matched matters even where no clause touched it."""
+        """Whether rows may be inserted, so that matches matter even where no clause acts on them."""
         return bool(self.of("not matched"))
 
     @property
     def acts_without_match(self) -> bool:
-        """Whether rows that match nothing may be changed, so that every row of the table matters."""
+        """Whether rows without a match may be changed, so that every row of the table matters."""
         return bool(self.of("not matched by source"))
 
     @property
     def may_match_twice(self) -> bool:
-        """Whether several source rows may match one row: only where all that can be done is to delete it for sure."""
+        """Whether several source rows may match one row: only where all that can be done is an unconditional delete."""
         matched = self.of("matched")
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
 
 @dataclass(frozen=True)
 class Joined:
-    """What one pass over the join of some files with the source found.
+    """The result of one pass over the join of some files with the source.
 
     Attributes:
-        marks: the rows that some clause updates or deletes. matched: the rows that match a source row, whatever clause
-        acts. updated, deleted: how many rows, by matched clauses. updated_alone, deleted_alone: the same by clauses
-        for rows that match nothing. handle: what the engine needs to write the new images, and to know which source
-        rows were matched; nobody else looks inside.
+        marks: the rows that a clause updates or deletes.
+        matched: the rows that match a source row, whether or not a clause acts.
+        updated, deleted: how many rows, by matched clauses.
+        updated_alone, deleted_alone: the same by clauses for rows without a match.
+        handle: what the engine needs to write the new images, and to know which source rows matched; opaque to others.
     """
 
     marks: Marks

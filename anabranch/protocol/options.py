@@ -1,6 +1,6 @@
-"""Options of readers and writers: what becomes of each one that Delta Lake or Spark documents, in one place.
+"""Options of readers and writers: how each one that Delta Lake or Spark documents is treated.
 
-Pure. Guarantee: an option is never passed over; of one that stands here nowhere `anabranch.commands.options` warns.
+Pure. Guarantee: no option is silently ignored; `anabranch.commands.options` warns of one that is not listed here.
 
 Source: Delta Lake documentation, the options that delta-spark 4.4 knows, and Spark's options of file sources.
 """
@@ -16,9 +16,9 @@ READ, CHANGES, WRITE = "reading", "reading the changes", "writing"
 
 @dataclass(frozen=True)
 class Option:
-    """An option that is known here: of which doors, what becomes of it there, and why.
+    """A known option: where it is taken, how it is treated there, and why.
 
-    ``harmless`` is a value, in lower case, with which a refused one asks for nothing.
+    ``harmless`` is a value, in lower case, with which a refused option requests nothing.
     """
 
     name: str
@@ -83,7 +83,7 @@ _BY_DOOR = {(door, each.name.lower()): each for each in OPTIONS for door in each
 
 
 def option(door: str, name: str) -> Option | None:
-    """What is known of an option at a door, whatever the case of its name; None of one that nobody documents.
+    """A known option of a reader or writer, in any case; None for one that is not documented.
 
     Example:
         >>> option(WRITE, "MERGESCHEMA").fate
@@ -93,5 +93,5 @@ def option(door: str, name: str) -> Option | None:
 
 
 def names(door: str) -> tuple[str, ...]:
-    """All that are known at a door."""
+    """All known options of a reader or writer."""
     return tuple(each.name for each in OPTIONS if door in each.doors)

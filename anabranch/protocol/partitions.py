@@ -1,4 +1,4 @@
-"""Partition values: the strings of the log and of Hive folders, and the values that they write.
+"""Partition values: the strings of the log and of Hive folders, and the values that they stand for.
 
 Knows PROTOCOL.md, section "Partition Value Serialization", and the escaping of Spark's folder names. Knows nothing of
 snapshots or stores. Pure. Guarantee: ``read_value(write_value(v, t), t) == v``; null and the empty string are null for
@@ -130,7 +130,7 @@ def _offset(zone: str) -> timedelta:
 
 
 def has_zone(text: str) -> bool:
-    """Whether a ``timestamp`` partition string says its instant, whatever zone its writer lived in."""
+    """Whether a ``timestamp`` partition string states its instant, in whatever zone its writer was."""
     return re.search(_ZONED, text) is not None
 
 
@@ -197,7 +197,7 @@ def _text_of(value: Any, data_type: str) -> str:
 
 
 def _float_text(value: float, data_type: str) -> str:
-    """The shortest text that reads back, with Java's names for what is no number."""
+    """The shortest text that reads back, with Java's names for NaN and infinities."""
     shortest = str(np.float32(value)) if data_type == "float" else repr(float(value))
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(shortest, shortest)
 
@@ -267,10 +267,10 @@ def _read_or_error(text: str, data_type: str) -> Any:
 
 
 def hive_segment(column: str, value: str | None) -> str:
-    """The folder name ``column=value`` that Spark gives to a partition; ``value`` as it stands in the log.
+    """The folder name ``column=value`` that Spark gives to a partition; ``value`` as in the log.
 
-    The characters of Spark's ``ExternalCatalogUtils`` are escaped as ``%XX``. In an ``add.path`` the segment is once
-    more URL-encoded, as all paths there are.
+    The characters of Spark's ``ExternalCatalogUtils`` are escaped as ``%XX``. In an ``add.path`` the segment is
+    URL-encoded once more, as all paths there are.
 
     Example:
         >>> hive_segment("day", "a/b"), hive_segment("day", None)
@@ -280,7 +280,7 @@ def hive_segment(column: str, value: str | None) -> str:
 
 
 def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
-    """The partition strings that the folders of a path name, for those of ``columns`` that they do name.
+    """The partition strings in the folders of a path, for those of ``columns`` that they name.
 
     Args:
         path: '/'-separated and not URL-encoded, such as ``year=2020/day=a%2Fb/part-0.parquet``.
@@ -293,7 +293,7 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
 
 
 def folders_of(path: str) -> list[tuple[str | None, str]]:
-    """The folders of a path, each as the column and the value that it names, or as None and its own name."""
+    """The folders of a path, each as its column and value, or as None and its own name."""
     parts = [segment.partition("=") for segment in path.split("/")[:-1]]
     return [(_unescaped(name), _unescaped(value)) if equals else (None, name) for name, equals, value in parts]
 

@@ -1,11 +1,11 @@
-"""Predicates: what can be said about a condition's rows without running it.
+"""Predicates: what is known about a condition's rows without running it.
 
 Knows SQL's three truth values and Spark's order of values. Knows nothing of SQL text, files or statistics. Pure.
-Guarantee: `holds` is the meaning of a predicate; `normal_form` keeps that meaning for every row, `truth_form` keeps
-the rows for which it is TRUE.
+Guarantee: `holds` is the meaning of a predicate; `normal_form` keeps that meaning for every row, `truth_form` keeps the
+rows for which it is TRUE.
 
-A column is already in the schema's spelling: a top-level one by its name, a member of a struct by its path. What is not
-known is `Unknown`, never a guess: a predicate is at most as exact as its condition.
+A column is in the schema's spelling: a top-level one by its name, a member of a struct by its path. What is not known
+is `Unknown`, never a guess: a predicate is at most as exact as its condition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Value: TypeAlias = int | Decimal | float | str | bool | date | datetime | None
 Operator = Literal["=", "<=>", "<", "<=", ">", ">=", "!="]
 
 Name: TypeAlias = str | tuple[str, ...]
-"""A top-level column by its name, which may hold dots, or a member of structs by the names that lead to it."""
+"""A top-level column by its name, which may hold dots, or a member of structs by its path."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,14 @@ Predicate: TypeAlias = Always | Unknown | Compare | In | IsNull | StartsWith | N
 class Condition:
     """A condition as a command carries it.
 
-    ``text`` is for people, ``expression`` for the engine and opaque to everybody else (SQL text, or a Column).
-    ``predicate`` is what is known of it, `Unknown` where nothing is. ``row_local``: its value for a row depends on that
-    row alone, and is the same each time. ``columns`` are the top-level columns that it reads; None: any. ``asks``: it
-    holds a subquery, so its value depends on rows of other tables, or of the same one. ``alias``: the name under which
-    the expression may speak of the table's columns; None where it has none.
+    Attributes:
+        text: for people.
+        expression: for the engine, opaque to everybody else (SQL text, or a Column).
+        predicate: what is known of it, `Unknown` where nothing is.
+        row_local: its value for a row depends on that row alone, and is deterministic.
+        columns: the top-level columns that it reads; None: any.
+        asks: it holds a subquery, so its value depends on rows of other tables, or of the same one.
+        alias: the name by which the expression may refer to the table; None where it has none.
     """
 
     text: str
@@ -211,8 +214,8 @@ def _true_rows(predicate: Predicate) -> Predicate:
 
 
 def _gathered(parts: Sequence[Predicate], op: Operator) -> tuple[Predicate, ...]:
-    """The parts of a long OR with those that compare one column by ``=`` as one `In`, so that thousands take no longer
-    than one; of a long AND those by ``!=`` as the negation of one.
+    """The parts of a long OR, with ``=`` comparisons of one column as one `In`, so that thousands cost no more than
+    one; of a long AND, with ``!=`` comparisons as the negation of one.
     """
     if len(parts) < _MANY:
         return tuple(parts)
@@ -321,12 +324,12 @@ def _double_key(value: Any) -> tuple[bool, float]:
 
 
 def _as_date(value: Value, other: Value) -> Value:
-    """The date that a string writes, where it meets a date; any other value as it is."""
+    """A string as a date, where it is compared with a date; any other value unchanged."""
     return date_of(value) if isinstance(value, str) and type(other) is date else value
 
 
 def date_of(text: str) -> date:
-    """The date that a strict ``YYYY-MM-DD`` writes; raises `TypeError` for any other text."""
+    """The date in a strict ``YYYY-MM-DD``; raises `TypeError` for any other text."""
     try:
         return date.fromisoformat(text if _DATE.fullmatch(text) else "")
     except ValueError:

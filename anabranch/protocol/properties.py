@@ -1,10 +1,11 @@
-"""Table properties: what each one means and which values it takes.
+"""Table properties: the meaning of each one and the values it takes.
 
-Knows every ``delta.*`` property of Delta Lake, of those that stand in a table's metadata and of those that speak of its
-protocol, and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept since it asks nothing of a writer
-here, or refused with the reason when it is set to anything but its default; so a property that would change what a
-writer must do, and that is not honoured here, never gets into a table by this door. One that is honoured stands in
-`_KNOWN`, every other one in `_OTHERS`.
+Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and those that are protocol requests,
+and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept because it requires nothing of a writer here,
+or refused with the reason when it is set to anything but its default; so a property that would change what a writer
+must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `_KNOWN` if it is
+honoured, else to `_OTHERS`: these two tables belong together and make up more than a third of this module, hence its
+length.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 TOMBSTONES = "delta.deletedFileRetentionDuration"
 LOG = "delta.logRetentionDuration"
 COMMENT = "comment"
-"""The property that is a table's description."""
+"""The property that holds a table's description."""
 RESERVED: Mapping[str, str] = {
     "provider": "say USING",
     "location": "say LOCATION",
@@ -51,7 +52,7 @@ RESERVED: Mapping[str, str] = {
     "is_managed_location": "it follows from LOCATION",
     "collation": "say DEFAULT COLLATION",
 }
-"""Properties that Spark keeps for itself, and what says the same."""
+"""Properties that Spark reserves, and the clause to use instead."""
 _DAY_MS = 86_400_000
 _UNITS_MS = {
     "millisecond": 1,
@@ -184,7 +185,7 @@ _KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
 
 
 class Stand(Enum):
-    """What becomes of a property that nothing here acts upon."""
+    """How a property that is not acted upon is treated."""
 
     KEPT = "kept: it asks nothing of a writer here"
     REFUSED = "refused, unless it says what is so anyway"
@@ -193,7 +194,7 @@ class Stand(Enum):
 
 @dataclass(frozen=True)
 class Other:
-    """A property that nothing here acts upon: the values that it takes, its default, and why it stands as it does."""
+    """A property that is not acted upon: its values, its default, its treatment and the reason."""
 
     key: str
     parse: Callable[[str], Any]
@@ -252,14 +253,14 @@ _OTHERS: tuple[Other, ...] = (
 
 @dataclass(frozen=True)
 class Properties:
-    """A table's configuration, read with its defaults.
+    """A table's configuration with defaults.
 
     Example:
         >>> Properties({"delta.checkpointInterval": "5"}).checkpoint_interval
         5
 
     Raises:
-        InvalidProperty: when a value is asked for that another engine set to something unknown here.
+        InvalidProperty: on access to a value that another engine set to something unknown here.
     """
 
     configuration: Mapping[str, str]
@@ -279,37 +280,37 @@ class Properties:
 
     @property
     def vectors(self) -> bool:
-        """Whether DML marks rows instead of rewriting files."""
+        """Whether DML writes deletion vectors instead of rewriting files."""
         return bool(self["delta.enableDeletionVectors"])
 
     @property
     def conflict_resolution(self) -> str:
-        """``file`` or ``row``; without vectors, conflicts are per file whatever is set."""
+        """``file`` or ``row``; without vectors, conflicts are always per file."""
         return str(self["anabranch.conflictResolution"]) if self.vectors else "file"
 
     @property
     def resolution_bytes(self) -> int:
-        """How many bytes of winners' files one command may read to find its place behind them."""
+        """How many bytes of winners' files one command may read to resolve conflicts."""
         return int(self[RESOLUTION_BYTES])
 
     @property
     def resolution_seconds(self) -> int:
-        """How long one command may look for its place behind its winners."""
+        """How long one command may try to resolve conflicts."""
         return int(self[RESOLUTION_SECONDS])
 
     @property
     def recorded_moves(self) -> int:
-        """Of how many rows, for each partition, it is recorded where they went when their order changes."""
+        """Up to how many rows per partition moves are recorded row by row when their order changes."""
         return int(self[RECORDED_MOVES])
 
     @property
     def rows_in_errors(self) -> bool:
-        """Whether messages may show what rows hold."""
+        """Whether messages may show values of rows."""
         return bool(self["anabranch.rowsInErrors"])
 
     @property
     def checkpoint_interval(self) -> int:
-        """A checkpoint is written every so many commits."""
+        """The number of commits between checkpoints."""
         return int(self["delta.checkpointInterval"])
 
     @property
@@ -339,23 +340,23 @@ class Properties:
 
     @property
     def prefix_length(self) -> int:
-        """How many random characters a small append's files have for a folder; 0: the names of partitions instead."""
+        """The length of the random folder name for a small append's files; 0: folders by partition instead."""
         return int(self["delta.randomPrefixLength"]) if self["delta.randomizeFilePrefixes"] else 0
 
     @property
     def target_file_size(self) -> int | None:
-        """How many bytes files are meant to have; None: whatever suits the table."""
+        """The target size of files in bytes; None: by the size of the table."""
         found = self["delta.targetFileSize"]
         return None if found is None else int(found)
 
     @property
     def auto_compaction(self) -> str:
-        """``false``, ``true``, ``legacy`` (the same) or ``auto``: whether writers compact what has become small."""
+        """``false``, ``true``, ``legacy`` (the same) or ``auto``: whether writers compact small files."""
         return str(self["delta.autoOptimize.autoCompact"])
 
     @property
     def transaction_retention_ms(self) -> int | None:
-        """How long it is remembered how far an application has written, in milliseconds; None: for ever."""
+        """How long application transactions are kept, in milliseconds; None: for ever."""
         found = self["delta.setTransactionRetentionDuration"]
         return None if found is None else int(found)
 
@@ -367,11 +368,11 @@ class Properties:
 
 
 def validate(configuration: Mapping[str, str]) -> None:
-    """Refuse properties that a user may not set here; those that speak of the protocol are not among them.
+    """Raises unless a user may set these properties here; protocol requests are not among them.
 
     Raises:
         InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, a value that the key does not take, or one that
-            asks for what is not done here.
+            requires something unsupported.
     """
     for key, value in configuration.items():
         if not isinstance(value, str):
@@ -393,7 +394,7 @@ _LOWERED = {key.lower(): key for key in (*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DE
 
 
 def respelled_key(key: str) -> str:
-    """The name that Delta Lake gives a property; the same name where it knows none."""
+    """Delta Lake's spelling of a property's name; an unknown name is unchanged."""
     lowered = key.lower()
     if lowered.startswith(FEATURE_PREFIX):
         return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
@@ -401,8 +402,7 @@ def respelled_key(key: str) -> str:
 
 
 def described(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
-    """Properties as they are set, under the names that Delta Lake gives them, and the table's description: the one that
-    is among them, or else this.
+    """Properties under Delta Lake's names, and the table's description: the one among them, or else the given one.
 
     Example:
         >>> described({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
@@ -413,21 +413,15 @@ def described(properties: Mapping[str, str], description: str | None) -> tuple[d
 
 
 def check_unreserved(keys: Iterable[str]) -> None:
-    """Hold that properties are none of those that Spark keeps for clauses of statements.
-
-    Raises:
-        InvalidProperty: one is.
-    """
+    """Raises `InvalidProperty` if a property is one that Spark reserves for a clause of a statement."""
     for key in keys:
         if key in RESERVED:
             raise InvalidProperty(property=key, value="set", reason=f"Spark keeps it for itself: {RESERVED[key]}.")
 
 
 def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (TOMBSTONES, LOG)) -> None:
-    """Hold that removed files are remembered no longer than the log is, where one of the two is ``changed``.
-
-    Raises:
-        InvalidProperty: they would be.
+    """Raises `InvalidProperty` if removed files are remembered longer than the log is kept, and one of the two is
+    ``changed``.
     """
     properties = Properties(configuration)
     if not {TOMBSTONES, LOG} & set(changed) or properties.tombstone_retention_ms <= properties.log_retention_ms:
@@ -440,7 +434,7 @@ def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (
 
 
 def is_known(key: str) -> bool:
-    """Whether a table property of this very name means something to Delta Lake."""
+    """Whether Delta Lake knows a table property of exactly this name."""
     return key in _KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
 
 
@@ -456,7 +450,7 @@ def _check_other(other: Other, value: str) -> None:
 
 
 def _unknown(key: str) -> str:
-    """Why a key is not one, with the one that may be meant."""
+    """Why a key is unknown, with the one that may be meant."""
     keys = [*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
     lowered = {each.lower(): each for each in keys}
     if key.lower() in lowered:

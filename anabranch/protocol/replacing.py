@@ -1,8 +1,8 @@
-"""Replacing: all columns of a table declared anew, as far as its files need not know.
+"""REPLACE COLUMNS: all columns of a table declared again, as far as no file must change.
 
 Knows names, nesting, and what delta-spark's REPLACE COLUMNS allows: order, comments, NULL where there was NOT NULL,
-wider types, and columns that come or go, but never both in one place, which would read as a rename. Pure. Guarantee: a
-column that stays keeps its number, physical name, default and rules.
+wider types, and columns added or dropped, but never both in one place, which would look like a rename. Pure. Guarantee:
+a column that stays keeps its id, physical name, default and rules.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 Path = tuple[str, ...]
 Objection = Callable[[str, DataType, DataType], "str | None"]
-"""Why the table does not allow another type of what lies in a top-level column; None where it does."""
+"""Why the table forbids another type inside a top-level column; None where it does not."""
 
 _DECLARED = {DEFAULT: "a default", GENERATION: "a generating expression", STEP: "an identity", LENGTH: "a length"}
 
 
 def replaced(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
-    """The columns as they are ``wanted``, with all that a column which stays is known by.
+    """The ``wanted`` columns, each with the metadata of the present one of that name.
 
     Raises:
-        InvalidOption: a change is none that this can make; it names the column.
+        InvalidOption: a change is not allowed here; it names the column.
 
     Example:
         >>> replaced(Struct((Field("a", "long"), Field("b", "long"))), Struct((Field("B", "long"), Field("A", "long"))),
@@ -44,7 +44,7 @@ def replaced(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
 
 
 def lost(known: DataType, wanted: DataType, path: Path = ()) -> Iterator[Path]:
-    """The paths of columns and members that are there, and not wanted."""
+    """The paths of present columns and members that are not wanted."""
     if isinstance(known, Struct) and isinstance(wanted, Struct):
         for field in known:
             found = wanted.find(field.name)
@@ -58,7 +58,7 @@ def lost(known: DataType, wanted: DataType, path: Path = ()) -> Iterator[Path]:
 
 
 def _types(known: DataType, wanted: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
-    """The paths at which another plain type is wanted."""
+    """The paths at which another primitive type is wanted."""
     if isinstance(known, str) and isinstance(wanted, str) and known != wanted:
         yield path, wanted
     if isinstance(known, Struct) and isinstance(wanted, Struct):

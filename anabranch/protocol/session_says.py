@@ -1,7 +1,7 @@
-"""What the session says of every commit that is made on its behalf.
+"""Session settings that apply to every commit made on the session's behalf.
 
-Knows values only, no session. A door that works for a session says them once, by `honouring`; commands and commits ask
-`current`. Guarantee: without a door nothing is said, so that commands mean the same wherever they run.
+Knows values only, no session. The entry point of a session sets them with `honouring`; commands and commits read
+`current`. Guarantee: without a session there are none, so that commands mean the same wherever they run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ def _no_defaults() -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Said:
-    """What a session says.
+    """The settings of a session.
 
     Attributes:
-        user_metadata: for the history, unless the command says its own. app_id, txn_version: how far an application
-        will have written with a write, as text. defaults: gives the properties of new tables. replaces_by_data: whether
-        ``replaceWhere`` may name any column. checks_replaced: whether it brings only rows that it selects. compacts,
-        compacts_from, compacts_to: automatic compaction, and its numbers of files and of bytes, whatever the table
-        says; None: as the table says. drops_missing: whether a constraint to be dropped may be missing.
+        user_metadata: for the history, unless the command has its own.
+        app_id, txn_version: the application transaction of a write, as text.
+        defaults: returns the properties of new tables.
+        replaces_by_data: whether ``replaceWhere`` may use any column.
+        checks_replaced: whether all rows of a ``replaceWhere`` must match its condition.
+        compacts: whether auto compaction runs; this and the next two override the table; None: as the table says.
+        compacts_from, compacts_to: its minimum number of files, and its target in bytes.
+        drops_missing: whether a constraint to be dropped may be missing.
     """
 
     user_metadata: str | None = None
@@ -43,7 +46,7 @@ class Said:
 
 
 class Honoured:
-    """What a session says while one command runs, and whether the command has used its application's version."""
+    """The settings of a session while one command runs, and whether it used its application transaction."""
 
     def __init__(self, said: Said) -> None:
         self.said, self.used_txn = said, False
@@ -55,7 +58,7 @@ _NOTHING = Said()
 
 @contextmanager
 def honouring(said: Said) -> Iterator[Honoured]:
-    """Say these for as long as the block lasts.
+    """Apply these settings within the block.
 
     Example:
         >>> with honouring(Said(user_metadata="nightly")):
@@ -70,18 +73,18 @@ def honouring(said: Said) -> Iterator[Honoured]:
 
 
 def current() -> Said:
-    """What is said now; nothing where no session is asked."""
+    """The current settings; empty without a session."""
     held = _current.get()
     return _NOTHING if held is None else held.said
 
 
 def is_said() -> bool:
-    """Whether a session is asked already, by a door outside of this one."""
+    """Whether an enclosing block has set them."""
     return _current.get() is not None
 
 
 def txn_used() -> None:
-    """Note that a write goes by the application's version that the session says."""
+    """Record that a write uses the session's application transaction."""
     held = _current.get()
     if held is not None:
         held.used_txn = True

@@ -1,8 +1,8 @@
-"""Settings of a session: what becomes of each one that Delta Lake documents, in one place.
+"""Session settings: how each one that Delta Lake documents is treated.
 
-Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those of which Databricks
-tells, and whether each is honoured, harmless or refused. Pure. Guarantee: a setting is never passed over; one that
-stands here nowhere is reported by `unknown`.
+Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those that Databricks
+documents, and whether each is honoured, harmless or refused. Pure. Guarantee: no setting is silently ignored; `unknown`
+reports one that is not listed here.
 
 Source: Delta Lake documentation, and the settings of delta-spark 4.4 that are not marked as internal.
 """
@@ -37,7 +37,7 @@ VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
 
 class Fate(Enum):
-    """What becomes of a setting."""
+    """How a setting is treated."""
 
     HONOURED = "honoured"
     HARMLESS = "harmless"
@@ -46,12 +46,14 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting that is known here.
+    """A known setting.
 
     Attributes:
-        name: its whole name. fate: what becomes of it. why: what it does here, or why it does nothing. default: the
-        value that asks for what is so anyway, in lower case; of refused ones. verbs: the statements that a refused one
-        would change; empty: every write.
+        name: its full name.
+        fate: how it is treated.
+        why: what it does here, or why it does nothing.
+        default: of a refused one, the value that requests the present behaviour, in lower case.
+        verbs: the statements that a refused one would change; empty: every write.
     """
 
     name: str
@@ -142,14 +144,15 @@ SETTINGS: tuple[Setting, ...] = (
 
 _BY_NAME = {each.name: each for each in SETTINGS}
 NAMED = tuple(each.name for each in SETTINGS if each.fate is not Fate.HARMLESS)
-"""The settings that have to be asked for before a write."""
+"""The settings to read before a write."""
 
 
 def check(values: Mapping[str, str], verb: str) -> None:
-    """Hold that no setting of a session asks a statement for what is not done here.
+    """Raises if a session setting requests something unsupported of a statement.
 
     Args:
-        values: the settings that are set. verb: the statement.
+        values: the settings that are set.
+        verb: the statement.
 
     Raises:
         UnsupportedSetting: one does.
@@ -166,7 +169,7 @@ def check(values: Mapping[str, str], verb: str) -> None:
 
 
 def unknown(names: Iterable[str]) -> dict[str, str]:
-    """Of these settings those that nobody documents, each with a hint at the one that may be meant.
+    """The undocumented ones of these settings, each with a hint at the one that may be meant.
 
     Example:
         >>> unknown(["spark.databricks.delta.stalenesLimit", "spark.sql.shuffle.partitions"])
@@ -182,7 +185,7 @@ def _hint(name: str) -> str:
 
 
 def default_property(name: str) -> str | None:
-    """The table property of which a setting is the default in new tables; None of any other setting.
+    """The table property whose default in new tables a setting gives; None for any other setting.
 
     Example:
         >>> default_property("spark.databricks.delta.properties.defaults.appendOnly")
@@ -195,16 +198,16 @@ def default_property(name: str) -> str | None:
 
 
 def default_properties(values: Mapping[str, str]) -> dict[str, str]:
-    """The table properties that these settings give every new table."""
+    """The table properties that these settings give to new tables."""
     found = ((default_property(name), value) for name, value in values.items())
     return {key: value for key, value in found if key is not None}
 
 
 def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
-    """Whether a setting says true.
+    """The value of a boolean setting.
 
     Raises:
-        UnsupportedSetting: it says neither true nor false.
+        UnsupportedSetting: it is neither true nor false.
     """
     value = values.get(name)
     if value is None:
@@ -215,10 +218,10 @@ def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def number(values: Mapping[str, str], name: str) -> int | None:
-    """The whole number from 1 that a setting says; None where it is not set.
+    """The positive integer value of a setting; None where it is not set.
 
     Raises:
-        UnsupportedSetting: it says none.
+        UnsupportedSetting: it is not one.
     """
     value = values.get(name)
     if value is None:
@@ -230,10 +233,10 @@ def number(values: Mapping[str, str], name: str) -> int | None:
 
 
 def compaction(value: str) -> str:
-    """Which automatic compaction the session asks for.
+    """The auto compaction that the session requests.
 
     Raises:
-        UnsupportedSetting: there is none such.
+        UnsupportedSetting: the value is not valid.
     """
     wished = value.strip().lower()
     if wished not in ("true", "false", "auto", "legacy"):

@@ -1,7 +1,7 @@
-"""Moments: what users write for a point in time, as milliseconds since 1970.
+"""Converts timestamps as users write them to milliseconds since 1970.
 
-Knows the timestamps that Spark's CAST takes from text, and delta-spark's ``path@yyyyMMddHHmmssSSS``; no table. Pure:
-the zone is given. Guarantee: a text that Spark would not take is refused, never guessed; microseconds are cut off, as
+Knows the texts that Spark's CAST takes as timestamps, and delta-spark's ``path@yyyyMMddHHmmssSSS``; no table. Pure: the
+zone is given. Guarantee: a text that Spark would refuse is refused, never guessed; microseconds are truncated, as
 commits have none.
 """
 
@@ -28,12 +28,12 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([
 
 
 def milliseconds(given: Any, zone: str) -> int:
-    """The moment that a user gave.
+    """A timestamp given by a user.
 
     Args:
         given: text such as ``2024-01-31``, ``2024-01-31 12:30:00.000`` or ``2024-01-31T12:30:00+01:00``; a date, which
-            means its first moment; or a datetime.
-        zone: of everything that says none itself, such as ``Europe/Paris`` or ``+01:00``: that of the session.
+            means its start; or a datetime.
+        zone: for values without one, such as ``Europe/Paris`` or ``+01:00``: that of the session.
 
     Raises:
         InvalidTimestamp: it is nothing of that kind.
@@ -52,7 +52,7 @@ def milliseconds(given: Any, zone: str) -> int:
 
 
 def at_milliseconds(digits: str, zone: str) -> int:
-    """The moment behind the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone.
+    """The timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone.
 
     Raises:
         InvalidTimestamp: there is no such day or time.

@@ -1,8 +1,7 @@
-"""Names and bytes: where a table's files are kept, and the one promise that commits stand on.
+"""Where a table's files are kept, as names and bytes.
 
-This room knows names, bytes and the ways in which a disk or a bucket fails. It knows nothing of Delta: no table, no
-version, no action. Guarantee: ``put_if_absent`` has exactly one winner per name, and what it acknowledges stays
-(``contract.py``).
+Knows names, bytes, and how a disk or a bucket fails. Knows nothing of Delta: no table, no version, no action.
+Guarantee: ``put_if_absent`` has exactly one winner per name, and what it acknowledges is durable (``contract.py``).
 """
 
 from anabranch.storage.contract import Entry, Store

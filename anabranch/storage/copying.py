@@ -1,7 +1,7 @@
-"""Copying: a file from one store to another, whatever keeps the two.
+"""Copies a file from one store to another of any kind.
 
-Knows stores only. Guarantee: a copy is whole and durable when it is named, or it is not there; no more than few chunks
-of a file are held in memory, however large it is.
+Guarantee: a copy is whole and durable once its name exists; only a few chunks of a file are in memory, however large it
+is.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from anabranch.storage.contract import Store
 from anabranch.storage.objects import ObjectStore
 
 CHUNK_BYTES = 8 << 20
-"""So much is read at a time; where parts of an upload are of this size, 10,000 of them make 80 GB."""
+"""Bytes per read; where the parts of an upload have this size, 10,000 of them make 80 GB."""
 
 
 def copy_file(source: Store, name: str, target: Store, new_name: str, *, size: int) -> None:
-    """Put a copy of a file, of ``size`` bytes, under another name; within one bucket the service itself copies it.
+    """Copy a file of ``size`` bytes to another name; within one bucket the service itself copies.
 
     Raises:
         NotFound: there is no such source.
-        StoreError: it has not that many bytes, or could not be read or put; no part of it stands under the new name.
+        StoreError: it has another size, or cannot be read or put; nothing is left under the new name.
     """
     if isinstance(source, ObjectStore) and isinstance(target, ObjectStore) and target.copy_from(source, name, new_name):
         copied = target.head(new_name)
@@ -35,7 +35,7 @@ def copy_file(source: Store, name: str, target: Store, new_name: str, *, size: i
 
 
 def _chunks(source: Store, name: str, size: int) -> Iterator[bytes]:
-    """The file in chunks; where it is not of the size that it should be, they end in an error."""
+    """The file in chunks; raises at the end if the size is wrong."""
     read = 0
     while chunk := source.read_range(name, read, CHUNK_BYTES):
         read += len(chunk)

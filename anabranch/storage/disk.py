@@ -1,7 +1,7 @@
-"""What a POSIX disk does, and when it is done: files written aside, names claimed, folders made durable.
+"""POSIX file operations: files written under a hidden name, names claimed atomically, folders made durable.
 
-Knows paths and ``OSError``; knows no names of a store and no error of ours. Guarantee: ``claim`` gives a name to one
-caller only, and none of these calls ever shows a file with a part of its bytes.
+Knows paths and ``OSError``, but neither names of a store nor our errors. Guarantee: ``claim`` gives a name to one
+caller only, and no call ever shows a file with a part of its bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _FSYNCS_AT_ONCE = 8
 
 
 def is_aside(name: str) -> bool:
-    """Whether a file name is that of a write under way, or of a writer that was killed."""
+    """Whether a file name is the hidden one of an unfinished write, perhaps by a writer that was killed."""
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
 
 
 def write_aside(path: str, chunks: Iterable[bytes], *, durably: bool = True) -> str:
-    """Write the chunks, durably unless told otherwise, beside ``path``, hidden; on failure nothing is left.
+    """Write the chunks, durably by default, to a hidden file beside ``path``; on failure nothing is left.
 
     Returns:
         the hidden path.
@@ -55,12 +55,12 @@ def write_aside(path: str, chunks: Iterable[bytes], *, durably: bool = True) -> 
 
 
 def claim(aside: str, path: str) -> bool:
-    """Give the file ``aside`` the name ``path``, if nobody has it; whether it is now ours.
+    """Give the file ``aside`` the name ``path`` unless it is taken; returns whether it is ours.
 
     Of any number of callers, threads or processes, one gets True. The aside name may remain.
 
     Raises:
-        OSError: neither ours nor told to be taken; see ``decided``.
+        OSError: it is neither ours nor known to be taken; see ``decided``.
     """
     try:
         os.link(aside, path)
@@ -78,21 +78,23 @@ def claim(aside: str, path: str) -> bool:
 
 
 def decided(error: OSError) -> bool:
-    """Whether this failure of ``claim`` or ``os.replace`` says that nothing happened, rather than that nobody knows."""
+    """Whether this failure of ``claim`` or ``os.replace`` means that nothing happened; otherwise the outcome is
+    unknown.
+    """
     return error.errno in _REFUSALS
 
 
 def forget(aside: str) -> None:
-    """Remove a file written aside. If that fails it stays hidden and harms nobody."""
+    """Remove a file written aside. If that fails it stays hidden and does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(aside)
 
 
 def make_folder(path: str) -> None:
-    """Make a folder and those above it, each durable before anything is put into it.
+    """Create a folder and its parents, each durable before anything is put into it.
 
-    A folder that exists is taken as durable: the journal of any current file system writes its making before the file
-    that is synced in it later.
+    An existing folder counts as durable: the journal of any current file system writes its creation before a file that
+    is synced in it later.
     """
     if os.path.isdir(path):
         return
@@ -104,7 +106,7 @@ def make_folder(path: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Bring a file's bytes, or a folder's names, onto the disk."""
+    """Flush a file's bytes, or a folder's names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -117,7 +119,7 @@ def sync(path: str) -> None:
 
 
 def sync_all(paths: Iterable[str]) -> None:
-    """``sync`` of many paths, some at a time, since the disk joins concurrent waits into one."""
+    """``sync`` of many paths in parallel, since the disk merges concurrent flushes."""
     with ThreadPoolExecutor(_FSYNCS_AT_ONCE, thread_name_prefix="anabranch-sync") as pool:
         for _ in pool.map(sync, paths):
             pass
@@ -131,7 +133,7 @@ def _is_one_file(one: str, other: str) -> bool:
 
 
 def _rename_unless_taken(aside: str, path: str) -> bool:
-    """``claim`` where the file system has no hard links: Linux renames without replacing, atomically as well."""
+    """``claim`` on a file system without hard links: Linux renames without replacing, atomically as well."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
         raise _unsafe(path)
@@ -144,5 +146,5 @@ def _rename_unless_taken(aside: str, path: str) -> bool:
 
 
 def _unsafe(path: str) -> OSError:
-    """Anything else (check, then rename) would let two writers win."""
+    """The error for such a file system: any other way (check, then rename) would let two writers win."""
     return OSError(errno.ENOTSUP, "this file system can neither link a file nor rename one without replacing", path)

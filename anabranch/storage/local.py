@@ -1,14 +1,14 @@
-"""The store of a local folder, or of one that a file server mounts.
+"""The store over a local folder, which may be mounted from a file server.
 
-Knows names, paths and what each ``OSError`` means for a put; how a disk is written stands in ``disk.py``.
+Knows names, paths and what each ``OSError`` means for a put; the file operations are in ``disk.py``.
 
-Plain system calls, not obstore's ``LocalStore``, although that has a put-if-absent too: it stages, links, and one of
-many racing callers wins. But it never calls fsync (seen: its file's blocks are not yet allocated when the call
-returns), so that a power cut can leave an acknowledged commit missing, or present and empty. It also hides and refuses
-names that end in ``#`` and digits, and has no answer for a file server whose reply is lost. Ours writes aside, fsyncs,
+It uses plain system calls and not obstore's ``LocalStore``, although that has a put-if-absent too: it stages, links,
+and one of many racing callers wins. But it never calls fsync (seen: its file's blocks are not yet allocated when the
+call returns), so a power cut can leave an acknowledged commit missing, or present and empty. It also hides and refuses
+names that end in ``#`` and digits, and cannot handle a file server whose reply is lost. Ours writes aside, fsyncs,
 links, fsyncs the folder.
 
-A writer killed half-way leaves a hidden ``.NAME.ID.tmp`` that no call lists or reads.
+A writer that is killed leaves a hidden ``.NAME.ID.tmp`` that no call lists or reads.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 class LocalStore:
     """A ``Store`` over the folder ``root``, an absolute path; it need not exist yet.
 
-    ``allowed`` names other stores whose files a log in this one may name; nothing in here asks for it.
+    ``allowed`` names other stores whose files a log in this one may name; the store itself does not use it.
 
     Symbolic links are followed for reading. Nothing is written, deleted or listed through a link to a folder outside
     the root. Two names for one folder make two stores over the same bytes, which is fine.
@@ -54,7 +54,7 @@ class LocalStore:
 
     @property
     def url(self) -> str:
-        """``file://`` and the path as it is; see ``Store.url``."""
+        """``file://`` and the unchanged path; see ``Store.url``."""
         return f"file://{self.root}"
 
     def get(self, name: str) -> bytes:
@@ -145,7 +145,7 @@ class LocalStore:
         return path
 
     def _path_to_write(self, name: str) -> str:
-        """The path of a name whose folder is not somewhere else by way of a link; it need not exist yet."""
+        """The path of a name whose folder is not reached through a link out of the root; it need not exist yet."""
         return self._inside(name, self._path(name))
 
     def _inside(self, name: str, path: str) -> str:
@@ -155,7 +155,7 @@ class LocalStore:
         return path
 
     def _folders_above(self, names: Iterable[str]) -> list[str]:
-        """The folders that hold these names, up to the root and, if it may be read, the folder that holds the root."""
+        """The folders of these names, up to the root and, if it is readable, the root's parent."""
         found = {os.path.dirname(self.root)} if os.access(os.path.dirname(self.root), os.R_OK) else set()
         for name in names:
             parts = name.split("/")[:-1]
@@ -165,9 +165,9 @@ class LocalStore:
     # -- listing -------------------------------------------------------------------------------------------------------
 
     def _scan(self, folder: str, first: str = "") -> _Found:
-        """What a folder holds from the file name ``first`` on, by store name; nothing where there is no such folder.
+        """The files of a folder from the file name ``first`` on, by store name; empty if there is no such folder.
 
-        Names are compared before anything else is done: a log of 100,000 files costs its names, not its inodes.
+        Names are compared first: a log of 100,000 files costs its names, not its inodes.
         """
         before = f"{folder}/" if folder else ""
         with contextlib.suppress(NotFound), self._reading(folder), os.scandir(os.path.join(self.root, folder)) as found:
@@ -195,7 +195,7 @@ class LocalStore:
         *,
         durably: bool = True,
     ) -> _Placed:
-        """Write the chunks aside, then ``place(aside, path)``; what that call left undecided is told as such."""
+        """Write the chunks aside, then call ``place(aside, path)``; an undecided failure raises `PutOutcomeUnknown`."""
         with self._writing(name):
             aside = _written_aside(path, chunks, durably=durably)
         try:
@@ -206,7 +206,7 @@ class LocalStore:
             disk.forget(aside)
 
     def _settle(self, name: str, path: str) -> None:
-        """Make a name durable that is visible already: failing now is no longer a definite failure."""
+        """Make a visible name durable: a failure from here on is no longer definite."""
         try:
             disk.sync(os.path.dirname(path))
         except OSError as error:
@@ -228,7 +228,7 @@ class LocalStore:
             raise self._failed(name, error) from cause(error)
 
     def _failed(self, name: str, error: OSError) -> StoreError:
-        """What a disk's refusal is called here; nothing has happened."""
+        """Our error for a disk's refusal; nothing has happened."""
         kind = StorePermissionDenied if error.errno in _DENIED else StoreFull if error.errno in _FULL else StoreError
         return kind(name=name, root=self.url, reason=_reason(error))
 
@@ -237,8 +237,8 @@ class LocalStore:
 
 
 def _written_aside(path: str, chunks: Iterable[bytes], *, durably: bool) -> str:
-    """See ``disk.write_aside``; the folder is made first, and again where it was removed meanwhile, being empty. (Then
-    no chunk was asked for yet.)
+    """`disk.write_aside` after the folder is made, and again if the empty folder was removed meanwhile. (Then no chunk
+    was consumed yet.)
     """
     for _ in range(_TIMES_MADE):
         with contextlib.suppress(FileNotFoundError):
@@ -256,7 +256,7 @@ def _is_absence(error: OSError) -> bool:
 
 
 def _file_stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """What a listing says of a file; None for folders, devices, links to nothing and what was deleted meanwhile."""
+    """The status of a file; None for folders, devices, broken links and files deleted meanwhile."""
     try:
         return entry.stat() if entry.is_file() else None
     except OSError as error:

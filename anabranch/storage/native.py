@@ -1,9 +1,9 @@
 """Bytes for Arrow's readers, in memory that Arrow owns.
 
-Knows Arrow's buffers, and how to read ranges of a store. Guarantee: nothing that these files hold is an object of
-Python. Arrow's threads let go of what they read some moments after its result was handed out; were it Python's, they
-would want the interpreter for it, and where that has ended meanwhile, the whole process dies by ``std::terminate``.
-So whatever reads with threads reads from here.
+Knows Arrow's buffers and range reads of a store. Guarantee: these files hold no Python object. Arrow's threads release
+what they read some moments after its result was returned; to release a Python object they need the interpreter, and
+where that has ended meanwhile, the whole process dies by ``std::terminate``. So whatever reads with threads reads from
+here.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _READERS = 8
 
 
 class Span(NamedTuple):
-    """Bytes of a file, from one offset to before another."""
+    """A range of bytes in a file: start, and end (exclusive)."""
 
     start: int
     end: int
 
 
 def native_file(data: bytes | memoryview) -> pa.NativeFile:
-    """A file of these bytes, which are copied."""
+    """A file with a copy of these bytes."""
     buffer = pa.allocate_buffer(len(data))
     _filled(buffer, 0, data)
     return pa.BufferReader(buffer)
 
 
 def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.NativeFile:
-    """A file as long as the stored one, of which only these bytes are fetched.
+    """A file as long as the stored one, of which only these ranges are fetched.
 
-    Memory is taken for what is fetched: of the rest, no page is touched, and what lies there is no part of the file. So
-    it is where the stored file has become shorter; who reads asks afterwards whether it is still the same.
+    Memory is used only for what is fetched: the other pages are never touched, and their content is undefined. So is
+    the end where the stored file has become shorter; the caller checks afterwards that it is still the same file.
 
     Raises:
         NotFound: the name is not there.
@@ -64,7 +64,7 @@ def _filled(buffer: pa.Buffer, at: int, data: bytes | memoryview) -> None:
 
 
 def _pieces(spans: Iterable[Span], size: int) -> Iterable[Span]:
-    """Spans near to each other as one, none beyond the end, and no piece larger than is good for one request."""
+    """Ranges merged where they are close, cut at the end of the file, none larger than one request should be."""
     start = end = 0
     for span in sorted(spans):
         if span.start > end + _GAP_BYTES:

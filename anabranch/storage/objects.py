@@ -1,14 +1,14 @@
-"""The store of a bucket: S3, Azure, Google Cloud, HTTP and process memory, all through obstore.
+"""The store over a bucket: S3, Azure, Google Cloud, HTTP and process memory, all through obstore.
 
-Knows names, keys and what each of obstore's exceptions means for a put; where buckets come from stands in ``open.py``.
+Knows names, keys and what each of obstore's exceptions means for a put; buckets are opened in ``open.py``.
 
-Put-if-absent is one conditional request (``If-None-Match: *`` or its like), decided by the service. Two things that
-obstore leaves open are closed here:
+Put-if-absent is one conditional request (``If-None-Match: *`` or its like), decided by the service. Two problems of
+obstore are solved here:
 
 - It repeats a failed request by itself, and the repetition of a put that had landed is refused as taken. Puts-if-absent
-  therefore go through ``once``, which never repeats: whoever put knows best whose bytes to expect there.
+  therefore go through ``once``, which never repeats: the caller knows best whose bytes to expect there.
 - It reports each *409 Conflict* as taken, but S3 also answers 409 when it could not decide. So a loss counts only when
-  something stands under the name.
+  the name exists.
 
 A service that ignores the condition, as very old S3 look-alikes do, makes every put a winner; no client can see that.
 """
@@ -57,13 +57,13 @@ _first_user: dict[str, int] = hold("the process that used a bucket first", "it i
 class ObjectStore:
     """A ``Store`` over the keys of a bucket that begin with ``prefix`` and a slash, or over all of them.
 
-    Args:
+    Attributes:
         url: the root's canonical URL.
-        prefix: what stands before each name in the bucket, without slashes at its ends.
+        prefix: the part of each key before the name, without slashes at its ends.
         bucket: obstore's store for everything but commits.
         once: the same bucket, with no request repeated.
         confused: letters that the service takes for others. A name with one would mean another name, and is refused.
-        allowed: other stores whose files a log in this one may name; nothing in here asks for it.
+        allowed: other stores whose files a log in this one may name; the store itself does not use it.
     """
 
     url: str
@@ -102,19 +102,19 @@ class ObjectStore:
         try:
             obstore.put(self.once, self._key(name), data, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
-            raise self._lost(name) from told(error)
+            raise self._lost(name) from safe_cause(error)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from told(error)
+            raise self._failed_put(name, error) from safe_cause(error)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
         try:
             obstore.put(self.bucket, self._key(name), data)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from told(error)
+            raise self._failed_put(name, error) from safe_cause(error)
 
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
-        """See ``Store.put_stream``: an upload in several parts, of which one or few are under way."""
+        """See ``Store.put_stream``: a multipart upload with few parts at a time."""
         rest = iter(chunks)
         begins = list(islice(rest, 2))
         if len(begins) < 2:  # a service may refuse an upload without a part
@@ -126,10 +126,10 @@ class ObjectStore:
         except _FAILURES as error:
             if watched.failed is not None:
                 raise watched.failed from None
-            raise self._failed_put(name, error) from told(error)
+            raise self._failed_put(name, error) from safe_cause(error)
 
     def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
-        """Let the service copy a name of a store of the same bucket; False where it cannot, and nothing happened.
+        """Let the service copy a name from a store in the same bucket; False if it cannot, and nothing happened.
 
         Raises:
             NotFound: there is no such source.
@@ -154,7 +154,7 @@ class ObjectStore:
         folder = checked_folder(start[: start.rfind("/") + 1], self.url)
         with self._typed(start):
             found = self._listed(folder, _just_before(self._at(start))) if folder else self._top()
-            return sorted(entry for entry in found if entry.name >= start and _folder_of(entry.name) == folder)
+            return sorted(entry for entry in found if entry.name >= start and entry.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
@@ -163,7 +163,7 @@ class ObjectStore:
             return sorted(self._listed(folder, None))
 
     def top_folders(self) -> list[str]:
-        """The folders at the root that hold a key, sorted: what a listing may be divided by."""
+        """The folders at the root that hold a key, sorted, to split a listing by."""
         inside = len(self.prefix) + 1 if self.prefix else 0
         with self._typed(""):
             found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
@@ -180,7 +180,7 @@ class ObjectStore:
     # -- names and keys ------------------------------------------------------------------------------------------------
 
     def _at(self, name: str) -> str:
-        """The key of a name or folder. Each request comes by here, and so each is refused in a forked child."""
+        """The key of a name or folder. Every request calls this, so it also refuses requests in a forked child."""
         _refuse_after_fork(name, self.url)
         return f"{self.prefix}/{name}" if self.prefix and name else self.prefix or name
 
@@ -236,9 +236,9 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFound(name=name, root=self.url) from told(error)
+            raise NotFound(name=name, root=self.url) from safe_cause(error)
         except _FAILURES as error:
-            raise self._failed(name, error) from told(error)
+            raise self._failed(name, error) from safe_cause(error)
 
     def _failed(self, name: str, error: Exception) -> StoreError:
         denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
@@ -251,7 +251,7 @@ class ObjectStore:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
 
     def _lost(self, name: str) -> StoreError:
-        """A conflict is a loss only if there is a winner."""
+        """The error of a conflict: it is a loss only if the name exists."""
         with contextlib.suppress(StoreError):
             if self.head(name) is not None:
                 return AlreadyExists(name=name, root=self.url)
@@ -259,7 +259,7 @@ class ObjectStore:
 
 
 class _Chunks:
-    """Chunks on their way to obstore, which hides the exception in which they end."""
+    """Chunks for obstore, which hides an exception that they raise; it is kept here."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -281,10 +281,10 @@ def _refuse_after_fork(name: str, root: str) -> None:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the store itself said no, so that nothing happened.
+    """Whether the store itself refused, so that nothing happened.
 
-    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status settles it; if obstore
-    ever words it differently, refusals become unknown outcomes, which is the safe side.
+    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status decides; if obstore ever
+    words it differently, refusals become unknown outcomes, which is the safe side.
     """
     if not isinstance(error, GenericError):
         return isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or not isinstance(error, BaseError)
@@ -293,8 +293,8 @@ def _is_refusal(error: Exception) -> bool:
     return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
 
 
-def told(error: Exception) -> Exception | None:
-    """The error as the cause of one of ours, unless what it says, and tracebacks would show, holds a secret."""
+def safe_cause(error: Exception) -> Exception | None:
+    """The error to chain as the cause of ours, unless its text, which tracebacks show, holds a secret."""
     return error if without_secrets(str(error)) == str(error) else None
 
 
@@ -303,14 +303,10 @@ def _reason(error: Exception) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _folder_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
 def _just_before(key: str) -> str | None:
     """A key shortly before ``key``, or None where obstore cannot spell it.
 
-    A listing gives what comes *after* an offset; this one leaves little for the caller to drop.
+    A listing gives what comes *after* an offset; with this one the caller drops little.
     """
     offset = key[:-1].removesuffix("/")
     return None if offset.rpartition("/")[2] in ("", ".", "..") else offset

@@ -1,6 +1,6 @@
-"""From a location, as a user of Spark writes it, to the store that keeps it.
+"""Opens the store of a location as a user of Spark writes it.
 
-Knows the spellings of locations and where credentials come from. Guarantee: two spellings of one root give one ``url``,
+Knows the spellings of locations and the sources of credentials. Guarantee: two spellings of one root give one ``url``,
 and ``open_store(store.url)`` is the same store again.
 """
 
@@ -74,26 +74,25 @@ _mounts: dict[str, Store] = hold("stores put in place of others", "each is there
 
 
 def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
-    """The store of everything under a location. Nothing is read or made, so a location need not exist.
+    """The store of everything below a location. Nothing is read or created, so the location need not exist.
 
     A location is read as Spark and Hadoop read it: no percent-decoding, so ``s3a://bucket/a%20b`` is the folder
     ``a%20b``. ``s3://`` and ``s3a://`` are one store, and so are ``abfs://`` and ``abfss://``, and the forms of a local
-    path. User, password and signature are no part of where something lies: they are in no store's ``url``. Only the
-    query of ``http[s]://`` is used, and goes with each request; of others a log record says that they are not.
+    path. User, password and signature are not part of a location, so no store's ``url`` has them. Only the query of
+    ``http[s]://`` is used, and goes with each request; for the others a log record says that they are not used.
 
     Args:
-        location: a path (relative ones count from the working folder), ``file:///path``, ``memory://name/path`` (lives
-            as long as the process and is seen by all of it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
+        location: a path (relative to the working folder), ``file:///path``, ``memory://name/path`` (lives as long as
+            the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``, or
-            ``http[s]://host/path`` (a WebDAV server; to read only, since HTTP has no put-if-absent).
+            ``http[s]://host/path`` (a WebDAV server; read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
-            "allow_http": "true", "timeout": "60s"}``; they count more than the environment, from which come
-            ``AWS_*``, ``AZURE_*`` and ``GOOGLE_*``. Keys may bear those prefixes, in either case. `ALLOWED_OPTION` is
-            ours.
+            "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
+            ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours.
 
     Raises:
-        LoneSurrogate: it is no text.
-        UnknownStore: no such kind of location, a malformed one, or an option that the service does not have.
+        LoneSurrogate: the location is not valid text.
+        UnknownStore: an unknown kind of location, a malformed one, or an option that the service does not have.
 
     Example:
         >>> open_store("s3a://lake/events/").url
@@ -106,7 +105,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
 
 
 def listed_stores(text: str) -> tuple[str, ...]:
-    """The URLs of a list that commas separate."""
+    """The URLs of a comma-separated list."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
@@ -132,7 +131,7 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
 
 
 def open_beside(store: Store, location: str) -> Store:
-    """The store of another location; by the same credentials where that is in the same bucket.
+    """The store of another location, with the same credentials if it is in the same bucket.
 
     Raises:
         UnknownStore: as `open_store`.
@@ -152,7 +151,7 @@ def open_beside(store: Store, location: str) -> Store:
 def mounted(store: Store, at: str | None = None) -> Iterator[str]:
     """Let ``store`` serve the location ``at`` (its own URL by default) within the block, in this process only.
 
-    So a test puts a store that fails, counts or waits beneath everything that opens the location by name.
+    With this, tests put a store that fails, counts or waits beneath everything that opens the location by name.
 
     Example:
         >>> with mounted(faulty) as location:
@@ -196,7 +195,7 @@ def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -
 
 
 def _web(url: str, given: str, scheme: str, options: Mapping[str, str]) -> ObjectStore:
-    """``url`` is what is shown; a query, perhaps a signature, goes with each request and is kept in memory only."""
+    """``url`` is what is shown; a query, perhaps a signature, goes with each request and is only in memory."""
     plain = {"allow_http": "true"} if scheme == "http" else {}
     query = given.partition("#")[0].partition("?")[2]
     if query:
@@ -207,7 +206,7 @@ def _web(url: str, given: str, scheme: str, options: Mapping[str, str]) -> Objec
 
 
 def _clean(location: str) -> str:
-    """A location without the secrets in it, which are no part of where something lies."""
+    """A location without secrets."""
     found = without_secrets(location)
     if is_ambiguous(location):
         _refuse(found, f"its password holds what no password in a location may hold, / or @; {_INSTEAD}")
@@ -218,12 +217,12 @@ def _clean(location: str) -> str:
 
 @memo("locations warned of", 1000)
 def _warn(location: str) -> None:
-    """Once for each location."""
+    """Log this once per location."""
     _logger.warning("user, password or signature in the location of %s are not used: %s", location, _INSTEAD)
 
 
 def _buckets(root: str, config: _Options, client: _Options, environment: _Options) -> tuple[Bucket, Bucket]:
-    """obstore's store of a bucket, twice: as it is, and with no request ever repeated."""
+    """obstore's store of a bucket, once with its retries and once without."""
     try:
         return _bucket(root, config, client, environment, None), _bucket(root, config, client, environment, 0)
     except (BaseError, ValueError, TypeError) as error:
@@ -233,7 +232,7 @@ def _buckets(root: str, config: _Options, client: _Options, environment: _Option
 
 @memo("buckets", 64)
 def _bucket(root: str, config: _Options, client: _Options, environment: _Options, retries: int | None) -> Bucket:
-    """Kept, since each new one would start without open connections. ``environment`` is read by obstore itself."""
+    """Cached, since each new one would start without open connections. obstore itself reads the environment."""
     arguments: dict[str, Any] = {"config": dict(config), "client_options": dict(client)}
     if retries is not None:
         arguments["retry_config"] = {"max_retries": retries}
@@ -265,7 +264,7 @@ def _authority_and_path(location: str, rest: str) -> tuple[str, str]:
 def _split(service: str, options: Mapping[str, str]) -> tuple[_Options, _Options, _Options]:
     """Options of the bucket, options of the HTTP client, and the part of the environment that the service reads.
 
-    obstore forgets the client's options of the environment as soon as one is given, so all of them are.
+    obstore ignores the client options of the environment as soon as one is given, so all of them are given.
     """
     prefix = f"{service}_"
     environment = {key.lower(): value for key, value in os.environ.items() if key.startswith(prefix.upper())}

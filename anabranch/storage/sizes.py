@@ -1,6 +1,6 @@
-"""Sizes of many stored names, in the cheapest way that each kind of store has.
+"""Sizes of many stored names, in the cheapest way of each kind of store.
 
-Knows the kinds of stores. Guarantee: every size is what the store says now; a name that is not there has None.
+Guarantee: every size is what the store says now; a missing name has None.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TypeVar
 from anabranch.storage.contract import Store, checked
 from anabranch.storage.local import LocalStore
 
-_Said = TypeVar("_Said")
+_Answer = TypeVar("_Answer")
 _THREADS = 32
 _FEW = 256
-"""Up to so many names are asked for one by one; of more, the folders that hold many of them are listed."""
+"""Up to this many names are requested one by one; for more, folders with many of them are listed."""
 _MANY_TO_A_FOLDER = 64
 
 
@@ -30,19 +30,15 @@ def sizes(store: Store, names: Sequence[str]) -> Mapping[str, int | None]:
         StoreError: the store did not say, or a name leaves its root.
     """
     if isinstance(store, LocalStore):
-        return _local(store, names)
+        return {name: _size(store, name) for name in names}
     found = _listed(store, names) if len(names) > _FEW else {}
     rest = [name for name in names if name not in found]
     heads = _mapped(store.head, rest)
     return {**found, **{name: entry and entry.size for name, entry in zip(rest, heads, strict=True)}}
 
 
-def _local(store: LocalStore, names: Sequence[str]) -> dict[str, int | None]:
-    """By plain system calls: a few microseconds for each file, where `LocalStore.head` takes ten."""
-    return {name: _size(store, name) for name in names}
-
-
 def _size(store: LocalStore, name: str) -> int | None:
+    """By a plain system call: a few microseconds for each file, where `LocalStore.head` takes ten."""
     with contextlib.suppress(OSError):
         seen = os.stat(f"{store.root}/{checked(name, store.url)}")
         return seen.st_size if stat.S_ISREG(seen.st_mode) else None
@@ -51,7 +47,7 @@ def _size(store: LocalStore, name: str) -> int | None:
 
 
 def _listed(store: Store, names: Sequence[str]) -> dict[str, int | None]:
-    """What folders say that hold many of the names: a request for each thousand, not for each."""
+    """The sizes of those names that are in folders with many of them: one request per thousand names, not per name."""
     folders = defaultdict[str, list[str]](list)
     for name in names:
         folders[name[: name.rfind("/") + 1]].append(name)
@@ -61,7 +57,7 @@ def _listed(store: Store, names: Sequence[str]) -> dict[str, int | None]:
     return {entry.name: entry.size for listed in entries for entry in listed if entry.name in wanted}
 
 
-def _mapped(ask: Callable[[str], _Said], names: Sequence[str]) -> list[_Said]:
+def _mapped(ask: Callable[[str], _Answer], names: Sequence[str]) -> list[_Answer]:
     if len(names) < 2:
         return [ask(name) for name in names]
     with ThreadPoolExecutor(min(_THREADS, len(names)), thread_name_prefix="anabranch-sizes") as pool:

@@ -1,7 +1,7 @@
-"""Everything that lies below a root, files and folders, listed in parallel.
+"""Lists all files and folders below a root, in parallel.
 
-Knows what each kind of store can list at once. Guarantees: no symbolic link is followed, and none is among the files;
-writes under way are not listed; a file that was put before the call began, and is not removed meanwhile, is there.
+Knows what each kind of store can list at once. Guarantees: no symbolic link is followed or listed; unfinished writes
+are not listed; a file that was put before the call began, and is not removed meanwhile, is listed.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 
 Skip = Callable[[str], bool]
-"""Whether nothing below a folder, by its name, is wanted."""
+"""Whether to leave out everything below a folder, by its name."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """``files`` below a root, and the ``folders`` that a store of folders has; ``left_out`` are those skipped."""
+    """``files`` below a root, its ``folders`` where the store has such, and ``left_out``, the folders that were
+    skipped.
+    """
 
     files: list[Entry] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def add(self, other: Tree) -> None:
-        """Take in what was found elsewhere."""
+        """Append another tree."""
         self.files.extend(other.files)
         self.folders.extend(other.folders)
         self.left_out.extend(other.left_out)
 
 
 def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
-    """All files and folders, but those below folders that are skipped.
+    """All files and folders, without those below skipped folders.
 
     Raises:
         StoreError: something could not be listed.
@@ -51,20 +53,20 @@ def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
 
 
 def folders_above(name: str) -> list[str]:
-    """The folders that a name lies in, the outermost first."""
+    """The folders of a name, the outermost first."""
     parts = name.split("/")[:-1]
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
 def is_link(store: Store, name: str) -> bool:
-    """Whether a name, or a folder that it lies in, is a symbolic link."""
+    """Whether a name, or a folder of it, is a symbolic link."""
     if not isinstance(store, LocalStore):
         return False
     return any(os.path.islink(os.path.join(store.root, part)) for part in (*folders_above(name), name))
 
 
 def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
-    """Remove those of these folders that hold nothing, the innermost first; a bucket has none. Their names."""
+    """Remove those of these folders that are empty, the innermost first, and return their names; a bucket has none."""
     if not isinstance(store, LocalStore):
         return []
     removed = []
@@ -118,7 +120,7 @@ def _seen(name: str, entry: os.DirEntry[str]) -> list[Entry]:
 
 
 def _bucket(store: ObjectStore, skip: Skip, threads: int) -> Tree:
-    """Folder by folder of the root: a listing of keys comes page after page, so several run at once."""
+    """One listing per folder at the root: keys come page after page, so several listings run at once."""
     top = store.top_folders()
     found = Tree(store.list_from(""), left_out=[folder for folder in top if skip(folder)])
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
@@ -128,7 +130,7 @@ def _bucket(store: ObjectStore, skip: Skip, threads: int) -> Tree:
 
 
 def _without(entries: Iterable[Entry], skip: Skip) -> Tree:
-    """What is wanted of a listing at any depth."""
+    """The wanted part of a listing at any depth."""
     found, left_out = Tree(), dict[str, None]()
     for entry in entries:
         skipped = next(filter(skip, folders_above(entry.name)), None)

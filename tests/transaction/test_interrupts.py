@@ -27,7 +27,7 @@ from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.log.log import forget
-from anabranch.log.vectors import place_of
+from anabranch.log.vectors import vector_location
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.rules.identity import identity_metadata
@@ -196,7 +196,7 @@ def named_by(world: World, base: Mapping[str, Kept]) -> set[str]:
         for row in world.log.snapshot(version).files.to_pylist():
             found.add(store_name(HERE, row["path"]))
             if (vector := row["deletionVector"]) is not None:
-                found.add(place_of(world.log.store, Descriptor.from_row(vector))[1])
+                found.add(vector_location(world.log.store, Descriptor.from_row(vector))[1])
     return {name for name in found if name is not None}
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from anabranch.errors import CorruptLog, CorruptVector
 from anabranch.log.file_locations import located_file
-from anabranch.log.vectors import place_of
+from anabranch.log.vectors import vector_location
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.storage.contract import Store
@@ -82,7 +82,7 @@ class _Known:
         if row is None or row["storageType"] == "i":
             return None, False
         try:
-            where, name = place_of(self._store, Descriptor.from_row(row))
+            where, name = vector_location(self._store, Descriptor.from_row(row))
         except CorruptLog as error:
             raise CorruptVector(table=self._store.url, file=file["path"], reason=error.facts["reason"]) from None
         except ValueError as error:

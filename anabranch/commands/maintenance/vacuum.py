@@ -37,10 +37,10 @@ from anabranch.errors import (
     StoreError,
     TableError,
 )
+from anabranch.log.checksum_verifier import same_files
 from anabranch.log.cleanup import FARTHEST_AHEAD_MS
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.witness import same_files
 from anabranch.protocol.features.table_features import check_writable
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty

@@ -1,1 +1,1 @@
-"""Table features: what a protocol demands, and the words of single features. Pure."""
+"""Table features: what a protocol requires, and the rules of single features. Pure."""

@@ -1,8 +1,7 @@
-"""The table features known here, one line each: whom they bind, what makes them active, how far they are supported.
+"""The known table features, one line each: who must support them, what makes them active, how far they are supported.
 
-Knows PROTOCOL.md, sections "Table Features" and "Appendix: Valid Feature Names in Table Features". Pure data; what
-follows from it is reasoned in `anabranch.protocol.features.table_features`. A feature that is not in `KNOWN` is refused
-by name.
+Knows PROTOCOL.md, sections "Table Features" and "Appendix: Valid Feature Names in Table Features". Pure data; the logic
+is in `anabranch.protocol.features.table_features`. A feature that is not in `KNOWN` is refused by name.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from anabranch.protocol.rules import table_rules
 
 
 class Support(IntEnum):
-    """How far something is done here of what a feature asks."""
+    """How far a feature is supported."""
 
     NO = 0
     """Refused as soon as the protocol lists the feature."""
     UNUSED = 1
     """Refused as soon as the metadata uses the feature (`anabranch.protocol.features.table_features.active`)."""
     APPENDS = 2
-    """Refused where rows are changed while the metadata uses the feature; to add rows, and to mark some as deleted, is
-    fine.
+    """Refused where rows are changed while the metadata uses the feature; adding rows and marking rows as deleted is
+    allowed.
     """
     YES = 3
-    """All that it asks is done."""
+    """Fully supported."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,17 @@ class Feature:
     """One feature.
 
     Attributes:
-        name: as the protocol action lists it.
-        reads, writes: what is supported of it.
-        binds_readers: whether it stands among the reader features as well.
-        reader_version, writer_version: the old versions that imply it, if any do.
-        flag: the property that makes it active when it is ``flag_value``.
-        column_key: the key in a column's metadata that makes it active.
-        type_name: the type of a column that makes it active.
-        is_rule: whether it holds rows to a rule (`anabranch.protocol.rules.table_rules`), so that only its use asks for
-            it.
-        needs: features that must be listed beside it.
-        preview_of: the feature of which it is an earlier name; a table that lists it needs no other, and no new one
-        gets it.
+        name: as in the protocol action.
+        reads, writes: how far it is supported.
+        binds_readers: whether it is a reader feature as well.
+        reader_version, writer_version: the legacy versions that imply it, if any.
+        flag: the property that activates it with ``flag_value``.
+        column_key: the key in a column's metadata that activates it.
+        type_name: the column type that activates it.
+        is_rule: whether it constrains rows (`anabranch.protocol.rules.table_rules`), so that only its use requires it.
+        needs: features that must be listed with it.
+        preview_of: the final feature if this is its preview name; a table that lists it needs no other, and new tables
+            do not get it.
     """
 
     name: str

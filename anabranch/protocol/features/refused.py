@@ -1,8 +1,7 @@
-"""The features that are refused with a reason of their own: known by name, and not held here.
+"""Unsupported features that are refused with a specific reason.
 
-Knows PROTOCOL.md and the proposals beside it that engines use already. Pure data. A feature that stands neither here
-nor in `anabranch.protocol.features.known` is refused as well, as one that nobody here has heard of. Where one binds
-writers only, the table can still be read.
+Knows PROTOCOL.md and the proposals beside it that engines already use. Pure data. A feature neither here nor in
+`anabranch.protocol.features.known` is refused as unknown. Where one binds writers only, the table can still be read.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ UNHEARD_OF = "it is not known here."
 
 @dataclass(frozen=True)
 class Refused:
-    """Why a feature is refused. ``binds_readers``: it stands among the reader features, so reading is refused too."""
+    """Why a feature is refused. ``binds_readers``: it is a reader feature, so reading is refused too."""
 
     reason: str
     binds_readers: bool = False
@@ -39,7 +38,7 @@ REFUSED: Mapping[str, Refused] = {
     "icebergWriterCompatV3": Refused(_ICEBERG),
     "icebergCompatV3": Refused(_ICEBERG),
 }
-"""By name, as the protocol action lists it."""
+"""By name, as in the protocol action."""
 
 
 def why_refused(feature: str) -> str:

@@ -1,7 +1,7 @@
-"""Removable: which table features can be dropped, and what in a log shows that one was used.
+"""Which table features can be dropped, and what in a log shows that one was used.
 
-Knows PROTOCOL.md, "Table Features", "Checkpoint Protection", and which features delta-spark 4 lets go. Pure.
-Guarantee: a feature of which `is_used` finds nothing in a version may be taken out of that version's protocol.
+Knows PROTOCOL.md, "Table Features", "Checkpoint Protection", and which features delta-spark 4 can drop. Pure.
+Guarantee: a feature of which `is_used` finds nothing in a version may be removed from that version's protocol.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Removable:
     """A feature that can be dropped.
 
     Attributes:
-        name: the feature's.
-        switches: properties that must have these values first; None: their defaults, by being unset.
-        leftovers: properties that go with those, whatever they say.
-        owned: properties that go with the feature itself.
-        column_keys: what shows it in the metadata of columns.
-        file_fields: what shows it in the actions of files, as a deletion vector.
-        rewrites: whether files have to be written anew.
-        is_in_history: whether a reader who does not know it could not read older versions.
+        name: the feature's name.
+        switches: properties that must have these values first; None: unset, for their defaults.
+        leftovers: properties that are removed with those, whatever their values.
+        owned: properties that are removed with the feature.
+        column_keys: keys of column metadata that show its use.
+        file_fields: fields of file actions that show its use, such as a deletion vector.
+        rewrites: whether files must be rewritten.
+        is_in_history: whether readers without it could not read older versions.
     """
 
     name: str
@@ -61,15 +61,15 @@ class Removable:
 
     @property
     def leaves_traces(self) -> bool:
-        """Whether a version can show that it was used."""
+        """Whether a version can show its use."""
         return bool(self.switches or self.column_keys or self.file_fields)
 
     def is_switched_on(self, metadata: Metadata) -> bool:
-        """Whether properties make use of it."""
+        """Whether properties use it."""
         return self.switched_off(metadata) != metadata.configuration
 
     def is_used_by(self, metadata: Metadata) -> bool:
-        """Whether metadata makes use of it."""
+        """Whether metadata uses it."""
         return self.is_switched_on(metadata) or self.is_in_columns(metadata)
 
     def is_in_columns(self, metadata: Metadata) -> bool:
@@ -80,11 +80,11 @@ class Removable:
         return any(key in each.metadata for each in fields for key in self.column_keys)
 
     def is_used_in(self, files: pa.Table) -> bool:
-        """Whether actions of files make use of it."""
+        """Whether file actions use it."""
         return any(files[each].null_count < len(files) for each in self.file_fields)
 
     def switched_off(self, metadata: Metadata) -> dict[str, str]:
-        """The properties without use of it; those that use nothing stay as they are."""
+        """The properties with the feature switched off; the others stay."""
         found = without_properties(metadata.configuration, self.leftovers)
         for key, value in self.switches.items():
             if Properties(found)[key] != Properties({} if value is None else {key: value})[key]:
@@ -143,14 +143,14 @@ REMOVABLE: Mapping[str, Removable] = {
     )
 }
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
-"""Spark takes no column of such a name from or into Parquet, unless it has another one there."""
+"""Spark cannot read or write a Parquet column with such a name, unless it has another physical name."""
 
 
 def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, truncates: bool) -> Removable:
-    """The feature of this name, if it can be dropped from a table that looks like this.
+    """The feature of this name, if it can be dropped from such a table.
 
     Raises:
-        FeatureNotDropped: the rule that forbids it.
+        FeatureNotDropped: with the rule that forbids it.
     """
     present = reader_features(protocol) | writer_features(protocol)
     found = next((each for each in present if each.lower() == name.lower()), name)
@@ -162,7 +162,7 @@ def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, tr
 def _objections(
     name: str, present: frozenset[str], metadata: Metadata, *, truncates: bool
 ) -> Iterator[tuple[str, str]]:
-    """Why a feature cannot be dropped: delta-spark's condition and a reason, the weightiest first."""
+    """Why a feature cannot be dropped: delta-spark's condition and a reason, the most important first."""
     if name.lower().startswith("delta."):
         yield "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "this is a property and no feature."
     if name not in BY_NAME:
@@ -191,7 +191,7 @@ def _objections(
 
 
 def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
-    """The least protocol without a feature; ``guarded`` adds the one that guards the checkpoints of history.
+    """The least protocol without a feature; ``guarded`` adds the feature that protects the checkpoints of history.
 
     Example:
         >>> without(Protocol(1, 3), "checkConstraints", guarded=False)
@@ -202,7 +202,7 @@ def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
 
 
 def without_columns_of(metadata: Metadata, feature: Removable) -> Metadata:
-    """The metadata without what shows the feature in its columns."""
+    """The metadata without the feature's keys in its columns."""
     schema = without_keys(parse_schema(metadata.schema_string), feature.column_keys)
     return replace(metadata, schema_string=schema_json(schema))
 
@@ -214,5 +214,5 @@ def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) ->
 
 
 def guarded_before(metadata: Metadata) -> int:
-    """The version before which history may be cut off in one go only; 0 where nothing is guarded."""
+    """The version before which history may only be removed in one go; 0 where nothing is protected."""
     return number_in(metadata.configuration, PROTECTED_BEFORE)

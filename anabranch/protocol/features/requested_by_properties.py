@@ -1,8 +1,8 @@
-"""Requested: what properties say about a table's protocol, which stands in the log as an action of its own.
+"""Protocol requests in table properties; in the log the protocol is an action of its own.
 
 Knows ``delta.minReaderVersion``, ``delta.minWriterVersion``, ``delta.feature.<name>`` and
-``delta.ignoreProtocolDefaults``, as delta-spark 4 understands them. Pure. Guarantee: none of them stands in a table's
-metadata, and a protocol only ever gains by them.
+``delta.ignoreProtocolDefaults``, as delta-spark 4 understands them. Pure. Guarantee: none of them gets into a table's
+metadata, and they never downgrade a protocol.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED_BY_READERS, _NAMED_BY_WRITERS = 3, 7
 
 @dataclass(frozen=True)
 class Requested:
-    """What is asked of the protocol: features by name, and the old versions of readers and writers, if any.
+    """The requested features by name, and legacy versions for readers and writers, if any.
 
     Example:
         >>> requested("t", {"delta.minWriterVersion": "4", "team": "harbour"}).least_for(frozenset())
@@ -34,20 +34,20 @@ class Requested:
 
     @property
     def is_older_than_vectors(self) -> bool:
-        """Whether versions are asked for that leave no room for deletion vectors."""
+        """Whether the requested versions exclude deletion vectors."""
         return self.versions is not None and self.versions[1] < _NAMED_BY_WRITERS and not self.features
 
     @property
     def unversioned(self) -> frozenset[str]:
-        """What a new table has unless versions are asked for."""
+        """The request of a new table unless versions are requested."""
         return frozenset({"appendOnly", "invariants"}) if self.versions is None else frozenset()
 
     def least_for(self, needed: frozenset[str]) -> Protocol:
-        """The protocol of a new table that needs these features: the least that says all of it."""
+        """The least protocol of a new table that fulfils the request and has these features."""
         return with_features(self._asked() or Protocol(1, 1), needed | self.features)
 
     def on_top_of(self, present: Protocol) -> Protocol:
-        """The protocol of a table that has this one; versions that it is beyond change nothing."""
+        """This protocol with the request added; lower versions change nothing."""
         asked = self._asked()
         if asked is None or present.min_writer >= _NAMED_BY_WRITERS:
             implied = frozenset() if asked is None else reader_features(asked) | writer_features(asked)
@@ -56,7 +56,7 @@ class Requested:
         return with_features(higher, self.features)
 
     def _asked(self) -> Protocol | None:
-        """The old protocol that is asked for. The newest versions stand for no feature by themselves."""
+        """The requested legacy protocol. The newest versions imply no feature."""
         if self.versions is None or self.versions[1] >= _NAMED_BY_WRITERS:
             return None
         reader, writer = self.versions
@@ -64,20 +64,21 @@ class Requested:
 
 
 def speaks_of_protocol(key: str) -> bool:
-    """Whether a property is one of these."""
+    """Whether a property is a protocol request."""
     return key in VERSIONS or key == IGNORE_DEFAULTS or key.lower().startswith(FEATURE_PREFIX)
 
 
 def without_requests(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that stand in the metadata."""
+    """The properties that belong in the metadata."""
     return {key: value for key, value in properties.items() if not speaks_of_protocol(key)}
 
 
 def requested(table: str, properties: Mapping[str, str]) -> Requested:
-    """What these properties ask of the protocol.
+    """The protocol request in these properties.
 
     Raises:
-        InvalidProperty: a value is none. UnsupportedFeature: a feature is not known here, or not held.
+        InvalidProperty: a value is invalid.
+        UnsupportedFeature: a feature is unknown or not supported.
     """
     features = frozenset(_feature(table, k, v) for k, v in properties.items() if k.lower().startswith(FEATURE_PREFIX))
     if str(properties.get(IGNORE_DEFAULTS, "false")).strip().lower() not in ("true", "false"):

@@ -1,9 +1,9 @@
-"""Row tracking: ids that rows keep, and the version at which each was last changed.
+"""Row tracking: stable row ids, and the version that last changed each row.
 
 Knows PROTOCOL.md, section "Row Tracking". Pure. A row's *default* id is its file's ``baseRowId`` plus its position, its
 default commit version the file's ``defaultRowCommitVersion``; where a row moved into another file, two hidden columns
-of that file hold what it had before (they are *materialised*). Guarantee: what is numbered here lies above the mark
-that is given, and no two rows are given one id.
+of that file hold its former values (they are *materialised*). Guarantee: new ids are above the given high-water mark,
+and no two rows get one id.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PREFIX = "delta.rowTracking."
 ROW_ID_COLUMN = f"{PREFIX}materializedRowIdColumnName"
 COMMIT_VERSION_COLUMN = f"{PREFIX}materializedRowCommitVersionColumnName"
 PRESERVED = "delta.rowTracking.preserved"
-"""The tag of a commit in which every row that was changed or copied kept what it must keep."""
+"""The tag of a commit in which all changed and copied rows kept their ids."""
 
 NOTHING = -1
-"""The high-water mark of a table in which no id was given yet."""
+"""The high-water mark of a table without ids."""
 MOST = (1 << 63) - 1
 _MARK = "rowIdHighWaterMark"
 _PREFIXES = {ROW_ID_COLUMN: "_row-id-col-", COMMIT_VERSION_COLUMN: "_row-commit-version-col-"}
@@ -40,18 +40,18 @@ _PREFIXES = {ROW_ID_COLUMN: "_row-id-col-", COMMIT_VERSION_COLUMN: "_row-commit-
 
 @dataclass(frozen=True)
 class Tracked:
-    """The names of the hidden columns of a table whose rows keep their ids."""
+    """The names of the hidden columns of a table with row tracking enabled."""
 
     row_id: str
     commit_version: str
 
     @property
     def fields(self) -> tuple[Field, Field]:
-        """The columns, as they lie in files."""
+        """The columns as stored in files."""
         return Field(self.row_id, "long"), Field(self.commit_version, "long")
 
     def beside(self, schema: Struct) -> Struct:
-        """A table's columns with these behind them."""
+        """A table's columns followed by these."""
         return Struct((*schema.fields, *self.fields))
 
 
@@ -59,7 +59,7 @@ class Tracked:
 
 
 def assigns(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether writers give every file its ids: row tracking is *supported*, and not suspended."""
+    """Whether writers assign ids to every file: row tracking is *supported* and not suspended."""
     return ROW_TRACKING in writer_features(protocol) and not _is_true(metadata.configuration, SUSPENDED)
 
 
@@ -73,21 +73,21 @@ def tracked(protocol: Protocol, metadata: Metadata) -> Tracked | None:
 
 
 def is_enabled(metadata: Metadata) -> bool:
-    """Whether the property asks for it."""
+    """Whether the property enables it."""
     return _is_true(metadata.configuration, ENABLED)
 
 
 def is_suspended(metadata: Metadata) -> bool:
-    """Whether no file may be given ids now."""
+    """Whether assigning ids is suspended."""
     return _is_true(metadata.configuration, SUSPENDED)
 
 
 def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata | None = None) -> Metadata:
-    """The metadata with names for the hidden columns, where it asks for them: once chosen, a table keeps them.
+    """The metadata with names for the hidden columns, where it needs them; a table keeps the names once chosen.
 
     Args:
-        new_id: gives a name that no column has.
-        old: the metadata in whose place this one is put.
+        new_id: returns a name that no column has.
+        old: the metadata that this one replaces.
 
     Raises:
         InvalidProperty: row tracking would be enabled and suspended at once.
@@ -108,11 +108,7 @@ def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata
 
 
 def check_columns(metadata: Metadata) -> None:
-    """Hold that no column of a table is called as one of the hidden ones.
-
-    Raises:
-        InvalidOption: one is.
-    """
+    """Raises `InvalidOption` if a column has the name of a hidden one."""
     hidden = {metadata.configuration.get(key, "").lower() for key in _PREFIXES} - {""}
     for each in metadata.schema if hidden else ():
         if not hidden.isdisjoint({each.name.lower(), each.physical_name.lower()}):
@@ -120,7 +116,7 @@ def check_columns(metadata: Metadata) -> None:
 
 
 def without_hidden(there: pa.Schema, metadata: Metadata) -> pa.Schema:
-    """The columns of a file without the hidden ones: they are none of the table's, and have no numbers."""
+    """The columns of a file without the hidden ones, which are not the table's and have no ids."""
     hidden = {metadata.configuration.get(key) for key in _PREFIXES}
     return pa.schema([field for field in there if field.name not in hidden])
 
@@ -133,10 +129,10 @@ def _is_true(configuration: Mapping[str, str], key: str) -> bool:
 
 
 def mark_of(domain: DomainMetadata) -> int:
-    """The highest id that was ever given, as a domain of this name states it.
+    """The high-water mark in a domain of this name.
 
     Raises:
-        ValueError: it states none.
+        ValueError: it has none.
 
     Example:
         >>> mark_of(domain_of(41))
@@ -150,27 +146,27 @@ def mark_of(domain: DomainMetadata) -> int:
 
 
 def domain_of(mark: int) -> DomainMetadata:
-    """The domain that states a mark."""
+    """The domain with a high-water mark."""
     return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 
 def highest(files: pa.Table) -> int:
-    """The highest default id among the rows of these files (`FILES`); `NOTHING` where none has any."""
+    """The highest default id in these files (`FILES`); `NOTHING` where none has any."""
     numbered = files.filter(pc.is_valid(files["baseRowId"]))
     ranges = zip(numbered["baseRowId"].to_pylist(), numbered["stats"].to_pylist(), strict=True)
     return max((base + (num_records(stats) or 0) - 1 for base, stats in ranges), default=NOTHING)
 
 
 def numbered(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
-    """The files, those without ids with fresh ones above the mark, and the mark after that.
+    """The files, with fresh ids above the mark for those without, and the new mark.
 
     Args:
         files: `FILES`; each states its ``numRecords``.
-        mark: the highest id given so far.
-        version: the one at which they are committed.
+        mark: the highest id assigned so far.
+        version: the version that commits them.
 
     Raises:
-        OverflowError: there are not as many numbers left.
+        OverflowError: not enough ids are left.
     """
     bases: list[int] = []
     for known, stats in zip(files["baseRowId"].to_pylist(), files["stats"].to_pylist(), strict=True):

@@ -1,10 +1,10 @@
-"""Features: what a table demands of its readers and writers, and what is understood here.
+"""What a table requires of readers and writers, and what is supported here.
 
 Knows PROTOCOL.md, sections "Table Features" and "Requirements for Readers / Writers". Pure. Guarantee: a table that
-needs a feature unknown here is refused by that feature's name, before anything is read wrongly or written at all.
+needs an unknown feature is refused by that feature's name, before anything is read wrongly or written at all.
 
-A feature can be *listed* (the protocol action names it, or an old version number implies it) and *active* (the
-metadata uses it). What each one is, and how far it is supported, stands in `anabranch.protocol.features.known`.
+A feature can be *listed* (the protocol action names it, or a legacy version implies it) and *active* (the metadata uses
+it). The features and their support are in `anabranch.protocol.features.known`.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from anabranch.protocol.schema.types import (
 )
 
 READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
-"""Reader features understood here, some only as long as they are not active."""
+"""Supported reader features, some only while they are not active."""
 
 WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
-"""Writer features understood here, some only as long as they are not active (see `active`)."""
+"""Supported writer features, some only while they are not active (see `active`)."""
 
 SUPPORTED = frozenset(
     each.name
     for each in KNOWN
     if each.reads == Support.YES and each.writes >= Support.APPENDS and each.preview_of is None
 )
-"""Features that a user may switch on here: all that they ask is done, or who does not is refused."""
+"""Features that a user may enable: all that they require is done, or refused."""
 
 _OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
 _RULES = frozenset(each.name for each in KNOWN if each.is_rule)
 _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
-"""Their properties say how to write; what they ask of a writer is done whatever the properties say."""
+"""Their properties say how to write; their requirements are met whatever the properties say."""
 
 _USED = "a column or a property of the table uses it."
 _LENGTHS = "char / varchar length"
@@ -69,21 +69,21 @@ _BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
-    """The features that a reader must understand, by name, whichever way the protocol says it."""
+    """The features that a reader must support, by name, whether listed or implied."""
     if protocol.min_reader >= 3:
         return protocol.reader_features or frozenset()
     return frozenset(f.name for f in KNOWN if f.reader_version is not None and f.reader_version <= protocol.min_reader)
 
 
 def writer_features(protocol: Protocol) -> frozenset[str]:
-    """The features that a writer must understand, by name."""
+    """The features that a writer must support, by name."""
     if protocol.min_writer >= 7:
         return protocol.writer_features or frozenset()
     return frozenset(f.name for f in KNOWN if f.writer_version is not None and f.writer_version <= protocol.min_writer)
 
 
 def active(metadata: Metadata) -> frozenset[str]:
-    """The features that this metadata really uses."""
+    """The features that this metadata uses."""
     configuration = metadata.configuration
     names = set(_switched_on(configuration) - _NEVER_ACTIVE)
     in_columns, _, by_types = _asked_by(metadata.schema_string)
@@ -96,15 +96,15 @@ def active(metadata: Metadata) -> frozenset[str]:
 
 
 def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
-    """The features whose property has the value that asks for them."""
+    """The features whose property has its activating value."""
     flags = _BY_FLAG.items()
     return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
 
 
 @memo("what schemas ask for", 256)  # asked at each commit, and a schema may have thousands of columns
 def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The keys in the metadata of a schema's columns, those of them that stand too deep to be held here, and the
-    features that the types ask for.
+    """The metadata keys of a schema's columns, those among them that are nested too deeply to be supported, and the
+    features that the types require.
     """
     schema = parse_schema(schema_string)
     deep = Counter(key for field in fields_of(schema) for key in field.metadata)
@@ -128,16 +128,12 @@ def _check_levels(schema_string: str) -> None:
 
 
 def required_by_types(schema: Struct) -> frozenset[str]:
-    """The features that the types of these columns ask for."""
+    """The features that the types of these columns require."""
     return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
 
 
 def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
-    """Refuse a table that cannot be read rightly.
-
-    Raises:
-        UnsupportedFeature: with the feature's name.
-    """
+    """Raises `UnsupportedFeature`, with the feature's name, unless a table can be read correctly."""
     if protocol.min_reader > 3:
         _refuse(table, "reader", {f"of reader version {protocol.min_reader}"})
     _refuse(table, "reader", reader_features(protocol) - READABLE)
@@ -147,11 +143,12 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
-    """Refuse a table that cannot be written rightly; ``changes_rows`` is false for a command that only adds rows, or
+    """Raises unless a table can be written correctly; ``changes_rows`` is false for a command that only adds rows, or
     marks some as deleted.
 
     Raises:
-        UnsupportedFeature: with the feature's name. InvalidSchema: a column is nested deeper than files may be.
+        UnsupportedFeature: with the feature's name.
+        InvalidSchema: a column is nested deeper than files allow.
     """
     check_readable(table, protocol, metadata)
     _check_levels(metadata.schema_string)
@@ -168,7 +165,7 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
 
 
 def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
-    """Row tracking where a property enables it that the protocol does not list, or the list lacks what it needs."""
+    """Row tracking, where a property enables it but the protocol does not list it with what it needs."""
     listed = writer_features(protocol)
     if ROW_TRACKING not in listed:
         return _switched_on(metadata.configuration) & {ROW_TRACKING}
@@ -177,14 +174,14 @@ def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str
 
 
 def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
-    """The active features of which no more is supported than ``short``, for ``reads`` or ``writes``."""
+    """The active features supported no further than ``short``, for ``reads`` or ``writes``."""
     used = active(metadata) & BY_NAME.keys()  # lengths of text are no feature of the protocol, and held
     return frozenset(name for name in used if getattr(BY_NAME[name], what) <= short)
 
 
 def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
-    """The least protocol for a new table, as delta-spark 4 chooses it: an old version where that says exactly what is
-    needed, else features by name.
+    """The least protocol for a new table, as delta-spark 4 chooses it: a legacy version where that means exactly what
+    is needed, else features by name.
     """
     vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
     needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
@@ -198,7 +195,7 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
 
 
 def needed_by(metadata: Metadata) -> frozenset[str]:
-    """The features that a table must list before this metadata may stand in its log, of those that we switch on."""
+    """The features, of those that we enable, that a table must list to have this metadata."""
     on = _switched_on(metadata.configuration) & SUPPORTED
     not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
     by_use = active(metadata) & (_RULES | {COLUMN_MAPPING})
@@ -206,14 +203,14 @@ def needed_by(metadata: Metadata) -> frozenset[str]:
 
 
 def _with_companions(features: frozenset[str]) -> frozenset[str]:
-    """These features and those that must be listed beside them."""
+    """These features and those that must be listed with them."""
     return features | frozenset(needed for name in features for needed in BY_NAME[name].needs)
 
 
 def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
-    """The protocol with these features on top, by the least that says so: a version number, else their names.
+    """The protocol with these features added, in the least form: a version number, else their names.
 
-    Source: PROTOCOL.md "Table Features"; what the old versions stand for is written out when names begin.
+    Source: PROTOCOL.md "Table Features"; the features that legacy versions imply are listed as soon as names are.
 
     Example:
         >>> with_features(Protocol(1, 2), frozenset({"checkConstraints"})).min_writer
@@ -234,15 +231,15 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
 
 
 def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
-    """The protocol that names features; readers that need only column mapping are told so by their version."""
+    """The protocol that lists features; if readers need only column mapping, their version says so."""
     return Protocol(2, 7, None, writers) if readers == {COLUMN_MAPPING} else Protocol(3, 7, readers, writers)
 
 
 def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol at higher versions; what the old versions stand for is written out where names begin.
+    """The protocol at higher versions; the features that legacy versions imply are listed as soon as names are.
 
     Raises:
-        InvalidOption: a version is lower than the present one, or is none, or reader 3 comes without writer 7.
+        InvalidOption: a version is lower than the present one or invalid, or reader 3 comes without writer 7.
     """
     present = (protocol.min_reader, protocol.min_writer)
     if not (present[0] <= reader <= 3 and present[1] <= writer <= 7):
@@ -260,7 +257,7 @@ def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
 
 
 def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
-    """The protocol that a table needs under this metadata; None where the present one is enough."""
+    """The protocol that a table needs with this metadata; None where the present one is enough."""
     found = with_features(protocol, needed_by(metadata))
     return None if found == protocol else found
 
@@ -271,7 +268,7 @@ def _refuse(table: str, kind: str, features: Set[str], reason: str | None = None
 
 
 def _members(schema: Struct) -> Iterator[Field]:
-    """The members of structs that stand in no array and no map."""
+    """The members of structs outside arrays and maps."""
     for field in schema:
         if isinstance(field.type, Struct):
             yield from field.type
@@ -295,7 +292,7 @@ def _parts(type_: DataType) -> tuple[Any, ...]:
 
 
 def describe(protocol: Protocol) -> Mapping[str, Any]:
-    """The protocol in the words of DESCRIBE DETAIL."""
+    """The protocol as in DESCRIBE DETAIL."""
     return {
         "minReaderVersion": protocol.min_reader,
         "minWriterVersion": protocol.min_writer,

@@ -1,7 +1,7 @@
-"""Widening: which changes of a column's type keep every value, and how a schema remembers them.
+"""Type widening: which type changes keep every value, and how a schema records them.
 
-Knows PROTOCOL.md, section "Type Widening". Knows nothing of files: those written before a change are read as they are
-and their values made wider. Pure. Guarantee: no change comes out of here that the protocol does not allow.
+Knows PROTOCOL.md, section "Type Widening". Knows nothing of files: older ones are read as they are and their values
+widened. Pure. Guarantee: only changes that the protocol allows are made here.
 
 A path names a column, then members of structs, and ``element``, ``key`` and ``value`` inside arrays and maps.
 """
@@ -31,7 +31,7 @@ _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 
 def can_widen(before: DataType, after: DataType) -> bool:
-    """Whether the protocol allows a column of one type to become one of the other.
+    """Whether the protocol allows the change from one type to the other.
 
     Example:
         >>> can_widen("integer", "decimal(12,2)"), can_widen("long", "double")
@@ -41,7 +41,7 @@ def can_widen(before: DataType, after: DataType) -> bool:
 
 
 def widens_by_itself(before: DataType, after: DataType) -> bool:
-    """Whether rows of the wider type may change the column: only within one family of types, as in delta-spark."""
+    """Whether rows of the wider type change the column: only within one family of types, as in delta-spark."""
     if before in INTEGERS and after in INTEGERS:
         return INTEGERS.index(str(before)) < INTEGERS.index(str(after))
     if (before, after) in (("float", "double"), ("date", "timestamp_ntz")):
@@ -57,7 +57,7 @@ def _widens_across(before: DataType, after: DataType) -> bool:
 
 
 def _has_room(after: DataType, precision: int, scale: int) -> bool:
-    """Whether a decimal has no fewer digits on either side of the point."""
+    """Whether a decimal has at least as many digits on both sides of the point."""
     digits = decimal_of(after)
     return digits is not None and digits[0] - precision >= digits[1] - scale >= 0
 
@@ -67,20 +67,20 @@ def _has_room(after: DataType, precision: int, scale: int) -> bool:
 
 @dataclass(frozen=True)
 class TypeChange:
-    """One change that a column went through; ``path`` leads from its struct field into arrays and maps."""
+    """One type change of a column; ``path`` leads from its struct field into arrays and maps."""
 
     before: DataType
     after: DataType
     path: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, str]:
-        """As it stands in ``delta.typeChanges``."""
+        """Its entry in ``delta.typeChanges``."""
         found = {"fromType": str(self.before), "toType": str(self.after)}
         return {**found, "fieldPath": ".".join(self.path)} if self.path else found
 
 
 def unreadable_change(schema: Struct) -> str | None:
-    """The first change that a schema remembers and that no reader could follow, in words; None where there is none."""
+    """The first recorded change that no reader supports, in words; None where there is none."""
     for column, each in _remembered(schema):
         before, after = each.get("fromType"), each.get("toType")
         if not can_widen(str(before), str(after)):
@@ -103,10 +103,10 @@ def _remembered(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[t
 
 
 def with_type(schema: Struct, path: Sequence[str], after: DataType, objection: Objection) -> Struct:
-    """The schema with another type at a path, and the change remembered.
+    """The schema with another type at a path, and the change recorded.
 
     Args:
-        objection: why a table does not allow a change that the protocol would; None where it does.
+        objection: why a table forbids a change that the protocol allows; None where it does not.
 
     Raises:
         UnknownColumn: there is nothing at the path.
@@ -149,7 +149,7 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
 
 
 def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
-    """The field with these changes behind those that it remembers already."""
+    """The field with these changes recorded after its earlier ones."""
     if not changes:
         return field
     known = list(field.metadata.get(TYPE_CHANGES) or ())
@@ -160,9 +160,9 @@ def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
 
 
 def following(metadata: Metadata, rows: Struct) -> Struct:
-    """The columns of a table, each as wide as the rows' of that name where the table lets columns widen.
+    """The columns of a table, each widened to the rows' type where the table allows it.
 
-    A column from which something is computed keeps its type: nobody could say what that would then become.
+    A column that others are computed from keeps its type: the result of the computation would be unknown.
     """
     if not is_on(metadata):
         return metadata.schema
@@ -170,12 +170,12 @@ def following(metadata: Metadata, rows: Struct) -> Struct:
 
 
 def is_on(metadata: Metadata) -> bool:
-    """Whether the table lets the types of its columns change (PROTOCOL.md: writers must reject it elsewhere)."""
+    """Whether the table has type widening enabled (PROTOCOL.md: otherwise writers must reject changes)."""
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
 
 def depending_on(metadata: Metadata, column: str) -> str | None:
-    """What would not survive another type of this top-level column, in words; None where nothing would not."""
+    """What depends on the type of this top-level column, in words; None if nothing does."""
     rules = rules_of(metadata)
     if STEP in metadata.schema.field(column).metadata:
         return "it is an identity column"
@@ -189,9 +189,9 @@ def depending_on(metadata: Metadata, column: str) -> str | None:
 
 
 def widened(table: Struct, rows: Struct, allowed: Callable[[str], bool]) -> Struct:
-    """The table's columns, each as wide as the rows' of that name where it widens by itself; also inside nested ones.
+    """The table's columns, each widened to the rows' type where it widens by itself; also inside nested ones.
 
-    ``allowed`` says of a top-level column whether its type may change.
+    ``allowed`` tells whether the type of a top-level column may change.
 
     Example:
         >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda name: True).fields[0].type
@@ -234,7 +234,7 @@ def _refusal(column: str, before: DataType, after: DataType, why: str) -> Invali
 
 
 def iceberg_keeps(before: DataType, after: DataType) -> bool:
-    """Whether Iceberg knows the change too, which a table with an icebergCompat feature has to ask."""
+    """Whether Iceberg allows the change too, as an icebergCompat feature requires."""
     digits, wider = decimal_of(before), decimal_of(after)
     if digits is not None and wider is not None:
         return digits[1] == wider[1]

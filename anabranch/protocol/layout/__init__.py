@@ -1,1 +1,1 @@
-"""Where a table's files lie and how rows are laid out in them: paths, partitions, clustering, moves. Pure."""
+"""Where a table's files are and how rows are arranged in them: paths, partitions, clustering, moves. Pure."""

@@ -1,9 +1,9 @@
-"""Clustering: by which columns a table's files are meant to be laid out.
+"""The clustering columns of a table.
 
-Knows the domain ``delta.clustering`` (PROTOCOL.md "Clustered Table", "Writer Requirements for Clustered Table"), pure.
-Guarantee: columns that are accepted get statistics in every file that is written, as the protocol demands.
+Knows the domain ``delta.clustering`` (PROTOCOL.md "Clustered Table", "Writer Requirements for Clustered Table"). Pure.
+Guarantee: accepted columns get statistics in every file that is written, as the protocol requires.
 
-Columns are paths of names, outermost first, as users call them; the domain holds their physical names.
+Columns are paths of logical names, outermost first; the domain holds their physical names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Str
     """The clustering columns of a table; none where it is not clustered.
 
     Raises:
-        CorruptLog: the domain is not written as the protocol says, or names a column that there is not.
+        CorruptLog: the domain is malformed, or names an unknown column.
     """
     domain = domains.get(DOMAIN)
     if domain is None or domain.removed:
@@ -59,7 +59,7 @@ def _logical(schema: Struct, physical: Sequence[str]) -> Path:
 
 
 def domain_of(columns: Sequence[Path], schema: Struct) -> DomainMetadata:
-    """The domain that says so; without columns, that the table is clustered no more.
+    """The domain for these columns; without columns it says that the table is not clustered.
 
     Example:
         >>> domain_of([("day",)], Struct((Field("day", "date"),))).configuration
@@ -71,14 +71,14 @@ def domain_of(columns: Sequence[Path], schema: Struct) -> DomainMetadata:
 
 
 def same_clustering(one: DomainMetadata, other: DomainMetadata | None) -> bool:
-    """Whether both say the same; no domain says that there is no clustering."""
+    """Whether both mean the same; no domain means no clustering."""
     if other is None or other.removed:
         return one.removed
     return not one.removed and _said(one) == _said(other)
 
 
 def _said(domain: DomainMetadata) -> object:
-    """What a domain says, or its very text where that is damaged."""
+    """The content of a domain, or its raw text where that is damaged."""
     try:
         return json.loads(domain.configuration)
     except (ValueError, RecursionError):
@@ -86,10 +86,10 @@ def _said(domain: DomainMetadata) -> object:
 
 
 def paths_of(names: Sequence[str]) -> tuple[Path, ...]:
-    """The columns that a user names, as paths; a dot parts a struct from its member, outside of backticks.
+    """User-given columns as paths; a dot outside backticks separates a struct from its member.
 
     Raises:
-        InvalidOption: a name is none.
+        InvalidOption: a name is malformed.
     """
     return tuple(_parts(name) for name in names)
 
@@ -107,7 +107,7 @@ def _parts(name: str) -> Path:
 
 
 def respelled(columns: Sequence[Path], schema: Struct) -> tuple[Path, ...]:
-    """The same columns, spelled as the schema spells them.
+    """The same columns in the schema's spelling.
 
     Raises:
         InvalidOption: there is no such column.
@@ -130,16 +130,12 @@ def _fields_on(schema: Struct, column: Path) -> list[Field]:
 
 
 def shown(columns: Sequence[Path]) -> list[str]:
-    """The columns as SQL names them."""
+    """The columns as SQL spells them."""
     return [".".join(map(sql_name, column)) for column in columns]
 
 
 def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
-    """Hold that rows can be laid together by these columns, and that something is gained by it.
-
-    Raises:
-        InvalidOption: with the reason.
-    """
+    """Raises `InvalidOption`, with the reason, unless Z-ordering by these columns is possible and useful."""
     paths = _with_statistics(metadata)
     for column in columns:
         if column[0] in metadata.partition_columns:
@@ -155,11 +151,7 @@ def _with_statistics(metadata: Metadata) -> set[Path]:
 
 
 def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
-    """Hold that a table with this metadata can be clustered so.
-
-    Raises:
-        InvalidOption: with the reason.
-    """
+    """Raises `InvalidOption`, with the reason, unless a table with this metadata can be clustered by these columns."""
     if not columns:
         return
     paths = _with_statistics(metadata)

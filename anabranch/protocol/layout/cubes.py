@@ -1,8 +1,7 @@
-"""Cubes: files that were laid out together along one curve.
+"""Z-cubes: files that were clustered together along one curve.
 
-Pure. A file says in its tags to which cube it belongs and by which columns that was laid out, in the words that
-delta-spark uses, so that either engine leaves alone what the other has done. Guarantee: what `layout` would have laid
-out it leaves alone once that is done.
+Pure. A file's tags name its cube and the columns of that cube's clustering, with delta-spark's keys, so that either
+engine leaves the other's work alone. Guarantee: once the result of `layout` is carried out, `layout` leaves it alone.
 
 Source: PROTOCOL.md "Clustered Table"; the tags are delta-spark's.
 """
@@ -22,25 +21,25 @@ from anabranch.protocol.layout.curves import Kind
 from anabranch.protocol.layout.packing import MOST_DELETED, deleted_share, live_size
 
 PROVIDER = "liquid"
-"""What the log says of who has laid out a clustered table's files (``clusteringProvider``)."""
+"""The ``clusteringProvider`` in the log for a clustered table's files."""
 STABLE_BYTES = 100 << 30
-"""A cube of so many bytes is not laid out again because of new files."""
+"""A cube of this size is not clustered again because of new files."""
 _ID, _COLUMNS, _KIND = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 
 
 @dataclass(frozen=True)
 class Cube:
-    """By which columns files are laid out, and along which curve."""
+    """The columns and the curve of a clustering."""
 
     columns: tuple[str, ...]
     kind: Kind
 
     def tags(self, cube_id: UUID) -> Mapping[str, str]:
-        """What the files of one cube say."""
+        """The tags of the files of one cube."""
         return {_ID: str(cube_id), _COLUMNS: json.dumps(self.columns, separators=(",", ":")), _KIND: self.kind}
 
     def id_of(self, file: FileRow) -> str | None:
-        """The cube to which a file belongs, if it was laid out so."""
+        """The id of the cube of this kind to which a file belongs, if any."""
         tags = dict(file["tags"] or ())
         same = tags.get(_COLUMNS) == self.tags(UUID(int=0))[_COLUMNS] and tags.get(_KIND) == self.kind
         return tags.get(_ID) if same else None
@@ -48,18 +47,20 @@ class Cube:
 
 @dataclass(frozen=True)
 class Layout:
-    """Files of one partition that are laid out together, as so many."""
+    """Files of one partition to cluster together, and how many files they become."""
 
     files: pa.Table
     outputs: int
 
 
 def layout(files: pa.Table, cube: Cube, target: int, *, full: bool = False) -> list[Layout]:
-    """What is to be laid out: partition by partition all files, unless they were already.
+    """What to cluster: all files, partition by partition, that are not yet clustered.
 
     Args:
-        files: live files, as a `FILES` table. cube: the layout to be. target: bytes of a file to be written.
-        full: also what lies in cubes that are big enough to be left alone.
+        files: live files, as a `FILES` table.
+        cube: the wanted clustering.
+        target: bytes of a new file.
+        full: also cluster cubes that are large enough to be left alone.
     """
     found = []
     for rows in by_partition(files.to_pylist()):
@@ -79,7 +80,7 @@ def by_partition(rows: Iterable[FileRow]) -> list[list[FileRow]]:
 
 
 def _loose(rows: Sequence[FileRow], cube: Cube) -> list[FileRow]:
-    """The files that are in no cube of this kind that is big enough."""
+    """The files outside cubes of this kind that are large enough."""
     sizes: dict[str | None, int] = {}
     for row in rows:
         cube_id = cube.id_of(row)

@@ -1,8 +1,8 @@
-"""Curves: the order in which clustered rows lie, so that rows which are near in several columns share a file.
+"""Space-filling curves: an order of rows in which rows close in several columns share a file.
 
-Pure data and arithmetic, passed between the rooms that choose an order and the engine that sorts by it. A value becomes
-the number of its range (`bits_per_column` says how many there are); a curve leads through the grid of these numbers and
-visits each cell once, so that a cell has a number as well: its place on the curve. `places` holds those of all cells.
+Pure data and arithmetic, shared by the code that chooses an order and the engine that sorts by it. A value becomes the
+number of its range (`bits_per_column` tells how many there are); a curve visits each cell of the grid of these numbers
+once, and a cell's number is its place on the curve. `places` holds those of all cells.
 
 Guarantees: both curves are bijections between the grid and its places; neighbours on the Hilbert curve differ by one in
 one column.
@@ -19,17 +19,17 @@ import pyarrow as pa
 
 Kind = Literal["zorder", "hilbert"]
 ORIGINS = pa.schema([pa.field("source", pa.int32(), nullable=False), pa.field("row", pa.int64(), nullable=False)])
-"""Where a row comes from: the place of its file in the list of files that was read, and its position in that file."""
+"""The origin of a row: the index of its file in the list of files that was read, and its position there."""
 
 _BITS = 18
-"""Of a place: far more cells than a table has files, and few enough for all their places to travel with a query."""
+"""Bits of a place: far more cells than a table has files, and few enough for all places to be sent with a query."""
 MOST_COLUMNS = _BITS
-"""Columns behind these have no bit of their own, and are left out."""
+"""Further columns have no bit of their own, and are ignored."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """An order over the values of some columns (names as users say them, nested ones with dots)."""
+    """An order over the values of some columns (by logical names, nested ones with dots)."""
 
     columns: tuple[str, ...]
     kind: Kind

@@ -1,7 +1,7 @@
-"""Deletion vectors: which rows of a file are no longer there.
+"""Deletion vectors: the deleted rows of a file.
 
 Knows PROTOCOL.md, sections "Deletion Vectors" and "Deletion Vector Format". Pure: bytes in, bitmaps out. Guarantee: a
-vector whose checksum, magic number, length or cardinality is not what the descriptor says is never returned.
+vector whose checksum, magic number, length or cardinality does not match the descriptor is never returned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 @dataclass(frozen=True)
 class Descriptor:
-    """Where a vector lies: ``u`` by a UUID under the table, ``p`` at an absolute path, ``i`` in the log itself."""
+    """Where a vector is: ``u`` by a UUID below the table, ``p`` at an absolute path, ``i`` inline in the log."""
 
     storage_type: str
     path_or_inline: str
@@ -61,7 +61,7 @@ class Descriptor:
 
     @property
     def unique_id(self) -> str:
-        """Tells two vectors of one file apart (PROTOCOL.md, "Derived Fields")."""
+        """Distinguishes two vectors of one file (PROTOCOL.md, "Derived Fields")."""
         base = self.storage_type + self.path_or_inline
         return base if self.offset is None else f"{base}@{self.offset}"
 
@@ -143,9 +143,9 @@ def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
 def pack(
     vectors: Mapping[str, BitMap64], file_id: uuid.UUID, folder: str = ""
 ) -> tuple[str, bytes, dict[str, Descriptor]]:
-    """One file that holds these vectors: its store name, its bytes, and a descriptor for each key.
+    """One file with these vectors: its store name, its bytes, and a descriptor for each key.
 
-    The file lies in a folder (the prefix of a ``u``), or in the table's root, where every engine looks for it.
+    The file is in a folder (the prefix of a ``u``), or in the table's root; every engine looks in both.
     """
     encoded, parts, offset, descriptors = folder + z85_encode(file_id.bytes), [_FORMAT_VERSION], 1, {}
     for key, vector in vectors.items():

@@ -1,6 +1,6 @@
 """A file set: some files of one snapshot, with all that is needed to read their rows.
 
-Pure data, passed between the rooms that choose files and the rooms that read rows, so that neither knows the other.
+Pure data, passed between the code that chooses files and the code that reads rows, so that neither knows the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Marks = Mapping[str, BitMap64]
 
 
 def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
-    """All rows of several sets of rows; none of them is changed."""
+    """The union of several sets of rows; none of them is changed."""
     union: dict[str, BitMap64] = {}
     for marks in several:
         for path, rows in marks.items():
@@ -30,20 +30,22 @@ def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
 
 
 def count_of(marks: Marks) -> int:
-    """How many rows they are."""
+    """The number of rows."""
     return sum(map(len, marks.values()))
 
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files to read: where, of what columns, and which of their rows are already deleted.
+    """Files to read: their location, their columns, and which of their rows are deleted.
 
-    ``files`` is an Arrow table with the columns of `anabranch.protocol.actions.FILES`; ``vectors`` holds, for each of
-    them that has a deletion vector, the deleted positions; ``rules`` are the table's, for who writes such rows anew;
-    ``version`` is the one whose rows they are, of the table ``table_id``, if that is known; ``layouts`` holds, for each
-    file that names columns otherwise than by their physical names, the schema with its names for physical ones;
-    ``tracked`` names the columns in which rows that are written anew keep their ids, where they have any; ``allowed``
-    names other stores on which files may lie.
+    Attributes:
+        files: an Arrow table with the columns of `anabranch.protocol.actions.FILES`.
+        vectors: the deleted positions of each file that has a deletion vector.
+        rules: the table's, for rewriting such rows.
+        version: the one whose rows they are, of the table ``table_id``, if known.
+        layouts: for each file that names columns otherwise than by physical names, the schema with its names for them.
+        tracked: the columns in which rewritten rows keep their ids, if any.
+        allowed: other stores on which files may be.
     """
 
     root: str
@@ -59,7 +61,7 @@ class FileSet:
     allowed: tuple[str, ...] = ()
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
-        """The files of these paths only."""
+        """Only the files of these paths."""
         keep = pc.is_in(self.files["path"], value_set=pa.array(list(paths), pa.string()))
         return replace(
             self, files=self.files.filter(keep), vectors={p: v for p, v in self.vectors.items() if p in paths}

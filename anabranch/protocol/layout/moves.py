@@ -1,10 +1,10 @@
-"""Moves: where the rows of a file went when they were written anew without a change, as OPTIMIZE does.
+"""Records where the rows of a file went when they were rewritten unchanged, as by OPTIMIZE.
 
-Pure. A commit that moves rows records it here (``commitInfo.tags``), so that whoever has marked rows at their old
-addresses can find them at their new ones. Guarantee: an answer is complete: each row that is asked for has exactly one
-new address, or the question is refused.
+Pure. A commit that moves rows records it here (``commitInfo.tags``), so that a transaction with marks at their old
+addresses can find the new ones. Guarantee: an answer is complete: each requested row has exactly one new address, or
+the request is refused.
 
-Not part of Delta's protocol: other engines keep the tag and pass it by.
+Not part of Delta's protocol: other engines keep the tag and ignore it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.file_sets import Marks
 
 TAG = "anabranch.moves"
-"""The tag of a commit that says where rows went."""
+"""The tag of a commit that records moves."""
 _FORM = 1
 _ROW_BITS = 40
 _MOST_ROWS = 1 << _ROW_BITS
@@ -32,8 +32,8 @@ _MOST_ROWS = 1 << _ROW_BITS
 
 @dataclass(frozen=True)
 class Origin:
-    """A file whose live rows were moved: how many it holds, deleted ones too, and the vector that it had then (as the
-    log says it).
+    """A file whose live rows were moved: its number of rows, deleted ones included, and the vector that it then had in
+    the log.
     """
 
     path: str
@@ -42,19 +42,19 @@ class Origin:
 
     @property
     def row(self) -> FileRow:
-        """The file, as far as its vector is concerned."""
+        """The file with its vector only."""
         return {"path": self.path, "deletionVector": self.vector, "stats": None}
 
     @property
     def live(self) -> int:
-        """How many of its rows were moved."""
+        """The number of moved rows."""
         return self.records - (0 if self.vector is None else int(self.vector["cardinality"]))
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file that was written, with so many rows. ``origins`` names the Parquet file (of `curves.ORIGINS`) that says
-    for each of its rows in turn where it came from, if that was kept.
+    """A file that was written, with its number of rows. ``origins`` names the Parquet file (of `curves.ORIGINS`) with
+    the origin of each of its rows, if that was kept.
     """
 
     path: str
@@ -64,8 +64,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Group:
-    """Files that were moved together: each live row of the sources is in exactly one of the outputs. Where they are
-    ``in_order``, there is one output: source after source, and the rows of each as they lay.
+    """Files that were moved together: each live row of the sources is in exactly one output. If ``in_order``, there is
+    one output: source after source, each with its rows in order.
     """
 
     sources: tuple[Origin, ...]
@@ -84,19 +84,19 @@ class Group:
 
 
 class Misplaced(ValueError):
-    """A row has no new address, or more than one: what was recorded does not fit the table."""
+    """A row has no new address, or several: the record does not fit the table."""
 
 
 def to_text(groups: Iterable[Group]) -> str:
-    """As the tag holds it."""
+    """The text of the tag."""
     return json.dumps({"form": _FORM, "groups": [_group_body(each) for each in groups]}, separators=(",", ":"))
 
 
 def from_text(text: str) -> tuple[Group, ...]:
-    """From a tag.
+    """The content of a tag.
 
     Raises:
-        ValueError: it is of a form that is not known here, or is damaged.
+        ValueError: its form is unknown, or it is damaged.
     """
     body = json.loads(text)
     if not isinstance(body, dict) or body.get("form") != _FORM:
@@ -156,17 +156,17 @@ def moved(
     vector: Callable[[FileRow], BitMap64],
     origins: Callable[[str], pa.Table],
 ) -> dict[str, BitMap64]:
-    """Where these rows of a group's sources are now: path of an output -> positions. All of them are all that is there,
-    in whatever order.
+    """Where these rows of a group's sources are now: path of an output -> positions. Only the complete set is known, in
+    any order.
 
     Args:
         group: what was moved together.
         rows: path of a source -> positions in it.
-        vector: gives the deleted positions of a file; asked of those only whose rows are looked for.
-        origins: gives the table of a name (`Output.origins`).
+        vector: returns the deleted positions of a file; called only for files of ``rows``.
+        origins: returns the table of a name (`Output.origins`).
 
     Raises:
-        Misplaced: one of the rows was not moved, or its new address is not known for certain.
+        Misplaced: one of the rows was not moved, or its new address is uncertain.
     """
     asked = {each.path: rows[each.path] for each in group.sources if rows.get(each.path)}
     if not asked:
@@ -180,7 +180,7 @@ def moved(
 
 
 def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
-    """The positions of a source that were deleted before it was moved; none of them is asked for."""
+    """The positions of a source that were deleted before it was moved; raises if one of them is requested."""
     dead = vector(origin.row)
     if len(dead) != origin.records - origin.live:
         raise Misplaced(f"the vector of {origin.path} is not the one that it had when it was moved")
@@ -190,7 +190,7 @@ def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]
 
 
 def _one_after_the_other(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
-    """Positions where the sources' live rows lie one behind the other, in their order, in one output."""
+    """Positions where one output has the live rows of all sources, in order."""
     if len(group.outputs) != 1:
         raise Misplaced("rows in their order lie in one file, and the record of moves says another number")
     before, found = 0, BitMap64()
@@ -205,7 +205,7 @@ def _one_after_the_other(group: Group, asked: Marks, dead: Marks) -> dict[str, B
 
 
 def _by_origins(group: Group, asked: Marks, origins: Callable[[str], pa.Table]) -> dict[str, BitMap64]:
-    """Positions where a table says for each row of each output where it came from."""
+    """Positions where the origin of each row of each output was recorded."""
     places = {each.path: place for place, each in enumerate(group.sources)}
     wanted = np.concatenate([_code(places[path], _array(positions)) for path, positions in asked.items()])
     found, met = dict[str, BitMap64](), list[np.ndarray[Any, Any]]()
@@ -221,7 +221,7 @@ def _by_origins(group: Group, asked: Marks, origins: Callable[[str], pa.Table]) 
 
 
 def _origins(output: Output, origins: Callable[[str], pa.Table]) -> np.ndarray[Any, Any]:
-    """Where each row of an output came from, as one number."""
+    """The origin of each row of an output, as one number."""
     if output.origins is None:
         raise Misplaced(f"it was not recorded which rows went to {output.path}")
     table = origins(output.origins)
@@ -236,7 +236,7 @@ def _code(source: Any, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _run(first: int, count: int) -> BitMap64:
-    """So many positions, however many, in no room."""
+    """A range of positions, in constant memory."""
     run = BitMap64()
     run.add_range(first, first + count)
     return run

@@ -1,8 +1,8 @@
-"""Outside: which files a table's log may name that do not lie in the table's folder.
+"""Which files outside the table's folder a log may name.
 
-Knows spellings of locations; opens nothing. A log may come from a stranger, so a path in it is followed on the table's
-own store only: the same kind of store, and the same bucket, container or host; of a table on disk, local files. That is
-what a shallow clone needs. Every other store has to be allowed by the user, by its URL.
+Knows spellings of locations; opens nothing. A log may come from a stranger, so a path in it is followed only on the
+table's own store: the same kind of store, and the same bucket, container or host; for a table on disk, local files. A
+shallow clone needs no more. Every other store must be allowed by the user, by its URL.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*
 
 
 def placed(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str | None, str]:
-    """The folder and the name of the file that a path of the log means; None for the table's own folder.
+    """The folder and name of the file at a path of the log; the folder is None for the table's own.
 
     Args:
-        root: the URL of the table's store, which is not percent-encoded.
-        path: as the log has it.
+        root: the URL of the table's store, not percent-encoded.
+        path: as in the log.
         allowed: URLs of other stores, or of folders there, whose files may be opened.
 
     Raises:

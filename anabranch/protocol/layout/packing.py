@@ -1,11 +1,11 @@
-"""Packing: which files of a partition are worth being written as one, and how large files are meant to be.
+"""Bin packing: which files of a partition to compact together, and the target file size.
 
 Knows sizes, partition values and counts of deleted rows. Knows nothing of rows or versions. Pure. Guarantees: all files
-of a bin share their partition values; the same files give the same bins, in whatever order they are given; once a plan
-is carried out, planning again gives nothing (as far as the new files are as large as was expected of them).
+of a bin share their partition values; the same files give the same bins, in any input order; once a plan is carried
+out, planning again gives nothing (if the new files are as large as expected).
 
-A file is worth writing anew if it is small (less than half the target) or if more than `MOST_DELETED` of its rows are
-deleted. Bins are filled first-fit, so that no two of them would fit into one: that is what makes a second plan empty.
+A file is compacted if it is small (less than half the target) or if more than `MOST_DELETED` of its rows are deleted.
+Bins are filled first-fit, so that no two of them would fit into one: that is what makes a second plan empty.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MIB = 1 << 20
 LEAST_TARGET = 256 * MIB
 MOST_TARGET = 1024 * MIB
 AUTO_TARGET = 128 * MIB
-"""Of automatic compaction, which shall be quick."""
+"""Target size of auto compaction, which must be quick."""
 AUTO_FILES = 50
-"""So many files of a partition that are worth writing anew make automatic compaction due."""
+"""This many files to compact in a partition trigger auto compaction."""
 MOST_DELETED = 0.05
 _TABLE_OVER_TARGET = 10_240
 """3 TB have files of 307 MB, as Databricks documents it: from 256 MB at 2.56 TB to 1 GB at 10 TB."""
 
 
 def target_size(properties: Properties, table_size: int) -> int:
-    """How many bytes a file is meant to have: what the table says, else what suits a table of this size.
+    """The target file size in bytes: the table's setting, else one by the size of the table.
 
     Example:
         >>> target_size(Properties({}), 5 << 40) == 512 * MIB
@@ -45,10 +45,10 @@ def target_size(properties: Properties, table_size: int) -> int:
 def auto_target(
     properties: Properties, table_size: int, mode: str | None = None, most: int | None = None
 ) -> int | None:
-    """The same for automatic compaction; None where the table does not want any.
+    """The same for auto compaction; None where it is off.
 
-    ``auto`` goes by the size of the table, ``true`` and its alias ``legacy`` never go above 128 MB, or ``most`` bytes.
-    ``mode`` counts more than what the table says.
+    ``auto`` depends on the size of the table, ``true`` and its alias ``legacy`` are at most 128 MB, or ``most`` bytes.
+    ``mode`` overrides the table's setting.
     """
     mode = properties.auto_compaction if mode is None else mode
     if mode == "false":
@@ -61,7 +61,7 @@ def auto_target(
 
 
 def plan(files: pa.Table, target: int) -> list[pa.Table]:
-    """The files that are to be written as one, bin by bin, in the order in which rows shall lie: older ones first.
+    """The files to compact, bin by bin, in the order of their rows: older ones first.
 
     Args:
         files: live ones (`anabranch.protocol.actions.FILES`).
@@ -71,9 +71,9 @@ def plan(files: pa.Table, target: int) -> list[pa.Table]:
 
 
 def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]:
-    """The bins of those partitions that have at least so many files which are worth writing anew.
+    """The bins of those partitions that have enough files to compact.
 
-    Arguments are those of `plan`; a writer gives the files of the partitions that it wrote to.
+    Arguments are those of `plan`; a writer passes the files of the partitions that it wrote to.
 
     Example:
         >>> due(files, AUTO_TARGET)
@@ -85,9 +85,7 @@ def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A file that is worth writing anew: its place in the list, about how large its live part is, and whether that is
-    so without any other.
-    """
+    """A file to compact: its index, about how large its live part is, and whether it is rewritten even alone."""
 
     place: int
     live: int
@@ -129,14 +127,14 @@ def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate
 
 
 def live_size(row: Mapping[str, object]) -> int:
-    """About how many bytes of a file are of rows that are not deleted."""
+    """About how many bytes of a file belong to live rows."""
     size = row["size"]
     assert isinstance(size, int), "each file has a size"
     return max(1, int(size * (1 - deleted_share(row))))
 
 
 def deleted_share(row: Mapping[str, object]) -> float:
-    """Which share of a file's rows is deleted, as far as the log says how many it has."""
+    """The share of a file's rows that is deleted, if the log states its number of rows."""
     vector, stats = row["deletionVector"], row["stats"]
     rows = num_records(str(stats)) if stats is not None else None
     if not isinstance(vector, Mapping) or not rows:

@@ -1,8 +1,7 @@
-"""Paths of data files as the log writes them: URL-encoded, relative to the table's root, or absolute URIs.
+"""Paths of data files in the log: URL-encoded, relative to the table's root, or absolute URIs.
 
-PROTOCOL.md, section "Add File and Remove File". Pure; which store has the file is `anabranch.log.file_locations`.
-Guarantee: a name that comes out of here never leaves the table's folder, and a path that lies in it is never taken for
-one outside, however it is spelled.
+PROTOCOL.md, section "Add File and Remove File". Pure; `anabranch.log.file_locations` finds the store. Guarantee: a name
+from here never leaves the table's folder, and a path inside it is never taken for one outside, however it is spelled.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _JAVA_QUOTED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc"})
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path of the log is a URI or an absolute path, as a shallow clone's are."""
+    """Whether a path of the log is a URI or an absolute path, as in a shallow clone."""
     return bool(_SCHEME.match(path))
 
 
@@ -45,7 +44,7 @@ def encode(name: str) -> str:
 
 
 def java_quoted(path: str) -> str:
-    """As ``java.net.URI`` quotes a path; what is not ASCII stays, unless it is a space or a control character."""
+    """A path quoted as by ``java.net.URI``; non-ASCII characters stay, except spaces and control characters."""
     return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
 
 
@@ -56,10 +55,10 @@ def _java_quoted_char(char: str) -> str:
 
 
 def store_name(root: str, path: str) -> str | None:
-    """The store name of a path of the log, or None where the file lies outside the table's folder.
+    """The store name of a path of the log, or None where the file is outside the table's folder.
 
     Args:
-        root: the store's URL, which is not percent-encoded.
+        root: the store's URL, not percent-encoded.
 
     Raises:
         ValueError: a path that leaves the table's folder, or goes up and down on its way.
@@ -73,12 +72,12 @@ def store_name(root: str, path: str) -> str | None:
 
 
 def absolute(root: str, path: str) -> str:
-    """A path of the log as an absolute URI, by which another table may name the file; one that is absolute stays.
+    """A path of the log as an absolute URI, by which another table may name the file; an absolute one stays.
 
-    It is spelled to the letter as Spark shows the file: delta-spark compares the two when it marks rows.
+    It is spelled exactly as Spark shows the file: delta-spark compares the two when it marks rows.
 
     Args:
-        root: the store's URL, which is not percent-encoded.
+        root: the store's URL, not percent-encoded.
 
     Raises:
         ValueError: a path that leaves the table's folder.
@@ -105,7 +104,7 @@ def outside(path: str) -> tuple[str, str]:
 
 
 def lies_in(url: str, folder: str) -> bool:
-    """Whether a location is a folder, or lies below it, by their plain spellings."""
+    """Whether a location is a folder or below it, by their plain spellings."""
     return f"{plain(url)}/".startswith(f"{plain(folder)}/")
 
 
@@ -117,7 +116,7 @@ _SPELLINGS = (
 
 
 def plain(url: str) -> str:
-    """One spelling of a location: for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
+    """One spelling of a location, for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
     url = without_user(url) if "@" in url else url
     for pattern, spelling in _SPELLINGS:
         url = re.sub(pattern, spelling, url, flags=re.IGNORECASE)

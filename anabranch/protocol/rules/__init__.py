@@ -1,1 +1,1 @@
-"""Rules that a table holds rows to: constraints, defaults, generated columns, and which of them may be evaluated."""
+"""The rules of a table for its rows: constraints, defaults, generated columns, and which of them may be evaluated."""

@@ -1,6 +1,6 @@
-"""Which rules of a table may be evaluated: `rule_texts`, rule by rule, with errors that name the rule.
+"""Checks which rules of a table may be evaluated, with errors that name the rule; `texts` checks the expressions.
 
-Pure. Guarantee: a rule that is not made of what rules may be made of is never handed on.
+Pure. Guarantee: only a rule made of allowed parts is returned.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from anabranch.protocol.rules.words import NotUnderstood
 from anabranch.protocol.schema.types import Struct
 
 _RESERVED = frozenset({"__CHAR_VARCHAR_STRING_LENGTH_CHECK__", "GENERATED COLUMN", "NOT NULL"})
-"""Names by which Delta calls rules that are no constraints."""
+"""Delta's own names for rules that are not constraints."""
 
 
 def read_check(check: Check, schema: Struct, table: str) -> Reading:
-    """A constraint or invariant as it may be evaluated over these columns.
+    """A constraint or invariant over these columns, in the form in which it may be evaluated.
 
     Raises:
-        RuleRefused: it may not be. UnreadableExpression: it ends too early.
+        RuleRefused: it may not be evaluated.
+        UnreadableExpression: it ends too early.
     """
     return _read(f"constraint {check.name}", check.expression, schema, table, clock=True)
 
@@ -34,15 +35,16 @@ def read_generated(rule: Generated, schema: Struct, table: str) -> Reading:
 
 
 def read_default(column: str, text: str, table: str) -> Reading:
-    """As `read_check`, for the default of a column, which speaks of no column."""
+    """As `read_check`, for the default of a column, which may not use columns."""
     return _read(f"default of {column}", text, Struct(), table, clock=True, clock_texts=True)
 
 
 def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
-    """Hold that all rules of a table may be evaluated, before anything is written.
+    """Raises unless all rules of a table may be evaluated; called before anything is written.
 
     Raises:
-        RuleRefused: one may not be. UnreadableExpression: one ends too early.
+        RuleRefused: one may not be evaluated.
+        UnreadableExpression: one ends too early.
     """
     for check in rules.checks:
         read_check(check, schema, table)
@@ -53,22 +55,18 @@ def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
 
 
 def check_name(check: Check, table: str) -> None:
-    """Hold that a constraint to be added has a name of its own.
-
-    Raises:
-        InvalidConstraintName: it is one that Delta uses itself.
-    """
+    """Raises `InvalidConstraintName` if Delta reserves the name of a new constraint."""
     if check.name.upper() in _RESERVED:
         raise InvalidConstraintName(constraint=check.name, table=table)
 
 
 def check_metadata(metadata: Metadata, table: str) -> None:
-    """As `check_allowed`, for the rules that a table's metadata says: asked by whatever brings rows."""
+    """As `check_allowed`, for the rules in a table's metadata; called by every command that writes rows."""
     check_allowed(rules_of(metadata), metadata.schema, table)
 
 
 def refused(rule: str, text: str, table: str, found: str, reason: str) -> RuleRefused:
-    """The error that says so."""
+    """The error for a refused rule."""
     return RuleRefused(rule=rule, expression=text, table=table, found=found, reason=reason)
 
 

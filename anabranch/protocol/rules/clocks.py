@@ -1,8 +1,8 @@
-"""Texts that Spark reads as a clock: ``now``, ``today``, ``yesterday`` and ``tomorrow``, and a time without a day.
+"""Texts that Spark reads as the current time: ``now``, ``today``, ``yesterday``, ``tomorrow``, and a time without a
+day.
 
-Where a constant text becomes a date or timestamp, as in ``DATE'today'``, ``CAST('now' AS TIMESTAMP)`` and
-``day > 'yesterday'``, Spark puts the day or moment there at which it reads the statement. Pure. ``epoch`` is always the
-same.
+Where a constant text becomes a date or timestamp, as in ``DATE'today'``, ``CAST('now' AS TIMESTAMP)`` and ``day >
+'yesterday'``, Spark inserts the day or time at which it reads the statement. Pure. ``epoch`` is constant.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ MOMENTS = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 
 
 def is_clock(spellings: Sequence[str]) -> bool:
-    """Whether text literals that follow each other say a day or moment by the clock."""
+    """Whether consecutive text literals name a day or time relative to now."""
     return _SPECIAL.fullmatch("".join(map(_value, spellings))) is not None
 
 
 def is_of_today(spellings: Sequence[str]) -> bool:
-    """Whether they say a time without a day, which becomes a timestamp of today."""
+    """Whether they are a time without a day, which becomes a timestamp of today."""
     return _OF_TODAY.fullmatch("".join(map(_value, spellings))) is not None
 
 
 def has_moments(kind: DataType) -> bool:
-    """Whether a type is that of days or moments, or has such within."""
+    """Whether a type is a date or timestamp, or contains one."""
     match kind:
         case Struct():
             return any(has_moments(each.type) for each in kind)
@@ -44,7 +44,7 @@ def has_moments(kind: DataType) -> bool:
 
 
 def texts_alone(words: Sequence[Word]) -> list[str] | None:
-    """The texts of an operand that is nothing else, perhaps in parentheses; None of any other."""
+    """The texts of an operand that consists only of texts, perhaps in parentheses; else None."""
     while (
         len(words) > 2 and (words[0].text, words[-1].text) == ("(", ")") and words[0].kind == words[-1].kind == "sign"
     ):
@@ -53,7 +53,7 @@ def texts_alone(words: Sequence[Word]) -> list[str] | None:
 
 
 def _value(spelling: str) -> str:
-    """What a text literal says, by its spelling (`Word.spelling`)."""
+    """The value of a text literal, from its spelling (`Word.spelling`)."""
     if (as_bytes := _AS_BYTES.fullmatch(spelling)) is not None:
         return bytes.fromhex(as_bytes[1]).decode(errors="replace")
     if spelling.startswith("r"):

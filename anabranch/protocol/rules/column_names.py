@@ -1,7 +1,7 @@
-"""Spelling: which signs names of columns may hold.
+"""Checks the characters of new column names.
 
-Without column mapping a column is called in Parquet files as in the table, where older readers take some signs for
-grammar; so delta-spark refuses them there, and so does this. Names that a table has already are left alone. Pure.
+Without column mapping a column has the same name in Parquet files, where older readers take some characters for syntax;
+so delta-spark refuses them there, and so does this. Existing names stay. Pure.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ REFUSED = frozenset(" ,;{}()\n\t=")
 
 
 def check_spelling(metadata: Metadata, before: Metadata | None = None) -> None:
-    """Hold that no name that is new in a table's metadata holds a sign that it may not hold.
+    """Raises if a new name in a table's metadata holds a forbidden character.
 
     Raises:
-        LoneSurrogate: a name, comment or property is no text.
-        InvalidCharactersInColumnNames: some do, and the table has no column mapping.
+        LoneSurrogate: a name, comment or property is not valid text.
+        InvalidCharactersInColumnNames: some names hold one, and the table has no column mapping.
     """
     properties = (text for pair in metadata.configuration.items() for text in pair)
     for text in (metadata.schema_string, metadata.name or "", metadata.description or "", *properties):
@@ -36,7 +36,7 @@ def check_spelling(metadata: Metadata, before: Metadata | None = None) -> None:
 
 
 def _paths(type_: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The names of columns and members of structs, each with what it lies in."""
+    """The names of columns and members of structs, each with its parents."""
     match type_:
         case Struct():
             for field in type_:

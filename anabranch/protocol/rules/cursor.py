@@ -1,6 +1,6 @@
-"""A cursor over the words of a rule's text, which spells each anew as it is taken; and the types that a CAST names.
+"""A cursor over the words of a rule's text, which emits a new spelling of each; and the types in a CAST.
 
-Knows words and types, and no expressions. Pure. Guarantee: what is not taken by its very word is refused.
+Knows words and types, and no expressions. Pure. Guarantee: a word that is not taken explicitly is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from anabranch.protocol.rules.words import END, NotUnderstood, Word, quoted
 
 MOST_NESTED = 100
-"""So deep may brackets, CASE and signs stand in each other."""
+"""The maximum nesting of brackets, CASE and signs."""
 
 _TYPES = frozenset(
     """boolean tinyint byte smallint short int integer bigint long float real double date timestamp timestamp_ntz
@@ -21,13 +21,13 @@ _SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"}
 
 
 def too_deep() -> NotUnderstood:
-    """The refusal of what is nested deeper."""
+    """The error for deeper nesting."""
     return NotUnderstood("an expression that is nested too deep", f"it may be nested {MOST_NESTED} deep")
 
 
 @dataclass
 class Cursor:
-    """Reads words from left to right; ``out`` are their spellings."""
+    """Reads words from left to right; ``out`` has their spellings."""
 
     words: list[Word]
     i: int = 0
@@ -140,7 +140,7 @@ class Cursor:
         self._close()
 
     def _close(self) -> None:
-        """Take one ``>``, also of several that stand together."""
+        """Take one ``>``, also the first of several in one word."""
         word = self.ahead()
         if not self.at_sign(">", ">>", ">>>"):
             self.fail("> is expected there")

@@ -1,8 +1,8 @@
 """Which of Spark's functions a table's rules may call.
 
-An allow-list: whoever wrote the table's metadata, nothing else is given to Spark. Each of these is built in and decided
-by its arguments and the session's settings alone: none reads a file, the environment or another row, none calls code by
-its name, none is random. Pure. ``docs/concepts/constraints.md`` shows the list, and a test holds that both are equal.
+An allow-list: whoever wrote the table's metadata, nothing else reaches Spark. Each of these is built in and depends
+only on its arguments and the session's settings: none reads a file, the environment or another row, none calls code by
+its name, none is random. Pure. ``docs/concepts/constraints.md`` shows the list; a test checks that both are equal.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ HASHES = _words("crc32 hash md5 sha sha1 sha2 xxhash64")
 CASTS = _words("bigint binary boolean cast date decimal double float int smallint string timestamp tinyint try_cast")
 
 CLOCKS = _words("curdate current_date current_timestamp localtimestamp now")
-"""Allowed in CHECK constraints and defaults, which hold at the moment of a write; not in generated columns."""
+"""Allowed in CHECK constraints and defaults, which apply at the time of a write; not in generated columns."""
 
 FUNCTIONS = NUMBERS | CONDITIONS | TEXTS | TIMES | COLLECTIONS | HASHES | CASTS
 
 CLOCKS_WITHOUT_ARGUMENTS = _words("unix_timestamp to_unix_timestamp")
-"""These read the clock where they are given nothing."""
+"""These read the clock when called without arguments."""
 
 READS_A_SCHEMA = _words("from_csv from_json")
-"""Their second argument says columns: as JSON it could hold defaults, which Spark would evaluate."""
+"""Their second argument is a schema: as JSON it could hold defaults, which Spark would evaluate."""

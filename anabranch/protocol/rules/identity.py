@@ -1,10 +1,10 @@
-"""Identity columns: numbers that the table gives, each one once.
+"""Identity columns: numbers that the table assigns, each one once.
 
-Knows PROTOCOL.md, section "Identity Columns". Pure. Guarantee: marks only move on, in the direction of the step, so
-that values which were reserved once are never given again; and whoever writes metadata by way of `values_kept`
-remembers the values of columns that go, so that a column of that name which comes back goes on behind them.
+Knows PROTOCOL.md, section "Identity Columns". Pure. Guarantee: high-water marks only move in the direction of the step,
+so that reserved values are never assigned again; and metadata written through `values_kept` remembers the values of
+dropped columns, so that a new column of that name continues after them.
 
-A metadata action that differs from an earlier one only in these marks, and moves them on, is a *watermark*: it changes
+A metadata action that differs from an earlier one only in these marks, and advances them, is a *watermark*: it changes
 nothing that another writer could have relied on.
 """
 
@@ -22,7 +22,7 @@ from anabranch.protocol.schema.types import Field, Struct, schema_json
 START, STEP = "delta.identity.start", "delta.identity.step"
 MARK, EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 GIVEN = "anabranch.identityValuesGiven"
-"""The table property that remembers values of identity columns which the schema does not speak of any more."""
+"""The table property that remembers assigned values of identity columns that the schema no longer has."""
 _LONG = 1 << 63
 
 
@@ -31,8 +31,10 @@ class Identity:
     """One identity column.
 
     Attributes:
-        column: its name. start, step: its first value and the difference to the next. mark: the last value that was
-        reserved, None before the first. explicit: whether a user may give values of his own.
+        column: its name.
+        start, step: its first value and the difference to the next.
+        mark: the last reserved value, None before the first.
+        explicit: whether users may provide values.
     """
 
     column: str
@@ -43,14 +45,14 @@ class Identity:
 
     @property
     def next(self) -> int:
-        """The first value that nobody has reserved."""
+        """The first value that is not reserved."""
         return self.start if self.mark is None else self.mark + self.step
 
     def after(self, count: int) -> int:
-        """The mark once ``count`` more values are reserved.
+        """The mark after ``count`` more values are reserved.
 
         Raises:
-            InvalidSchema: there are not so many left that fit 64 bits.
+            InvalidSchema: fewer 64-bit values are left.
         """
         last = self.next + (count - 1) * self.step
         if not -_LONG <= last < _LONG:
@@ -58,10 +60,10 @@ class Identity:
         return last
 
     def reaching(self, value: int) -> int:
-        """The mark that lies at a value or behind it, in the direction of the step.
+        """The first mark at or past a value, in the direction of the step.
 
         Raises:
-            InvalidSchema: none of 64 bits does.
+            InvalidSchema: no 64-bit value is.
         """
         steps = -((self.start - value) // self.step)  # rounded up, whatever the sign
         mark = self.start + steps * self.step
@@ -91,7 +93,7 @@ def _identity(field: Field) -> Identity:
 
 
 def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any]:
-    """What the metadata of a new identity column says.
+    """The field metadata of a new identity column.
 
     Raises:
         InvalidSchema: the step is 0, or a number does not fit 64 bits.
@@ -102,13 +104,13 @@ def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any
 
 
 def with_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
-    """The metadata with these marks where they lie farther on than its own."""
+    """The metadata with these marks where they are further than its own."""
     fields = tuple(_marked(each, marks.get(each.name)) for each in metadata.schema)
     return replace(metadata, schema_string=schema_json(Struct(fields)))
 
 
 def marks_of(schema: Struct) -> dict[str, int]:
-    """The marks of all identity columns that have one, to be kept by whoever writes metadata."""
+    """The marks of all identity columns that have one, which every metadata action must keep."""
     return {each.column: each.mark for each in identities(schema) if each.mark is not None}
 
 
@@ -126,10 +128,11 @@ def _marked(field: Field, mark: int | None) -> Field:
 
 @dataclass(frozen=True)
 class Given:
-    """Values that a table gave to a column: none of them lies below ``low`` or above ``high``.
+    """The range of values that a table assigned to a column, from ``low`` to ``high``.
 
     Attributes:
-        column: its name, in lower case. physical: what its data files call it; None where only the name is remembered.
+        column: its name, in lower case.
+        physical: its name in data files; None where only the logical name is remembered.
     """
 
     column: str
@@ -138,26 +141,27 @@ class Given:
     physical: str | None = None
 
     def is_of(self, field: Field) -> bool:
-        """Whether a column bears the same name, here or in data files."""
+        """Whether a column has the same name, here or in data files."""
         return self.column == field.name.lower() or self.physical == field.physical_name
 
     def within(self, other: Given | None) -> bool:
-        """Whether all of it lies among the other's values."""
+        """Whether this range is inside the other."""
         return other is not None and other.low <= self.low and self.high <= other.high
 
     def and_(self, other: Given) -> Given:
-        """Both."""
+        """The range that covers both."""
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
 
 def values_kept(before: Metadata, after: Metadata) -> Metadata:
-    """What is to stand in the place of ``before``, so that it gives no value again.
+    """The metadata ``after`` as it replaces ``before``, such that no value is assigned again.
 
-    A column of the same name, or the same name in data files, goes on behind the values that were given, whatever its
-    start and its step are now. What ``after`` has no such column for is remembered in its property `GIVEN`.
+    A column of the same name, or the same name in data files, continues after the assigned values, whatever its start
+    and step are now. Values of columns that ``after`` does not have are remembered in the property `GIVEN`.
 
     Raises:
-        InvalidProperty: what is remembered is damaged. InvalidSchema: an identity column is.
+        InvalidProperty: the property is damaged.
+        InvalidSchema: an identity column is damaged.
 
     Example:
         >>> gone = values_kept(counted_to_ten, without_the_column)
@@ -191,7 +195,7 @@ def _given_by(field: Field) -> Iterator[Given]:
 
 
 def _beyond(field: Field, known: Iterable[Given]) -> Field:
-    """The column, with a mark behind which none of its values was given before."""
+    """The column with a mark after all values that were assigned before."""
     if STEP not in field.metadata:
         return field
     identity = _identity(field)
@@ -205,7 +209,7 @@ def _beyond(field: Field, known: Iterable[Given]) -> Field:
 
 
 def _remembered(known: Iterable[Given], spoken_of: Iterable[Given]) -> dict[str, Given]:
-    """One for each name, but for what lies within the values that a column of that name has given by its mark."""
+    """One range per name, without those covered by a present column of that name and its mark."""
     now = {each.column: each for each in spoken_of}
     found: dict[str, Given] = {}
     for each in known:
@@ -244,7 +248,7 @@ def _span(parsed: Any) -> tuple[int, int]:
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
-    """Whether marks of identity columns moved on, each in the direction of its step, and nothing else differs.
+    """Whether marks of identity columns advanced and nothing else differs.
 
     Raises:
         InvalidSchema: an identity column is damaged.
@@ -253,7 +257,7 @@ def is_watermark(before: Metadata, after: Metadata) -> bool:
 
 
 def goes_back(before: Metadata, after: Metadata) -> bool:
-    """Whether an identity column that both have would give values again which it had given or reserved before.
+    """Whether an identity column in both would assign values again that it had assigned or reserved.
 
     Raises:
         InvalidSchema: an identity column is damaged.

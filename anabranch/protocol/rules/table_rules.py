@@ -1,8 +1,8 @@
-"""Rules: what a table itself demands of every row that is written to it.
+"""The rules of a table for every row that is written to it.
 
 Knows PROTOCOL.md, sections "CHECK Constraints", "Column Invariants", "Generated Columns" and "Default Columns", and how
-Spark notes the lengths of char and varchar. Knows nothing of rows, and reads no SQL: expressions are texts. Pure.
-Guarantee: `rules_of` leaves out no rule of the metadata; what it cannot read is refused.
+Spark records the lengths of char and varchar. Knows nothing of rows, and parses no SQL: expressions are texts. Pure.
+Guarantee: `rules_of` omits no rule of the metadata; what it cannot read is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
 
 
 class Inside(Enum):
-    """A step of a path that is no member's name."""
+    """A step of a path that is not a member's name."""
 
     ELEMENTS = "element"
     KEYS = "key"
@@ -46,13 +46,13 @@ Step: TypeAlias = str | Inside
 
 @dataclass(frozen=True)
 class NotNull:
-    """What lies at this path is never NULL where the value around it is not."""
+    """The value at this path is never NULL unless its parent is."""
 
     path: tuple[Step, ...]
 
     @property
     def column(self) -> str:
-        """The path as Delta spells it, such as ``a.element.b``."""
+        """The path in Delta's spelling, such as ``a.element.b``."""
         return ".".join(step.value if isinstance(step, Inside) else step for step in self.path)
 
 
@@ -60,7 +60,7 @@ class NotNull:
 class Check:
     """A SQL expression that is TRUE for every row: FALSE and NULL violate it, as in delta-spark.
 
-    ``columns`` are the top-level columns that the text may speak of.
+    ``columns`` are the top-level columns that it may use.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Generated:
-    """A column whose value is that of a SQL expression over others; ``columns`` as for `Check`."""
+    """A column computed by a SQL expression over others; ``columns`` as for `Check`."""
 
     column: str
     expression: str
@@ -78,17 +78,22 @@ class Generated:
 
     @property
     def check(self) -> Check:
-        """What holds of a value that was given, as delta-spark words it."""
+        """The check for a value that a user provides, as delta-spark words it."""
         text = f"{self.column} <=> {self.expression}"
         return Check("Generated Column", text, self.columns | {self.column})
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a table demands of rows and their files; ``defaults``: column -> the SQL text of its value where rows lack
-    it; ``codec``: how the files that hold them are compressed; ``materialised``: files hold partition columns as well,
-    behind the others; ``optimized``: few files are written rather than one for each part that an engine works on, and
-    ``optimized_asked``: what the command says of that, which counts more; ``most_rows``: so many a file has at most.
+    """The rules of a table for rows and their files.
+
+    Attributes:
+        defaults: column -> the SQL text of its value where rows lack it.
+        codec: the compression of the files.
+        materialised: files also hold the partition columns, after the others.
+        optimized: write few files rather than one per task of an engine.
+        optimized_asked: the same as requested by the command, which takes precedence.
+        most_rows: the most rows of a file.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -114,7 +119,7 @@ def rules_of(metadata: Metadata) -> Rules:
     """The rules of a table.
 
     Raises:
-        InvalidSchema: an invariant is not written as Delta writes them.
+        InvalidSchema: an invariant is malformed.
     """
     configuration = metadata.configuration.items()
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
@@ -131,7 +136,7 @@ _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
 
 
 def codec_named(text: str) -> str:
-    """A way of compressing Parquet files, as Spark names it.
+    """A compression codec of Parquet files, by Spark's name.
 
     Raises:
         InvalidProperty: there is none of this name.
@@ -172,7 +177,7 @@ def generation_of(column: Field) -> str | None:
 
 
 def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
-    """The columns among these that a SQL text may speak of; a word in a string literal counts too, a star means all.
+    """The columns among these that a SQL text may use; a word in a string literal counts too, a star means all.
 
     Example:
         >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
@@ -194,7 +199,7 @@ def _generated(schema: Struct) -> Iterator[Generated]:
 
 
 def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:
-    """Expressions in the metadata of columns and of members of structs, with delta-spark's name for them."""
+    """Invariants in the metadata of columns and of members of structs, with delta-spark's name for them."""
     for each in schema:
         if INVARIANT in each.metadata:
             text = _invariant(each.metadata[INVARIANT])
@@ -211,7 +216,7 @@ def _invariant(written: str) -> str:
 
 
 def not_null(data_type: DataType, path: tuple[Step, ...] = ()) -> Iterator[NotNull]:
-    """Every path below this type that is never NULL, outer ones first."""
+    """Every NOT NULL path below this type, outer ones first."""
     if isinstance(data_type, Struct):
         for each in data_type:
             yield from _not_null_at(each.type, each.nullable, (*path, each.name))
@@ -243,11 +248,11 @@ class Length:
 
 
 Limits: TypeAlias = Length | Mapping[Step, "Limits"]
-"""The length of a text, or of the texts inside a nested value."""
+"""The maximum length of a text, or of the texts inside a nested value."""
 
 
 def limits_of(column: Field) -> Limits | None:
-    """The lengths that a column's char and varchar types set; None where there are none.
+    """The lengths in a column's char and varchar types; None where there are none.
 
     Example:
         >>> limits_of(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
@@ -258,7 +263,7 @@ def limits_of(column: Field) -> Limits | None:
 
 
 def char_length(column: Field) -> int | None:
-    """The length to which a column of char is padded with blanks, also where it is read; None for any other column.
+    """The length to which a char column is padded with blanks, on reads too; None for any other column.
 
     Example:
         >>> char_length(Field("c", "string", metadata={LENGTH: "char(3)"}))
@@ -291,7 +296,7 @@ def _parts(kind: str, text: str) -> Iterator[tuple[Step, str]]:
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """The parts between separators that stand in no bracket and no quoted name."""
+    """The parts between separators outside brackets and quoted names."""
     depth, part = 0, ""
     for piece in _PIECE.findall(text):
         depth += (piece in "<(") - (piece in ">)")

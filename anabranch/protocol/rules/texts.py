@@ -1,8 +1,9 @@
-"""Rules' texts: what a table may ask Spark to evaluate, whoever wrote the table.
+"""Checks and respells the expression of a rule before Spark may evaluate it, whoever wrote the table.
 
-Knows a documented part of Spark's expressions. Knows nothing of rows or sessions. Pure. Guarantee: what comes out is
-made of the table's own columns, literals, operators and the functions of `rule_functions`, spelled anew word by word,
-so that Spark can read nothing else in it; a text with anything else in it is refused.
+Knows a documented subset of Spark's expressions. Knows nothing of rows or sessions. Pure. Guarantee: the result is made
+of the table's own columns, literals, operators and the functions of `rules.functions`, respelled word by word, so that
+Spark can read nothing else in it; a text with anything else is refused. The module is one recursive-descent parser,
+which is why it is longer than others.
 """
 
 from __future__ import annotations
@@ -39,8 +40,12 @@ _KEYWORDS = frozenset({"not", "case", "cast", "try_cast", "interval", *_LITERALS
 
 @dataclass(frozen=True)
 class Reading:
-    """A text that may be evaluated: ``text`` is to be given to Spark, ``functions`` are those that it calls, which have
-    to be Spark's own in the session; ``subscripts``: whether it takes something out of a list or map by ``[ ]``.
+    """A text that may be evaluated.
+
+    Attributes:
+        text: to be given to Spark.
+        functions: those that it calls, which must be Spark's own in the session.
+        subscripts: whether it accesses a list or map by ``[ ]``.
     """
 
     text: str
@@ -49,11 +54,12 @@ class Reading:
 
 
 def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, gives_moment: bool = False) -> Reading:
-    """A rule's text as it may be evaluated over these columns.
+    """A rule's text over these columns, in the form in which it may be evaluated.
 
     Args:
-        clock: it may ask by a function what time it is. clock_texts: also by a text, as in ``DATE'today'``.
-        gives_moment: its value becomes a date or timestamp.
+        clock: whether it may call functions that read the clock.
+        clock_texts: whether it may hold texts that mean the current time, as ``DATE'today'``.
+        gives_moment: whether its value becomes a date or timestamp.
 
     Raises:
         NotUnderstood: it holds anything that is not allowed.
@@ -76,8 +82,8 @@ def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, 
 
 @dataclass
 class _Reader(Cursor):
-    """Reads an expression; ``scopes`` are the arguments of the lambdas around, ``moments`` whether it speaks of dates
-    and timestamps, ``suspects`` the texts in it that are a clock then.
+    """Parses an expression; ``scopes`` are the arguments of the enclosing lambdas, ``moments`` whether it uses dates
+    and timestamps, ``suspects`` the texts in it that then mean the current time.
     """
 
     columns: Struct = field(default_factory=Struct)
@@ -92,7 +98,7 @@ class _Reader(Cursor):
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def expression(self) -> None:
-        """Take an operand, and all operators and operands behind it."""
+        """Take an operand, and all operators and operands after it."""
         self.operand()
         while self._operator():
             pass
@@ -111,7 +117,7 @@ class _Reader(Cursor):
         self._behind(first)
 
     def _behind(self, first: int) -> None:
-        """Take members, subscripts and ``::`` casts behind an operand."""
+        """Take members, subscripts and ``::`` casts after an operand."""
         while True:
             if self.take_sign("["):
                 self.subscripts = True
@@ -125,7 +131,7 @@ class _Reader(Cursor):
                 return
 
     def _operator(self) -> bool:
-        """Take an operator with what stands behind it; whether there is one."""
+        """Take an operator and its right operand; returns whether there is one."""
         if self.take_sign(*_SIGNS) or self.take("and", "or", "div"):
             self.operand()
             return True
@@ -264,7 +270,7 @@ class _Reader(Cursor):
         return any(name.lower() in scope for scope in self.scopes)
 
     def _column(self) -> None:
-        """Take a lambda's argument, or a column with the members behind it, spelled as the schema spells them."""
+        """Take a lambda's argument, or a column and its members, in the schema's spelling."""
         name = self.ahead().text
         if self._is_argument(name):
             self.put(quoted(name))
@@ -287,7 +293,7 @@ class _Reader(Cursor):
         self.out.append(path)
 
     def _member(self, kind: DataType) -> tuple[str, DataType]:
-        """The member of a struct, of the structs in a list, or the value of a map, that the next word names."""
+        """The member of a struct or of the structs in a list, or the value of a map, that the next word names."""
         word = self.ahead()
         if word.kind in ("word", "name"):
             if isinstance(kind, Map):
@@ -303,12 +309,12 @@ class _Reader(Cursor):
     # -- texts that are a clock ----------------------------------------------------------------------------------------
 
     def check_texts(self) -> None:
-        """Hold that no text becomes a date or timestamp by the clock."""
+        """Raises if a text becomes a date or timestamp of the current time."""
         if self.moments and self.suspects and not self.clock_texts:
             raise _by_the_clock(self.suspects[0])
 
     def _cast(self, first: int, after: int) -> None:
-        """Take the type that the operand between two words is cast to."""
+        """Take the target type of a cast."""
         kind = self.ahead().folded
         if kind in MOMENTS:
             self.moments = True
@@ -316,7 +322,7 @@ class _Reader(Cursor):
         self.type_()
 
     def _moment(self, kind: str, texts: list[str] | None) -> None:
-        """Hold that what becomes a date or timestamp is not a text that says it by the clock."""
+        """Raises if what becomes a date or timestamp is a text that means the current time."""
         if not texts or self.clock_texts:
             return
         if is_clock(texts) or (kind != "date" and is_of_today(texts)):
@@ -388,7 +394,7 @@ class _Reader(Cursor):
             self._words_between(name)
 
     def _words_between(self, name: str) -> None:
-        """Take what the old forms say instead of commas, as ``substring(x FROM 1 FOR 2)``."""
+        """Take the keywords that older forms have instead of commas, as ``substring(x FROM 1 FOR 2)``."""
         if name == "trim" and self.take("from"):
             self.expression()
         elif name in ("substring", "substr", "overlay"):
@@ -432,7 +438,7 @@ class _Reader(Cursor):
         return names if self.at_sign(")", by=at + 1) and self.at_sign("->", by=at + 2) else []
 
     def _columns_as_text(self) -> None:
-        """Take columns as one plain text that is no JSON."""
+        """Take a schema given as one plain text that is not JSON."""
         spelling = self.ahead().spelling if self.ahead().kind == "text" else ""
         if not spelling.startswith("'") or any(sign in spelling for sign in '{}"\\[') or self.ahead(1).kind == "text":
             raise NotUnderstood(str(self.ahead()), "columns are said by one text, such as 'a INT, b STRING'")

@@ -1,8 +1,8 @@
-"""The words of a rule's text, as Spark cuts it, each spelled so that every session reads it in the same way.
+"""Splits a rule's text into words as Spark does, each respelled so that every session reads it alike.
 
-Knows how Spark's lexer cuts words. Pure. Guarantee: a text is cut as Spark cuts it, or refused: comments, hints,
-parameters and every sign that is not listed here are refused. No text that is spelled holds ``${``, which Spark would
-fill in; a name may.
+Knows how Spark's lexer works. Pure. Guarantee: a text is split as Spark splits it, or refused: comments, hints,
+parameters and every sign not listed here are refused. No respelled text holds ``${``, which Spark would substitute; a
+name may.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ Kind = Literal["word", "name", "text", "bytes", "number", "sign", "end"]
 
 
 class NotUnderstood(Exception):
-    """A rule's text holds what no rule may hold.
+    """A rule's text holds something that is not allowed.
 
     Attributes:
-        found: what it is, for a message. reason: why it is refused. ends: the text ends before it is whole.
+        found: what it is, for a message.
+        reason: why it is refused.
+        ends: whether the text ends too early.
         unknown: the name, where it is that of no column or member.
     """
 
@@ -34,8 +36,8 @@ class Word:
     ``sign``, or the ``end``.
 
     Attributes:
-        text: what it says; of a text literal nothing.
-        spelling: how it is given to Spark; of a word and a name nothing, since that depends on what they mean.
+        text: its content; empty for a text literal.
+        spelling: its form for Spark; empty for a word or name, where it depends on what they mean.
     """
 
     kind: Kind
@@ -44,7 +46,7 @@ class Word:
 
     @property
     def folded(self) -> str:
-        """A word without quotes in lower case, where it is of plain letters; nothing of anything else."""
+        """An unquoted word of plain letters in lower case; empty for anything else."""
         return self.text.lower() if self.kind == "word" and self.text.isascii() else ""
 
     def __str__(self) -> str:
@@ -70,16 +72,16 @@ _FILLED = "${"
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, with the end behind them.
+    """The words of a text, followed by the end.
 
     Raises:
-        NotUnderstood: it holds what no rule may hold.
+        NotUnderstood: it holds something that is not allowed.
     """
     return [*_words(text), END]
 
 
 def quoted(name: str) -> str:
-    """A name in backticks; who hands it to Spark sees to it that ``${…}`` in it is not filled in."""
+    """A name in backticks; the caller makes sure that Spark does not substitute ``${…}`` in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -111,7 +113,7 @@ def _word(kind: str, piece: str) -> Word:
 
 
 def _literal(kind: str, piece: str) -> str:
-    """A text literal between single quotes, or as bytes where no such spelling is read in one way."""
+    """A text literal in single quotes, or as bytes where no such spelling is unambiguous."""
     body = piece[2:-1] if kind == "raw" else piece[1:-1]
     if _FILLED not in body:
         if kind == "single":

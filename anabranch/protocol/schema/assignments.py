@@ -1,7 +1,7 @@
-"""Assignments: what columns, and members of struct columns, are set to.
+"""Assignments: the new values of columns and of members of struct columns.
 
-Pure data about names; values are whatever the engine understands. Guarantee: nothing is set twice, and no struct both
-whole and in part.
+Pure data about names; values are the engine's own. Guarantee: nothing is assigned twice, and no struct both as a whole
+and in part.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from anabranch.errors import InvalidOption
 from anabranch.protocol.schema.types import Struct
 
 Path = tuple[str, ...]
-"""A column, or a member by the names of the structs that lead to it."""
+"""A column, or a member by the names of the enclosing structs."""
 
 
 @dataclass(frozen=True)
 class Members:
-    """New values of some members of a struct; the others keep theirs, and are NULL where the struct was NULL."""
+    """New values of some members of a struct; the others keep theirs, or are NULL where the struct was NULL."""
 
     values: Mapping[str, Any]
 
 
 def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every single value that is assigned, with its path, in order.
+    """Every assigned value with its path, in order.
 
     Example:
         >>> list(leaves({"x": 1, "s": Members({"a": 2})}))
@@ -47,7 +47,7 @@ def mapped(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str,
 
 
 def spelled(path: Sequence[str], schema: Struct) -> Path | None:
-    """A path as the schema spells it; None where it leads nowhere, or through something else than structs."""
+    """A path in the schema's spelling; None where it does not exist, or leads through something other than structs."""
     found = schema.find(path[0]) if path else None
     if found is None:
         return None
@@ -58,10 +58,10 @@ def spelled(path: Sequence[str], schema: Struct) -> Path | None:
 
 
 def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, Any]:
-    """Assignments from pairs of paths and values, each with the key by which the user said it.
+    """Assignments from pairs of paths and values, each with the user's key for it.
 
     Raises:
-        InvalidOption: a column or member is set twice, or a struct both whole and in part.
+        InvalidOption: a column or member is set twice, or a struct both as a whole and in part.
     """
     found: dict[str, Any] = {}
     for key, path, value in pairs:
@@ -77,7 +77,7 @@ def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, A
 
 
 class _Open(dict[str, Any]):
-    """Members that are still being gathered; no value of a user is one."""
+    """Members that are still being collected; no value of a user has this type."""
 
 
 def _closed(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""Column mapping: the names that columns have in files, and the numbers by which they are known there.
+"""Column mapping: the physical names of columns in files, and their ids there.
 
 Knows PROTOCOL.md, section "Column Mapping". Knows nothing of rows, files or versions. Pure. Guarantee: under a mapping
-every column and every member of a struct has a number and a physical name that no other of its table has or ever had,
-and keeps both for good, so that a rename or a drop never touches a file.
+every column and every member of a struct has an id and a physical name that no other of its table has or ever had, and
+keeps both for good, so that a rename or a drop never touches a file.
 
-Everything else here speaks of logical names. Physical ones stand in the log (partition values, statistics, which come
-as they are and are looked up by `anabranch.protocol.schema.types.Field.physical_name`) and in Parquet files, whose
-edges are `physical_schema`, `file_schema` and `Renaming`.
+All other code uses logical names. Physical ones are in the log (partition values, statistics, which are looked up by
+`anabranch.protocol.schema.types.Field.physical_name`) and in Parquet files, whose boundaries are `physical_schema`,
+`file_schema` and `Renaming`. Both directions are in this one module, hence its length.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARQUET_ID = b"PARQUET:field_id"
 """How Arrow carries a Parquet field id."""
 
 IN_COLUMNS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
-"""What a mapping says in the metadata of columns."""
+"""The keys of a mapping in the metadata of columns."""
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
@@ -54,10 +54,10 @@ def is_mapped(configuration: Mapping[str, str]) -> bool:
 
 
 def mapped(schema: Struct, configuration: Mapping[str, str]) -> Struct:
-    """A schema as the mode of its table wants it read: without a mapping, physical names that were left mean nothing.
+    """A schema as the table's mode requires; without a mapping, leftover physical names are removed.
 
     Raises:
-        InvalidSchema: there is a mapping, and a column lacks its number or name, or shares it.
+        InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
     """
     try:
         mode = mode_of(configuration)
@@ -70,7 +70,7 @@ def mapped(schema: Struct, configuration: Mapping[str, str]) -> Struct:
 
 
 def without_keys(schema: Struct, keys: Sequence[str]) -> Struct:
-    """The schema without these keys in the metadata of its fields, at any depth; the same one where none has any."""
+    """The schema without these keys in its fields' metadata, at any depth; the same object where none has any."""
     if not any(key in each.metadata for each in fields_of(schema) for key in keys):
         return schema
 
@@ -99,10 +99,10 @@ def _check(schema: Struct) -> None:
 
 
 def number_in(configuration: Mapping[str, str], key: str) -> int:
-    """A property that the table gives itself, a whole number; 0 where it is not set.
+    """An integer property that writers maintain; 0 where it is not set.
 
     Raises:
-        InvalidProperty: it is none.
+        InvalidProperty: it is not an integer.
     """
     text = configuration.get(key, "0").strip()
     if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
@@ -113,14 +113,14 @@ def number_in(configuration: Mapping[str, str], key: str) -> int:
 def completed(
     schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
 ) -> tuple[Struct, Mapping[str, str]]:
-    """The schema with a number and a physical name for every column that lacks them, and the properties with the
-    highest number that was ever given.
+    """The schema with an id and a physical name for every column without them, and the properties with the highest id
+    that was ever assigned.
 
     Args:
         schema: new columns have neither, all others both.
         configuration: without a mapping nothing is done.
-        new_id: gives what makes names unique.
-        named: the columns lie in files already, under the names that they have now.
+        new_id: returns what makes names unique.
+        named: files already hold the columns under their present names.
 
     Example:
         >>> completed(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)[1][MAX_ID]
@@ -147,7 +147,7 @@ def _numbers_in(schema: Struct) -> Iterator[int]:
 
 
 def _nested_numbered(field: Field, numbers: Iterator[int]) -> Field:
-    """The field with a number for each element, key and value in it that lies in no struct further inside."""
+    """The field with an id for each element, key and value in it, without those inside a nested struct."""
     known = field.metadata.get(NESTED_IDS, {})
     found = {
         key: known[key] if key in known else next(numbers) for key in _nested_keys(field.type, field.physical_name)
@@ -167,12 +167,12 @@ def _nested_keys(data_type: DataType, path: str) -> Iterator[str]:
 
 
 def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The property that says which numbers were given, if it is there."""
+    """The property with the highest assigned id, if it is set."""
     return {MAX_ID: configuration[MAX_ID]} if MAX_ID in configuration else {}
 
 
 def inherited(new: Struct, old: Struct) -> Struct:
-    """New columns with the numbers and physical names that columns of the same name and type had before."""
+    """New columns with the ids and physical names of former columns of the same name and type."""
     return Struct(tuple(_inherited_field(each, old.find(each.name)) for each in new))
 
 
@@ -189,7 +189,7 @@ def _inherited_field(new: Field, old: Field | None) -> Field:
 
 
 def _inherited_type(new: DataType, old: DataType) -> DataType | None:
-    """The new type with what the old one's members had; None where they are not of one kind."""
+    """The new type with the ids and names of the old one's members; None where they are of different kinds."""
     if isinstance(new, Struct) and isinstance(old, Struct):
         return inherited(new, old)
     if isinstance(new, Array) and isinstance(old, Array):
@@ -202,10 +202,10 @@ def _inherited_type(new: DataType, old: DataType) -> DataType | None:
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Hold that a table which keeps its files may change its mode so: only from ``none`` to ``name``.
+    """Raises unless a table that keeps its files may change its mode so: only from ``none`` to ``name``.
 
     Raises:
-        InvalidProperty: it may not, or the highest number is set by hand.
+        InvalidProperty: it may not, or the highest id is set by hand.
     """
     old, new = mode_of(before), mode_of(after)
     if old != new and (old, new) != (UNMAPPED, BY_NAME):
@@ -218,7 +218,7 @@ def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
 
 
 def fields_of(data_type: DataType) -> Iterator[Field]:
-    """All fields of a type, those inside first."""
+    """All fields of a type, inner ones first."""
     if isinstance(data_type, Struct):
         for field in data_type:
             yield from fields_of(field.type)
@@ -246,7 +246,7 @@ def _parts(data_type: DataType) -> list[DataType]:
 
 
 def _each(struct: Struct, change: Callable[[Field], Field]) -> Struct:
-    """The struct with each of its fields changed, outer ones first, at any depth."""
+    """The struct with ``change`` applied to each field, outer ones first, at any depth."""
     fields = [change(each) for each in struct]
     return Struct(tuple(replace(each, type=_each_in(each.type, change)) for each in fields))
 
@@ -265,7 +265,7 @@ def _each_in(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
 
 
 def physical_schema(schema: Struct) -> Struct:
-    """The columns as data files name them, at any depth; the rest of each field stays.
+    """The columns under their names in data files, at any depth; the rest of each field is unchanged.
 
     Example:
         >>> physical_schema(Struct((Field("id", "long", metadata={PHYSICAL_NAME: "col-7"}),))).names
@@ -275,12 +275,12 @@ def physical_schema(schema: Struct) -> Struct:
 
 
 def is_renamed(data_type: DataType) -> bool:
-    """Whether some field in here has another name in files."""
+    """Whether any field has another name in files."""
     return any(each.physical_name != each.name for each in fields_of(data_type))
 
 
 def file_schema(schema: Struct) -> pa.Schema:
-    """The Arrow schema of new files with these columns: physical names, and numbers as Parquet field ids."""
+    """The Arrow schema of new files with these columns: physical names, and ids as Parquet field ids."""
     return pa.schema([_file_field(each) for each in physical_schema(schema)])
 
 
@@ -335,7 +335,8 @@ def _relabelled(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 @dataclass(frozen=True)
 class Renaming:
-    """Where the fields of a struct lie in a file: logical name -> the name there (None: not there) and what is inside.
+    """Where the fields of a struct are in a file: logical name -> the name there (None: absent) and the nested
+    renaming.
 
     Example:
         >>> renaming(pq.read_schema(file), schema).row({"col-7": 1})
@@ -346,16 +347,16 @@ class Renaming:
     members: Mapping[str, tuple[str | None, Callable[[Any], Any]]]
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a row of the file under their logical names; NULL where the file has none."""
+        """A row of the file under logical names; NULL where the file has no value."""
         return {name: None if there is None else inner(values[there]) for name, (there, inner) in self.members.items()}
 
     def names(self) -> dict[str, str]:
-        """Logical name -> name in the file, for the columns that are there."""
+        """Logical name -> name in the file, for the columns that it has."""
         return {name: there for name, (there, _) in self.members.items() if there is not None}
 
 
 def renaming(there: pa.Schema, schema: Struct) -> Renaming:
-    """Where these columns lie in a file of this Arrow schema, by their physical names."""
+    """Where these columns are in a file of this Arrow schema, by their physical names."""
     members = {}
     for each in schema:
         at = there.get_field_index(each.physical_name)
@@ -383,15 +384,15 @@ def _inner(there: pa.DataType, wanted: DataType) -> Callable[[Any], Any]:
 
 
 def located(schema: Struct, there: pa.Schema) -> Struct:
-    """The columns with the names that a file gives to their numbers, as mode ``id`` demands, for physical ones.
+    """The columns with a file's names for their ids as physical names, as mode ``id`` requires.
 
-    A column whose number the file does not have gets a name that the file does not have either.
+    A column whose id the file does not have gets a name that the file does not have either.
     """
     return _located(schema, list(there))
 
 
 def has_ids(there: pa.Schema) -> bool:
-    """Whether a file says numbers at all."""
+    """Whether a file has any field ids."""
     return any(PARQUET_ID in (field.metadata or {}) for field in there)
 
 

@@ -1,7 +1,7 @@
-"""Editing: one column of a schema made another, wherever it stands; everything else stays as it is.
+"""Changes one column of a schema, at any depth; the others stay unchanged.
 
 Knows names and nesting. Knows nothing of types, rows or versions. Pure. A path names a column, then members of structs,
-and ``element``, ``key`` and ``value`` inside arrays and maps; whatever the case.
+and ``element``, ``key`` and ``value`` inside arrays and maps, in any case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
 def inside_of(data_type: DataType) -> dict[str, DataType]:
-    """What lies inside an array or a map, by the step that leads there."""
+    """The types inside an array or a map, by step."""
     if isinstance(data_type, Array):
         return {"element": data_type.element}
     return {"key": data_type.key, "value": data_type.value} if isinstance(data_type, Map) else {}
@@ -43,7 +43,7 @@ def field_at(schema: Struct, path: Sequence[str]) -> Field:
 
 
 def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
-    """The schema with what ``edit`` makes of the column or member at a path.
+    """The schema with ``edit`` applied to the column or member at a path.
 
     Raises:
         UnknownColumn: there is none.
@@ -57,14 +57,15 @@ def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) 
 
 
 def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
-    """The schema with a column, or a member of a struct, first among its neighbours or behind one of them.
+    """The schema with a column or member moved to the front of its struct, or after another one.
 
     Example:
         >>> moved(Struct((Field("a", "long"), Field("b", "long"))), ("b",), first=True).names
         ('b', 'a')
 
     Raises:
-        UnknownColumn: one of both is not there. InvalidOption: it cannot stand behind itself.
+        UnknownColumn: one of the two does not exist.
+        InvalidOption: a column cannot stand after itself.
     """
 
     def moved_in(struct: Struct) -> Struct:
@@ -92,7 +93,7 @@ def _in_parent(schema: Struct, path: Sequence[str], edit: Callable[[Struct], Str
 def _within(
     data_type: DataType, steps: Sequence[str], path: Sequence[str], edit: Callable[[Struct], Struct]
 ) -> DataType:
-    """The type with what ``edit`` makes of the struct to which these steps lead."""
+    """The type with ``edit`` applied to the struct at these steps."""
     if not steps:
         if not isinstance(data_type, Struct):
             raise UnknownColumn(column=".".join(path), columns=", ".join(inside_of(data_type)) or "no members")

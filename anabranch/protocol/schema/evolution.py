@@ -1,8 +1,8 @@
-"""Evolution: how rows fit a table's columns, and what the table becomes where they may add to it.
+"""Schema evolution: how rows fit a table's columns, and what the table becomes where they may add to it.
 
-Knows names and types, whatever the case of names. Pure. Guarantees: no column of a table is dropped, moved, or given
-another type, unless that is what was asked for (`renamed`, `dropped`); what is added is nullable and stands at the end
-of its struct, so that files without it read as NULL.
+Knows names, in any case, and types. Pure. Guarantees: no column of a table is dropped, moved, or given another type,
+unless requested (`renamed`, `dropped`); what is added is nullable and at the end of its struct, so that files without
+it read as NULL.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from anabranch.protocol.schema.types import VOID, Array, DataType, Field, Map, S
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 DIFFER = "the types differ."
-"""The reason of a misfit of types; the others are of names."""
+"""The reason of a type misfit; the other reasons are about names."""
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why rows do not fit: the full path of a column, what the table has there and what the rows have."""
+    """Why rows do not fit: a column's full path, its type in the table and in the rows."""
 
     column: str
     expected: str
@@ -35,10 +35,10 @@ class Misfit:
 
 
 def misfit(given: DataType, target: DataType, path: str, *, whole: bool = False) -> Misfit | None:
-    """The first place at which values of one type are none of a column's; None where all of them fit.
+    """The first place where values of one type do not fit a column; None where all of them fit.
 
-    Members of structs are found by name; those that the rows lack are NULL, or misfits where the values must be
-    ``whole``. Whether anything may be NULL is not looked at; a void is NULL, and fits everywhere.
+    Members of structs are matched by name; members that the rows lack are NULL, or misfits where the values must be
+    ``whole``. Nullability is not checked; a void is NULL, and fits everywhere.
 
     Example:
         >>> misfit("integer", "long", "id") is None
@@ -73,7 +73,7 @@ def _members_misfit(given: Struct, target: Struct, path: str, whole: bool) -> Mi
 
 
 def respelled(given: DataType, target: DataType) -> DataType:
-    """A type with the names of its members as another one spells them."""
+    """A type with its members' names as another type spells them."""
     if isinstance(given, Struct) and isinstance(target, Struct):
         return Struct(tuple(_respelled_field(each, target.find(each.name)) for each in given))
     if isinstance(given, Array) and isinstance(target, Array):
@@ -88,12 +88,13 @@ def _respelled_field(given: Field, known: Field | None) -> Field:
 
 
 def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
-    """The table's columns with those that only the rows have behind them, also inside structs, arrays and maps; what
-    is void in the table gets the rows' type.
+    """The table's columns, followed by those that only the rows have, also inside structs, arrays and maps; a void
+    column of the table gets the rows' type.
 
     Args:
-        table: its columns. rows: theirs; the new ones are taken as they are. where: the table, for messages; None
-        leaves columns of other types to whoever fits the values.
+        table: its columns.
+        rows: theirs; new ones are taken as they are.
+        where: the table, for messages; None leaves columns of other types to the code that casts the values.
 
     Raises:
         SchemaMismatch: a type is neither the column's nor widens to it.
@@ -129,7 +130,7 @@ def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str)
 
 
 def with_member(table: Struct, path: Sequence[str], type_: DataType) -> Struct:
-    """The columns with one more at a path, where there is none yet; the structs above it must be there."""
+    """The columns with one more at a path, unless it exists; the structs above it must exist."""
     first, *rest = path
     found = table.find(first)
     if found is None:
@@ -143,10 +144,11 @@ def with_member(table: Struct, path: Sequence[str], type_: DataType) -> Struct:
 def inserted(
     table: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
 ) -> Struct:
-    """The columns with a new one: at the end, or first, or behind another; ``parent`` is the struct that it goes to.
+    """The columns with a new one: at the end, first, or after another; ``parent`` is its struct.
 
     Raises:
-        InvalidOption: there is one of this name. UnknownColumn: the struct or the column before it is not there.
+        InvalidOption: there is one of this name.
+        UnknownColumn: the struct or the column before it does not exist.
     """
     if parent:
         found = table.field(parent[0])
@@ -161,11 +163,11 @@ def inserted(
 
 
 def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
-    """The columns with the struct that holds the field at a path as ``change`` makes it; ``element``, ``key`` and
-    ``value`` lead into arrays and maps.
+    """The columns with ``change`` applied to the struct of the field at a path; ``element``, ``key`` and ``value`` lead
+    into arrays and maps.
 
     Raises:
-        UnknownColumn: nothing lies at this path.
+        UnknownColumn: there is nothing at this path.
     """
     first, *rest = path
     if isinstance(columns, Array) and first.lower() == "element" and rest:
@@ -183,10 +185,11 @@ def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, 
 
 
 def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
-    """The columns with the one at a path under another name.
+    """The columns with the one at a path renamed.
 
     Raises:
-        UnknownColumn: there is none. InvalidOption: another one beside it has that name, whatever the case.
+        UnknownColumn: there is none.
+        InvalidOption: another one beside it has that name, in any case.
 
     Example:
         >>> renamed(Struct((Field("id", "long"),)), ["ID"], "key").names
@@ -205,7 +208,8 @@ def dropped(columns: Struct, path: Sequence[str]) -> Struct:
     """The columns without the one at a path.
 
     Raises:
-        UnknownColumn: there is none. InvalidOption: it is the last of its struct.
+        UnknownColumn: there is none.
+        InvalidOption: it is the last of its struct.
     """
 
     def change(struct: Struct, field: Field) -> Struct:
@@ -217,7 +221,7 @@ def dropped(columns: Struct, path: Sequence[str]) -> Struct:
 
 
 def all_nullable(columns: Struct) -> Struct:
-    """Columns as Delta creates them from rows: rows promise no NOT NULL, so none is declared, at any depth."""
+    """Columns as Delta creates them from rows: all nullable at any depth, since rows promise no NOT NULL."""
     return Struct(tuple(replace(each, nullable=True, type=nullable_type(each.type)) for each in columns))
 
 

@@ -1,7 +1,7 @@
-"""Keys: what a table says of PRIMARY KEY and FOREIGN KEY, which nobody holds its rows to.
+"""PRIMARY KEY and FOREIGN KEY of a table, which are not enforced.
 
-Knows how a key is written into a table's properties, as SQL under ``anabranch.constraint.<name>``: engines that do not
-know these properties keep them as they are. Pure. Guarantee: a key is information alone; nothing here looks at a row.
+Knows how a key is written into a table's properties, as SQL under ``anabranch.constraint.<name>``; other engines keep
+these unknown properties. Pure. Guarantee: a key is information only; nothing here looks at a row.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NAME = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 @dataclass(frozen=True)
 class Key:
-    """A key: of these columns, for `FOREIGN` one of those of a ``parent``, whose own are its primary key's unless they
-    are said. ``relied``: whether an optimizer may rely on it.
+    """A key of these columns; a `FOREIGN` one refers to a ``parent``, to its primary key unless columns are given.
+    ``relied``: whether an optimizer may rely on it.
 
     Example:
         >>> Key("fk", FOREIGN, ("carrier",), ("db", "carriers"), ("code",)).text
@@ -60,7 +60,7 @@ def is_key(key: str) -> bool:
 
 
 def keys_of(configuration: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The keys that a table says it has: name, kind and columns."""
+    """The keys of a table: name, kind and columns."""
     for key, text in configuration.items():
         if is_key(key) and (found := _TEXT.fullmatch(text)) is not None:
             kind = PRIMARY if found[1] else FOREIGN
@@ -68,21 +68,15 @@ def keys_of(configuration: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[
 
 
 def check_key(key: str, text: str) -> None:
-    """Hold that a property is a key.
-
-    Raises:
-        InvalidProperty: it is none.
-    """
+    """Raises `InvalidProperty` unless a property is a key."""
     if len(key) == len(KEY_PREFIX) or key != key.lower() or _TEXT.fullmatch(text) is None:
         reason = f"it takes {KEY_PREFIX}name, in lower case, and {PRIMARY} (…) or {FOREIGN} (…) REFERENCES t (…)."
         raise InvalidProperty(property=key, value=text, reason=reason)
 
 
 def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
-    """Hold that a table can have its keys: of columns that there are, NOT NULL in the one primary key.
-
-    Raises:
-        InvalidOption: with the reason.
+    """Raises `InvalidOption`, with the reason, unless a table can have its keys: of existing columns, those of the one
+    primary key NOT NULL.
     """
     primary: list[str] = []
     for name, kind, columns in keys_of(configuration):
@@ -98,11 +92,7 @@ def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
 
 
 def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
-    """Hold that a change of columns takes no NOT NULL from a primary key. What was so before stands in no one's way.
-
-    Raises:
-        InvalidOption: it does.
-    """
+    """Raises `InvalidOption` if a change of columns takes NOT NULL from a primary key that had it."""
     for name, kind, columns in keys_of(configuration):
         for column in columns if kind == PRIMARY else ():
             known, changed = before.find(column), after.find(column)

@@ -1,7 +1,7 @@
-"""Leaves: the columns that are no structs, with the structs around them, and which of them get statistics.
+"""Leaf columns of a schema, which are not structs, and which of them get statistics.
 
 Knows schemas and the two properties that choose columns for statistics. Knows nothing of files. Pure. Guarantee: leaves
-come in the schema's order, and are counted as Delta counts them: a list or a map is one, whatever it holds.
+are in the schema's order, and counted as Delta does: a list or a map is one, whatever it holds.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Leaf:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that lead to it."""
+        """Its path of logical names."""
         return tuple(each.name for each in self.path)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names that lead to it in data files and statistics."""
+        """Its path of names in data files and statistics."""
         return tuple(each.physical_name for each in self.path)
 
 
@@ -57,7 +57,7 @@ def leaves_of(fields: Sequence[Field], around: tuple[Field, ...] = ()) -> Iterat
 
 
 def leaf_at(schema: Struct, name: Name) -> Leaf | None:
-    """The leaf of this name or path, None where there is none, or a struct stands there.
+    """The leaf of this name or path; None where there is none, or a struct.
 
     Example:
         >>> leaf_at(Struct((Field("s", Struct((Field("a", "long"),))),)), ("s", "a")).type
@@ -78,8 +78,8 @@ def indexed(schema: Struct, wanted: Collection[Name] | int, partition_columns: C
     """The leaves that get statistics.
 
     Args:
-        wanted: columns, members by their paths, or structs for all that they hold, in any case; or how many leaves of
-            the schema without partition columns (a negative number: all).
+        wanted: columns, members by their paths, or structs for all their leaves, in any case; or how many leaves of the
+            schema without partition columns (a negative number: all).
     """
     leaves = [leaf for leaf in leaves_of(schema.fields) if leaf.path[0].name not in partition_columns]
     if isinstance(wanted, int):
@@ -89,7 +89,7 @@ def indexed(schema: Struct, wanted: Collection[Name] | int, partition_columns: C
 
 
 def _around(leaf: Leaf) -> list[tuple[str, ...]]:
-    """The leaf's path and those of the structs around it."""
+    """The leaf's path and those of the enclosing structs."""
     names = _folded(leaf.names)
     return [names[: i + 1] for i in range(len(names))]
 
@@ -102,10 +102,10 @@ def _folded(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def column_list(text: str) -> tuple[tuple[str, ...], ...]:
-    """The paths that a list such as ``a, s.b, `x.y` `` names.
+    """The paths in a list such as ``a, s.b, `x.y` ``.
 
     Raises:
-        ValueError: it is not such a list; names of more than letters, digits and underscores take backticks.
+        ValueError: it is malformed; names of more than letters, digits and underscores need backticks.
 
     Example:
         >>> column_list("a, s.b, `x.y`")
@@ -129,7 +129,7 @@ def column_list(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def listed(paths: Iterable[Sequence[str]]) -> str:
-    """The list that names these paths, as `column_list` reads it; names that are more than words stand in backticks.
+    """The list of these paths, as `column_list` reads it; names that are not plain words are in backticks.
 
     Example:
         >>> listed([("a",), ("s", "b c")])
@@ -143,10 +143,10 @@ def _spelled(name: str) -> str:
 
 
 def check_stats_columns(schema: Struct, partition_columns: Collection[str], configuration: Mapping[str, str]) -> None:
-    """Hold that all columns which are to have statistics can have bounds, as delta-spark does.
+    """Raises unless all columns chosen for statistics can have bounds, as delta-spark does.
 
     Raises:
-        InvalidProperty: one is not there, has no order, partitions the table, or is named twice.
+        InvalidProperty: one is unknown, has no order, is a partition column, or is named twice.
     """
     text = configuration.get(STATS_COLUMNS, "")
     seen: set[tuple[str, ...]] = set()

@@ -1,7 +1,7 @@
-"""The columns of a Parquet file in Delta's words, as Spark reads them, and those of many files together.
+"""The Delta columns of a Parquet file, as Spark reads them, and those of many files merged.
 
 Knows footers and Spark's ``ParquetToSparkSchemaConverter``; never a row. Pure: the footer is given. Guarantee: a column
-that Spark would not read, or would read differently from one file to the next, is refused by its name.
+that Spark would not read, or would read differently from one file to the next, is refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NARROW = ("byte", "short", "integer")
-"""Integer types that a Parquet file keeps alike, in 32 bits."""
+"""Integer types that Parquet stores alike, in 32 bits."""
 
 _SIGNED = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
@@ -28,7 +28,7 @@ _TEXTS = ("String", "Enum", "JSON")
 
 
 class DoNotMerge(Exception):
-    """Two files do not agree on a column, for a reason."""
+    """Two files disagree on a column, for a reason."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(column, reason)
@@ -36,11 +36,11 @@ class DoNotMerge(Exception):
 
 
 def columns_of(footer: pq.FileMetaData) -> Struct:
-    """The columns of one file, each nullable, with the comments that Spark left there.
+    """The columns of one file, each nullable, with the comments that Spark wrote.
 
     Raises:
-        UnsupportedType: Spark has no type for a column, or Delta has not.
-        DoNotMerge: two columns have one name, whatever the case.
+        UnsupportedType: Spark or Delta has no type for a column.
+        DoNotMerge: two columns have one name, in any case.
     """
     leaves = (footer.schema.column(i) for i in range(footer.num_columns))
     struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
@@ -50,10 +50,10 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
 
 
 def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
-    """The columns of files seen before with those of one more: new ones behind, 32-bit integers at their widest.
+    """The columns of earlier files merged with those of one more: new ones last, 32-bit integers at their widest.
 
     Raises:
-        DoNotMerge: a column has types that do not go together, or is spelled in another case.
+        DoNotMerge: the types of a column are incompatible, or its names differ in case.
     """
     fields = {each.name: each for each in known}
     spelled = {name.lower(): name for name in fields}
@@ -68,7 +68,7 @@ def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
 
 
 def with_partitions(columns: Struct, partitions: Struct) -> Struct:
-    """The columns of files with those of their folders, which come last, or in the place where files have them too."""
+    """The columns of files with those of their folders: last, or in their place where the files have them too."""
     by_name = {each.name.lower(): each for each in partitions}
     inside = [by_name.pop(each.name.lower(), each) for each in columns]
     return Struct((*inside, *by_name.values()))
@@ -97,7 +97,7 @@ def _word(type_: DataType) -> str:
 
 
 def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Struct:
-    """The fields of an Arrow schema or struct; its leaves come in the order of the file's columns."""
+    """The fields of an Arrow schema or struct; the leaves are in the order of the file's columns."""
     found: dict[str, Field] = {}
     for field in fields:
         if field.name.lower() in {name.lower() for name in found}:
@@ -107,7 +107,7 @@ def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Stru
 
 
 def _type(arrow: pa.DataType, leaves: Iterator[pq.ColumnSchema], path: str) -> DataType:
-    """Structure comes from Arrow; what a leaf is, from Parquet alone, since Spark does not read Arrow's own notes."""
+    """The structure comes from Arrow; leaf types from Parquet alone, since Spark does not read Arrow's own metadata."""
     while isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pt.is_struct(arrow):
@@ -138,7 +138,7 @@ _PLAIN = {
     "BYTE_ARRAY": "binary",
     "FIXED_LEN_BYTE_ARRAY": "binary",
 }
-"""Types of columns that bear no annotation."""
+"""Types of columns without an annotation."""
 
 
 def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str | None:
@@ -157,10 +157,10 @@ def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str |
 
 
 def _said_by_spark(footer: pq.FileMetaData) -> Mapping[str, Any]:
-    """What Spark noted of the top-level columns, if it wrote the file.
+    """Spark's metadata of the top-level columns, if Spark wrote the file.
 
     Raises:
-        UnsupportedType: it noted a type that is kept as another one, such as an interval as a number.
+        UnsupportedType: a type is stored as another one, such as an interval as a number.
     """
     try:
         fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]

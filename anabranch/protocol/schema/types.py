@@ -2,7 +2,8 @@
 
 Knows PROTOCOL.md, sections "Schema Serialization Format" and "Column Mapping" (only where a physical name is kept).
 Knows nothing of rows, files or versions. Pure. Guarantee: ``parse_schema(schema_json(s)) == s``, and the metadata of a
-field comes back as it went in, whether or not this room knows the keys.
+field is preserved, whether or not its keys are known here. The types and their two conversions are one subject, hence
+the length of this module.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import pyarrow.types as pt
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 VOID = "void"
-"""The type of a column that is NULL in every row: a bare NULL's."""
+"""The type of a column that is NULL in every row, such as a literal NULL."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 DEEPEST = 100
-"""Types may lie so deep inside one another; Spark's own reader of schemas ends at some 330 structs."""
+"""The maximum nesting of types; Spark's own reader of schemas ends at some 330 structs."""
 
 LEVELS_IN_FILES = 99
-"""So many levels of a Parquet schema Arrow reads below its root: a struct is one, a list or map two, a value one."""
+"""The levels of a Parquet schema that Arrow reads below its root: a struct is one, a list or map two, a value one."""
 
 INTEGERS = ("byte", "short", "integer", "long")
 """The integer types, from the narrowest."""
@@ -38,7 +39,7 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 @dataclass(frozen=True)
 class Field:
-    """One column, or one member of a struct. ``metadata`` is kept as it is."""
+    """One column, or one member of a struct. ``metadata`` is preserved as it is."""
 
     name: str
     type: DataType
@@ -53,7 +54,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """Fields in order: a table's schema, or a struct column. Where it is ``exact``, a name in another case is none."""
+    """Fields in order: a table's schema, or a struct column. If ``exact``, names are case-sensitive."""
 
     fields: tuple[Field, ...] = ()
     exact: bool = field(default=False, compare=False, repr=False)
@@ -64,14 +65,14 @@ class Struct:
         return tuple(each.name for each in self.fields)
 
     def find(self, name: str) -> Field | None:
-        """The field of this name, else, unless names are exact, the one whose name differs only in case, else None."""
+        """The field of this name, else, unless names are exact, the one that differs only in case, else None."""
         folded = name.lower()
         alike = [each for each in self.fields if each.name.lower() == folded]
         exact = [each for each in alike if each.name == name]
         return next(iter(exact or (() if self.exact else alike)), None)
 
     def exactly(self) -> Struct:
-        """The same columns, members of structs too, for a session to which another case is another name."""
+        """The same columns, members of structs too, for a case-sensitive session."""
         return Struct(tuple(replace(each, type=_exactly(each.type)) for each in self.fields), exact=True)
 
     def field(self, name: str) -> Field:
@@ -126,10 +127,10 @@ def _exactly(type_: DataType) -> DataType:
 
 
 def parse_schema(text: str) -> Struct:
-    """The schema that a ``schemaString`` holds (PROTOCOL.md "Schema Serialization Format").
+    """The schema in a ``schemaString`` (PROTOCOL.md "Schema Serialization Format").
 
-    Names of primitive types are taken as they are: refusing those that cannot be read is the work of the table
-    features. Raises `InvalidSchema` where the text is not such a schema, or is nested deeper than `DEEPEST`.
+    Any name of a primitive type is accepted: the table features refuse those that cannot be read. Raises
+    `InvalidSchema` where the text is not such a schema, or is nested deeper than `DEEPEST`.
 
     Example:
         >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
@@ -146,7 +147,7 @@ def parse_schema(text: str) -> Struct:
 
 
 def schema_json(struct: Struct) -> str:
-    """The text that stands in ``schemaString``, compact, keys in the order in which Spark writes them.
+    """The text for ``schemaString``, compact, with keys in Spark's order.
 
     Raises `InvalidSchema` where types are nested deeper than `DEEPEST`.
     """
@@ -157,17 +158,13 @@ def schema_json(struct: Struct) -> str:
 
 
 def check_depth(level: int) -> None:
-    """Hold that a type at this level inside others may stand there; a column's own type stands at level 1.
-
-    Raises:
-        InvalidSchema: it may not.
-    """
+    """Raises `InvalidSchema` unless types may be nested to this level; a column's own type is at level 1."""
     if level > DEEPEST:
         raise InvalidSchema(reason=f"types are nested more than {DEEPEST} levels deep in it.")
 
 
 def levels_in_files(data_type: DataType) -> int:
-    """How many levels a column of this type takes in a Parquet file's schema."""
+    """The number of levels of a column of this type in a Parquet file's schema."""
     if isinstance(data_type, Struct):
         return 1 + max((levels_in_files(each.type) for each in data_type), default=0)
     if isinstance(data_type, Array):
@@ -293,10 +290,10 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
 
 
 def check_storable(data_type: DataType, column: str) -> None:
-    """Hold that a table can have a column of this type: those of Arrow rows, and variants.
+    """Raises unless a table can have a column of this type: those of Arrow rows, and variants.
 
     Raises:
-        UnsupportedType: naming the column, and the type inside it that no table can hold here.
+        UnsupportedType: with the column, and the unsupported type inside it.
     """
     if isinstance(data_type, Struct):
         for each in data_type:
@@ -392,8 +389,8 @@ def upcastable(from_type: DataType, to_type: DataType) -> bool:
     """Whether every value of one type is a value of the other, so that store assignment never fails or loses digits.
 
     Integers widen to wider integers and to decimals with enough digits, ``float`` to ``double``, decimals to decimals
-    with no fewer digits on either side of the point. Nested types go element by element (members of a struct by
-    position and name), and a nullable element never becomes one that is not.
+    with at least as many digits on both sides of the point. Nested types are compared element by element (members of a
+    struct by position and name), and a nullable element never becomes one that is not.
 
     Example:
         >>> upcastable("integer", "decimal(12,2)"), upcastable("long", "integer")

@@ -1,4 +1,4 @@
-"""Variants in data files: whether one is shredded, that is, split into columns of its own.
+"""Variants in data files: whether one is shredded, that is, split into typed columns.
 
 Knows PROTOCOL.md, sections "Variant data in Parquet" and "Variant Shredding". Pure: the footer is given.
 """
@@ -14,7 +14,7 @@ from anabranch.protocol.schema.types import DataType, Struct
 
 _SHREDDED = "typed_value"
 _STEPS = {"element": "element", "item": "element", "key": "key", "value": "value"}
-"""What Parquet writers call what lies inside a list or a map; between them stands the name of the repeated group."""
+"""The names that Parquet writers use inside a list or map; between them is the name of the repeated group."""
 
 
 def shredded_column(footer: pq.FileMetaData, schema: Struct) -> str | None:

@@ -1,7 +1,7 @@
-"""Voids: columns and members that are NULL in every row, and that no data file holds.
+"""Void columns and members, which are NULL in every row and in no data file.
 
-Knows PROTOCOL.md, section "Void Type". Knows nothing of rows or files. Pure. Guarantee: what is `held` of a type has no
-void in it, at any depth, and the order of the rest is kept.
+Knows PROTOCOL.md, section "Void Type". Knows nothing of rows or files. Pure. Guarantee: the `held` part of a type has
+no void in it, at any depth, and keeps the order of the rest.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from anabranch.protocol.schema.types import VOID, Array, DataType, Map, Struct
 _IN_ARRAY_OR_MAP = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
 _ALL_VOID = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
 _ALL_VOID_MEMBERS = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS"
-"""What delta-spark calls each of these."""
+"""delta-spark's names for these cases."""
 
 
 def has_void(data_type: DataType) -> bool:
-    """Whether void stands in a type, at any depth.
+    """Whether a type contains void, at any depth.
 
     Example:
         >>> has_void("void"), has_void(Array("long"))
@@ -62,10 +62,10 @@ def held_columns(schema: Struct) -> Struct:
 
 
 def check_writable(schema: Struct, partition_columns: Sequence[str] = ()) -> None:
-    """Hold that data files can hold rows with these columns.
+    """Raises unless data files can hold rows with these columns.
 
     Raises:
-        UnwritableVoid: void stands inside an array or a map, or a struct or the data files would hold nothing else.
+        UnwritableVoid: void is inside an array or map, or a struct or the data files would hold nothing else.
     """
     if not has_void(schema):
         return
@@ -94,7 +94,7 @@ def _unwritable(column: str, type_: str, reason: str, condition: str) -> Unwrita
 
 
 def without_voids(rows: pa.Table) -> pa.Table:
-    """The rows without what is void in them, outside arrays and maps."""
+    """The rows without their void parts, outside arrays and maps."""
     if not any(_has_null(each.type) for each in rows.schema):
         return rows
     kept = {each.name: rows.column(each.name) for each in rows.schema if not pa.types.is_null(each.type)}

@@ -1,1 +1,1 @@
-"""Statistics of files, and which files a condition can leave out by them. Pure."""
+"""Statistics of files, and data skipping by them. Pure."""

@@ -1,6 +1,6 @@
-"""Footers: the statistics of a data file from its Parquet footer, without reading its rows.
+"""Computes the statistics of a data file from its Parquet footer, without reading its rows.
 
-Knows PROTOCOL.md, section "Per-file Statistics", and what Parquet writers state in footers. Pure: the footer is given.
+Knows PROTOCOL.md, section "Per-file Statistics", and what Parquet writers put into footers. Pure: the footer is given.
 Guarantee: what is stated is true: a minimum is at most, a maximum at least every value in the file that is not NULL
 (NaN is greater than every number); what the footer does not show exactly is left out.
 """
@@ -83,17 +83,17 @@ def _put(nested: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _flat_columns(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Positions of the columns that are in no list or map, by dotted path; none for a path that two columns share."""
+    """Indexes of the columns outside lists and maps, by dotted path; none for a path that two columns share."""
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     uses = Counter(each.path for each in columns)
     return {each.path: i for i, each in enumerate(columns) if each.max_repetition_level == 0 and uses[each.path] == 1}
 
 
 def _holder_nulls(metadata: pq.FileMetaData, keys: Sequence[str]) -> int | None:
-    """0 where no list or map at this path is NULL for certain, else None.
+    """0 where certainly no list or map at this path is NULL, else None.
 
     A footer counts the values inside, and a NULL for each list that is NULL or empty; where one of the columns inside
-    counts no NULL at all, every row has a list with something in it.
+    has no NULL at all, every row has a non-empty list.
     """
     inside = ".".join(keys) + "."
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
@@ -104,9 +104,9 @@ def _holder_nulls(metadata: pq.FileMetaData, keys: Sequence[str]) -> int | None:
 
 
 def _writes_nan_as_maximum(created_by: str | None) -> bool:
-    """Whether the writer shows a NaN in a column as its maximum, so that any other maximum says that there is none.
+    """Whether the writer shows a NaN in a column as its maximum, so that any other maximum means that there is none.
 
-    parquet-mr does since 1.10; looked at up to 1.17, and the Parquet format is about to let writers choose.
+    parquet-mr does since 1.10; verified up to 1.17, and the Parquet format is about to let writers choose.
     """
     version = re.match(r"parquet-mr version 1\.(\d+)\.", created_by or "")
     return version is not None and 10 <= int(version[1]) <= 17
@@ -194,7 +194,7 @@ def _text(raw: bytes, cut: Callable[[str], str | None]) -> str | None:
 
 
 def _cut_maximum(text: str) -> str | None:
-    """A short string that is not before ``text``: a prefix of it and a character that is after the next one of it."""
+    """A short string that is not before ``text``: a prefix of it and a character greater than its next one."""
     if len(text) <= PREFIX:
         return text
     end = next((i for i in range(PREFIX, len(text)) if text[i] != _TOP), len(text))
@@ -245,4 +245,4 @@ _FORMS: Mapping[str, Callable[[DataType, pq.ColumnSchema, Sequence[pq.Statistics
     "timestamp": _moment_bounds,
     "timestamp_ntz": _moment_bounds,
 }
-"""Delta states no bounds for other types; INT96 timestamps have none in a footer that could be trusted."""
+"""Delta has no bounds for other types; a footer has no reliable ones for INT96 timestamps."""

@@ -1,8 +1,8 @@
-"""Literals: which values of a column a literal of SQL can be compared with, and as what.
+"""Which SQL literals can be compared with a column's values exactly, and as what.
 
-Knows how Spark brings a column and a literal to one type before it compares them. Knows nothing of files or statistics.
+Knows how Spark casts a column and a literal to one type before it compares them. Knows nothing of files or statistics.
 Pure. Guarantee: an answer other than None is exact: for every value of the column, comparing with the returned points
-gives what Spark gives for the literals, under ANSI rules and without. Where the common type could round either side (a
+gives what Spark gives for the literals, with ANSI rules and without. Where the common type could round either side (a
 ``long`` beside a large double, decimals of more than 38 digits together), or depends on the session (a timestamp beside
 a string), the answer is None.
 """
@@ -33,7 +33,7 @@ def domain(field: Field) -> pa.DataType | None:
     """The Arrow type in which values of this column are compared, None where they never are.
 
     All integers are compared as int64, both floating types as float64. A ``char(n)`` column, which Spark pads before it
-    compares, and a string with a collation have no order that could be used here.
+    compares, and a string with a collation have no usable order.
     """
     if field.type in INTEGERS:
         return pa.int64()

@@ -1,8 +1,8 @@
-"""Skipping: which files can hold rows for which a predicate is TRUE, and which hold no others.
+"""Data skipping: which files can hold rows for which a predicate is TRUE, and which hold only such rows.
 
 Knows predicates, partition values and statistics. Knows nothing of snapshots, stores or SQL text. Pure. Guarantee: a
 file that `could_match` drops holds no row for which the predicate is TRUE, and one that `must_match` picks holds no
-others; what is not known for certain is never acted on. All is decided on columns, never file by file.
+others; uncertain facts are never used. Everything is decided on columns, never file by file.
 
 Why this holds: NOT is pushed to the leaves first (`truth_form`), so each leaf asks only whether it can be TRUE, and is
 NULL exactly where its column is. Traps on the way, each with a test: NaN is greater than every number but most writers
@@ -81,7 +81,7 @@ class ColumnFacts:
     """What is known of one column in each file; null, or false, where nothing is.
 
     ``low`` and ``high`` bound every value that is not NULL, in Spark's order, in which NaN is the highest;
-    ``number_high`` bounds those that are not NaN either. ``no_nulls`` and ``all_null`` hold only when certain.
+    ``number_high`` bounds those that are not NaN either. ``no_nulls`` and ``all_null`` are true only when certain.
     """
 
     field: Field
@@ -92,7 +92,7 @@ class ColumnFacts:
     all_null: pa.Array
 
     def followed_by(self, later: ColumnFacts, kept: pa.BooleanArray | None) -> ColumnFacts:
-        """The facts of those files that are kept, and of further ones behind them."""
+        """The facts of the kept files, followed by those of new ones."""
         names = ("low", "high", "number_high", "no_nulls", "all_null")
         pairs = [(getattr(self, name), getattr(later, name)) for name in names]
         parts = [(ours if kept is None else ours.filter(kept), theirs) for ours, theirs in pairs]
@@ -100,7 +100,7 @@ class ColumnFacts:
 
 
 class FileFacts:
-    """The partition values and statistics of some files, read once for each column that is asked for.
+    """The partition values and statistics of some files, read once per column on first use.
 
     Example:
         >>> facts = FileFacts(snapshot.files, snapshot.schema, snapshot.partition_columns)
@@ -131,11 +131,11 @@ class FileFacts:
         return self._known[name]
 
     def remember(self, older: FileFacts, kept: pa.BooleanArray | None) -> None:
-        """Take over what is known already of files that an older version held, so that only new ones are read.
+        """Take over the facts of files that an older version had, so that only new ones are read.
 
         Args:
             older: facts of the older files.
-            kept: which of them are still there, None: all. They come first here, in their order.
+            kept: a mask of those that remain, None: all. They come first here, in their order.
         """
         if (older.schema, older.partition_columns) != (self.schema, self.partition_columns):
             return
@@ -155,7 +155,7 @@ class FileFacts:
         return self.column(name) if name in self.partition_columns else None
 
     def _unread(self, wanted: Predicate) -> bool:
-        """Whether statistics would have to be read that partition values may spare."""
+        """Whether statistics would have to be read although partition values may suffice."""
         names = names_of(wanted)
         stated = names - self.partition_columns - set(self._known)
         return bool(stated) and not self.partition_columns.isdisjoint(names)
@@ -170,7 +170,7 @@ class FileFacts:
 
 
 def _partition_facts(files: pa.Table, field: Field) -> ColumnFacts | None:
-    """One exact value per file, unless its text is not one."""
+    """One exact value per file, unless its text is invalid."""
     if not isinstance(field.type, str):
         return None
     texts = map_column(files["partitionValues"], field.physical_name)
@@ -203,7 +203,7 @@ def _stated_facts(files: pa.Table, schema: Struct, names: Collection[Name]) -> d
 
 
 def _column_facts(field: Field, stated: ColumnStats, rows: pa.Array) -> ColumnFacts:
-    """What statistics say for certain: with wide bounds, null counts other than none and all carry no information."""
+    """The certain facts in statistics: with wide bounds, null counts other than none and all carry no information."""
     high = pa.nulls(len(rows), stated.maximum.type) if field.type in ("float", "double") else stated.maximum
     none, every = _certain(pc.equal(stated.null_count, 0)), _certain(pc.equal(stated.null_count, rows))
     if not isinstance(field.type, str):  # some writers count the NULLs, and the empty places, inside lists and maps

@@ -1,7 +1,7 @@
-"""Verdicts: what skipping made of each part of a condition, and why it could not use the rest.
+"""Explains data skipping: how each part of a condition was used, and why the rest could not be.
 
-Knows predicates and the facts of files; decides nothing itself. Pure. Guarantee: a part without a reason was used as
-far as it goes for every file.
+Knows predicates and the facts of files; decides nothing itself. Pure. Guarantee: a part without a reason was fully used
+for every file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ IN_PART = "understood in part"
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One part of a condition that has to be TRUE together with all others.
+    """One part of a condition that is joined to the others by AND.
 
     Attributes:
         text: the part, in SQL.
@@ -56,7 +56,7 @@ class Conjunct:
 
 
 def verdict(text: str, predicate: Predicate, facts: FileFacts) -> Conjunct:
-    """What one part of a condition does to some files."""
+    """The effect of one part of a condition on some files."""
     could = facts.could_match(predicate)
     dropped, left = could.false_count, could.true_count
     known = [_is_usable(leaf, facts.schema) for leaf in _leaves(truth_form(predicate))]
@@ -99,7 +99,7 @@ def _is_exact(leaf: Compare | In | StartsWith, field: Field) -> bool:
 
 
 def _unsaid(known: ColumnFacts | None, among: pa.BooleanArray) -> int:
-    """For how many of these files nothing at all is known of a column."""
+    """For how many of these files nothing is known of a column."""
     if known is None:
         return among.true_count
     stated = [known.low.is_valid(), known.number_high.is_valid(), known.no_nulls, known.all_null]

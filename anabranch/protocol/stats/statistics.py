@@ -1,8 +1,8 @@
-"""Statistics: the JSON that the log keeps for each file, one by one and as columns.
+"""Statistics: the JSON of each file in the log, one by one and as columns.
 
 Knows PROTOCOL.md, section "Per-file Statistics", and how known writers deviate from it. Knows no predicates. Pure.
-Guarantee: reading never fails (what cannot be read counts as absent, whatever stands in it), and a bound that is given
-is true for every writer known: where one cut its maxima too short, they are raised or dropped.
+Guarantee: reading never fails (unreadable statistics count as absent, whatever they hold), and a returned bound is true
+for every known writer: where one cut its maxima too short, they are raised or dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOP = "\U0010ffff"
 
 
 class _Number(str):
-    """A JSON number as it was written, so that no digit of it is lost."""
+    """A JSON number in its original spelling, so that no digit of it is lost."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ def num_records(stats: str | None) -> int | None:
 
 
 def with_wide_bounds(stats: str | None) -> str:
-    """The same statistics with ``tightBounds`` false, as a file's `add` must have them once it has a deletion vector.
+    """The same statistics with ``tightBounds`` false, as a file's `add` needs once it has a deletion vector.
 
     Nothing else changes, and no digit of any number.
 
@@ -84,7 +84,7 @@ _AS_IT_IS, _ESCAPED = json.JSONEncoder(ensure_ascii=False).encode, json.JSONEnco
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: half a surrogate pair cannot."""
+    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
@@ -159,7 +159,7 @@ def _slices(stats: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
 
 
 def _readable(texts: pa.Array) -> pa.Array:
-    """The same texts, null where the bytes are not UTF-8, which Arrow's own kernels trust."""
+    """The same texts, null where the bytes are not UTF-8, which Arrow's own kernels assume."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -189,15 +189,15 @@ def _nested(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.StructTyp
 
 
 def _wire_type(field: Field) -> pa.DataType:
-    """How a bound stands in JSON. A ``float`` must be read as one: 0.1 stands for the float next to it."""
+    """The JSON type of a bound. A ``float`` must be read as one: 0.1 stands for the float next to it."""
     if field.type == "float":
         return pa.float32()
     return pa.string() if field.type in _SHAPES else domain(field)
 
 
 def _parsed(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
-    """One row per text. What Arrow refuses is cut into smaller parts and in the end read text by text, as a few texts
-    always are: Arrow's reader would cost more before its first byte.
+    """One row per text. What Arrow refuses is split and in the end read text by text, as a few texts always are:
+    Arrow's reader would cost more before its first byte.
     """
     table = _read_lines(texts, wanted) if len(texts) > _FEW_ROWS else _read_by_hand(texts, wanted)
     if table is not None:

@@ -1,9 +1,9 @@
-"""Witness: what else says which files of a version are live, held against what was read.
+"""Verifies the files that were read for a version against its checksum file.
 
-Knows the checksum files (PROTOCOL.md, "Version Checksum File") and the hint; reads no other action. Guarantee: files at
-odds with the checksum file of their version are never given, unless two ways through the log that share no file agree
-on them (a checkpoint of that very version, and the commits); then it is the checksum file that is wrong. One of another
-table, as of one that stood at this path before, or one that cannot be read, says nothing.
+Knows the checksum files (PROTOCOL.md, "Version Checksum File") and the hint; reads no other action. Guarantee: files
+that contradict the checksum file of their version are never returned, unless two segments that share no file agree on
+them (a checkpoint of that very version, and the commits); then the checksum file is wrong. A checksum file of another
+table, such as an earlier one at this path, or an unreadable one is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CorruptLog, StoreError
 from anabranch.log.checkpoint import Checkpoint
-from anabranch.log.checkpoint_parts import Found
+from anabranch.log.checkpoint_parts import CheckpointFiles
 from anabranch.log.checksum import Checksum, read_checksum
 from anabranch.log.file_names import checksum_name
 from anabranch.log.replay import keys
@@ -28,8 +28,8 @@ from anabranch.storage.contract import Store
 _logger = logging.getLogger(__name__)
 
 
-class Witness:
-    """What speaks for the files of one version, asked while they are read."""
+class ChecksumVerifier:
+    """Verifies the files of one version while they are read."""
 
     def __init__(self, store: Store, metadata: Metadata, protocol: Protocol, version: int) -> None:
         self._store, self._metadata, self._protocol, self._version = store, metadata, protocol, version
@@ -37,21 +37,23 @@ class Witness:
         self._refused: list[pa.Table] = []
 
     @contextmanager
-    def asked(self, checkpoint: Found | None) -> Iterator[None]:
-        """Ask for the checksum file beside what is done meanwhile, so that it takes no time of its own."""
-        with ThreadPoolExecutor(1, thread_name_prefix="anabranch-witness") as pool:
+    def reading_checksum(self, checkpoint: CheckpointFiles | None) -> Iterator[None]:
+        """Read the checksum file in parallel to the block, so that it takes no extra time."""
+        with ThreadPoolExecutor(1, thread_name_prefix="anabranch-checksum") as pool:
             self._stated = pool.submit(self._read, checkpoint)
             yield
 
-    def hold(self, checkpoint: Found | None, base: pa.Table, files: pa.Table, compaction: str | None = None) -> None:
-        """Hold that the files of this version, of which the checkpoint had those of ``base``, are what is stated.
+    def verify(
+        self, checkpoint: CheckpointFiles | None, base: pa.Table, files: pa.Table, compaction: str | None = None
+    ) -> None:
+        """Raises unless the files of this version, of which the checkpoint had ``base``, agree with the checksum.
 
         Args:
             compaction: a log compaction file that was read in place of commits.
 
         Raises:
-            CorruptLog: they are not; it names the compaction, or else the checkpoint, where there is one, so that
-                another way is tried. So it does where nothing speaks for a compaction: the commits are there.
+            CorruptLog: they differ; it names the compaction, or else the checkpoint if there is one, so that the caller
+                reads another segment. Also where nothing confirms a compaction: its commits are there.
         """
         assert self._stated is not None
         stated = self._stated.result()
@@ -66,13 +68,13 @@ class Witness:
         if stated.version == self._version and not stated.describes(self._metadata, self._protocol):
             different = [*different, "it states another protocol or metadata"]
         if different and not self._is_second(checkpoint, files):
-            raise self._contradicted(stated, checkpoint, base, "; ".join(different))
+            raise self._contradiction(stated, checkpoint, base, "; ".join(different))
 
     def _agrees(self, stated: Checksum, files: pa.Table) -> bool:
         return stated.version == self._version and not stated.differs_from(files)
 
-    def _is_second(self, checkpoint: Found | None, files: pa.Table) -> bool:
-        """Whether another way gave the same files before, and shared no commit with this one."""
+    def _is_second(self, checkpoint: CheckpointFiles | None, files: pa.Table) -> bool:
+        """Whether another segment without a common commit gave the same files before."""
         if any(same_files(files, other) for other in self._refused):
             _logger.warning("%s of %s is wrong, and is passed over", checksum_name(self._version), self._store.url)
             return True
@@ -80,8 +82,10 @@ class Witness:
             self._refused.append(files)
         return False
 
-    def _contradicted(self, stated: Checksum, checkpoint: Found | None, base: pa.Table, said: str) -> CorruptLog:
-        """The error, which names the checkpoint where that is at odds with the checksum file of its own version."""
+    def _contradiction(
+        self, stated: Checksum, checkpoint: CheckpointFiles | None, base: pa.Table, said: str
+    ) -> CorruptLog:
+        """The error; it names the checkpoint where that differs from the checksum file of its own version."""
         table, own = self._store.url, checksum_name(stated.version)
         more = {} if checkpoint is None else {"checkpoint": checkpoint.name}
         summed = stated if checkpoint and checkpoint.version == stated.version else self._of(checkpoint)
@@ -91,11 +95,11 @@ class Witness:
         reason = f"{said}, by the other files of the log. If those are right, remove this one: nothing is lost with it."
         return CorruptLog(table=table, file=own, reason=reason, **more)
 
-    def _read(self, checkpoint: Found | None) -> Checksum | None:
-        """That of the version, or else of the checkpoint."""
+    def _read(self, checkpoint: CheckpointFiles | None) -> Checksum | None:
+        """The checksum of the version, or else of the checkpoint."""
         return self._at(self._version) or self._of(checkpoint)
 
-    def _of(self, checkpoint: Found | None) -> Checksum | None:
+    def _of(self, checkpoint: CheckpointFiles | None) -> Checksum | None:
         is_other = checkpoint is not None and checkpoint.version != self._version
         return self._at(checkpoint.version) if checkpoint is not None and is_other else None
 
@@ -109,7 +113,7 @@ class Witness:
 
 
 def same_files(one: pa.Table, other: pa.Table) -> bool:
-    """Whether these are the same live files, of the same sizes, with the same vectors."""
+    """Whether these are the same live files, with the same sizes and vectors."""
     if len(one) != len(other):
         return False
     first, second = _sorted(one), _sorted(other)

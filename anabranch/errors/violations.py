@@ -1,0 +1,82 @@
+"""Rows that a table does not accept; nothing was committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anabranch.errors.inputs import InputError
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
+
+
+class RowViolation(InputError):
+    """A row to write breaks a rule of the table; nothing was committed.
+
+    ``values`` are those of one such row, as texts by column, None for NULL; ``row`` is the same as one text.
+    """
+
+    condition = "ROW_VIOLATES_RULE"
+    sql_state = "23000"
+    template = "A row to write to the table at {table} breaks one of its rules: {row}. Nothing was committed."
+
+    def __init__(self, **facts: Any) -> None:
+        hidden = not may_show_rows(facts.get("table"))
+        values = {} if hidden else facts.get("values") or {}
+        facts = {**facts, "values": values, "row": NOT_SHOWN} if hidden else facts
+        shown = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in values.items())
+        super().__init__(**{"values": values, "row": shown or "unknown", **facts})
+
+
+class NotNullViolated(RowViolation):
+    """NULL was written into a NOT NULL column."""
+
+    condition = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    sql_state = "23502"
+    template = (
+        "Column {column} of the table at {table} is NOT NULL, but a row has NULL there ({row}). Nothing was committed."
+    )
+
+
+class CheckConstraintViolated(RowViolation):
+    """A CHECK constraint of the table is not TRUE for a row; NULL is not TRUE."""
+
+    condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    sql_state = "23001"
+    template = "CHECK constraint {constraint} ({expression}) of {table} is violated by {row}. Nothing was committed."
+
+
+class LengthExceeded(RowViolation):
+    """A text is longer than its column's ``char(n)`` or ``varchar(n)``; trailing blanks do not count."""
+
+    condition = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    sql_state = "22001"
+    template = (
+        "Column {column} of the table at {table} takes texts of up to {limit} characters, but a row to write has a "
+        "longer one ({row}). Nothing was committed."
+    )
+
+
+class ReplaceWhereMismatch(InputError):
+    """Rows to write do not satisfy the condition of the rows that they replace."""
+
+    condition = "DELTA_REPLACE_WHERE_MISMATCH"
+    sql_state = "44000"
+    template = (
+        "{count} of the {rows} rows to write to the table at {table} do not satisfy the condition of replaceWhere, "
+        "{predicate}. Nothing was committed. Filter them, or widen the condition."
+    )
+
+
+class IdentityColumnGiven(InputError):
+    """A value is given for an identity column that only the table fills."""
+
+    condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_VALUE_NOT_SUPPORTED"
+    sql_state = "42808"
+    template = "Only the table at {table} gives values of {column}, so it cannot be {what}; leave the column out."
+
+
+class ConstraintNotMet(InputError):
+    """Existing rows of the table violate a new constraint."""
+
+    condition = "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
+    sql_state = "23512"
+    template = "{count} of {rows} rows of {table} violate the constraint {constraint}, {predicate}; nothing was added."
