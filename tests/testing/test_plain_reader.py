@@ -31,8 +31,8 @@ def rows(*keys: int) -> pa.Table:
 def table(tmp_path: Path) -> Path:
     """Two versions of appends, then one that marks rows 0 and 2 as deleted."""
     path = str(tmp_path / "table")
-    Append(path, ("p",), {"delta.enableDeletionVectors": "true"}).run(rows(0, 1, 2, 3, 4))
-    Append(path).run(rows(5))
+    Append(path, rows(0, 1, 2, 3, 4), ("p",), {"delta.enableDeletionVectors": "true"}).run()
+    Append(path, rows(5)).run()
     where = condition("k < 3 AND p = 0", Context("t", from_arrow(SCHEMA), NOW, "UTC", lambda _: True))
     Delete(path, where).run(ArrowEngine())
     return tmp_path / "table"
