@@ -168,7 +168,7 @@ def _all_alive(ours: Transaction) -> list[Any]:
     return []
 
 
-_one_after_the_other = moves._one_after_the_other
+_one_after_the_other = moves._concatenated
 
 
 def _changed_rows_only(handler: MergeHandler, files: pa.Table) -> Any:
@@ -249,7 +249,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the oldest winner is skipped", ((rebase.Rebase, "look", _all_but_the_first(rebase.Rebase.look)),)),
     Mutant("own commit not known again", ((commit, "Rebase", _AnotherName), (put, "_is_ours", lambda *a: False))),
     Mutant("lost reply reported as failure", ((put, "_decided", _lost_is_failed),)),
-    Mutant("moved rows are looked for as if none were dead", ((moves, "_one_after_the_other", _as_if_none_were_dead),)),
+    Mutant("moved rows are looked for as if none were dead", ((moves, "_concatenated", _as_if_none_were_dead),)),
     Mutant("marks of moved rows are dropped", ((rebase, "followed", _where_they_were),)),
     Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "_buried", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),

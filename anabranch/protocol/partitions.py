@@ -289,17 +289,13 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
     pairs = (segment.partition("=") for segment in path.split("/")[:-1])
     folders = {_unescaped(name).lower(): _unescaped(value) for name, equals, value in pairs if equals}
     wanted = [column for column in columns if column.lower() in folders]
-    return {column: _none_if_null(folders[column.lower()]) for column in wanted}
+    return {column: None if (text := folders[column.lower()]) in ("", HIVE_NULL) else text for column in wanted}
 
 
 def folders_of(path: str) -> list[tuple[str | None, str]]:
     """The folders of a path, each as its column and value, or as None and its own name."""
     parts = [segment.partition("=") for segment in path.split("/")[:-1]]
     return [(_unescaped(name), _unescaped(value)) if equals else (None, name) for name, equals, value in parts]
-
-
-def _none_if_null(value: str) -> str | None:
-    return None if value in ("", HIVE_NULL) else value
 
 
 def _escaped(text: str) -> str:

@@ -14,10 +14,6 @@ from dataclasses import dataclass
 Defaults = Callable[[], Mapping[str, str]]
 
 
-def _no_defaults() -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Said:
     """The settings of a session.
@@ -36,7 +32,7 @@ class Said:
     user_metadata: str | None = None
     app_id: str | None = None
     txn_version: str | None = None
-    defaults: Defaults = _no_defaults
+    defaults: Defaults = dict
     replaces_by_data: bool = True
     checks_replaced: bool = True
     compacts: str | None = None

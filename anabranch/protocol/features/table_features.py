@@ -155,7 +155,7 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     if protocol.min_writer > 7:
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
-    _refuse(table, "writer", _row_tracking_amiss(protocol, metadata))
+    _refuse(table, "writer", _row_tracking_faults(protocol, metadata))
     short = Support.APPENDS if changes_rows else Support.UNUSED
     _refuse(table, "writer", _refused_when_active(metadata, "writes", short), _USED)
     _, deep, _ = _asked_by(metadata.schema_string)
@@ -164,7 +164,7 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
     iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))
 
 
-def _row_tracking_amiss(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
+def _row_tracking_faults(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
     """Row tracking, where a property enables it but the protocol does not list it with what it needs."""
     listed = writer_features(protocol)
     if ROW_TRACKING not in listed:

@@ -124,7 +124,7 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
     changes: list[TypeChange] = []
 
     def change(before: DataType, where: tuple[str, ...]) -> DataType:
-        if _same(before, after):
+        if before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after)):
             return before
         if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, and nobody need remember
             return after
@@ -221,10 +221,6 @@ def _widened_type(before: DataType, given: DataType, where: tuple[str, ...], cha
         if step in theirs:
             before = put_inside(before, step, _widened_type(inner, theirs[step], (*where, step), changes))
     return before
-
-
-def _same(before: DataType, after: DataType) -> bool:
-    return before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after))
 
 
 def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:

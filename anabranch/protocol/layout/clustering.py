@@ -74,10 +74,10 @@ def same_clustering(one: DomainMetadata, other: DomainMetadata | None) -> bool:
     """Whether both mean the same; no domain means no clustering."""
     if other is None or other.removed:
         return one.removed
-    return not one.removed and _said(one) == _said(other)
+    return not one.removed and _content(one) == _content(other)
 
 
-def _said(domain: DomainMetadata) -> object:
+def _content(domain: DomainMetadata) -> object:
     """The content of a domain, or its raw text where that is damaged."""
     try:
         return json.loads(domain.configuration)
@@ -159,7 +159,13 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
         (bool(metadata.partition_columns), "a table is partitioned or clustered, not both."),
         (len(columns) > _MOST, f"it takes at most {_MOST} columns."),
         (len({tuple(map(str.lower, column)) for column in columns}) < len(columns), "a column is named twice."),
-        *((not _is_ordered(metadata.schema, column), _unordered(column)) for column in columns),
+        *(
+            (
+                not _is_ordered(metadata.schema, column),
+                f"{'.'.join(column)} has a type without minimum and maximum in the statistics.",
+            )
+            for column in columns
+        ),
         *((column not in paths, _unindexed(column)) for column in columns),
     ]
     for is_wrong, reason in reasons:
@@ -170,10 +176,6 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
 def _is_ordered(schema: Struct, column: Path) -> bool:
     type_ = _fields_on(schema, column)[-1].type
     return isinstance(type_, str) and (type_ in _ORDERED or type_.startswith("decimal"))
-
-
-def _unordered(column: Path) -> str:
-    return f"{'.'.join(column)} has a type without minimum and maximum in the statistics."
 
 
 def _unindexed(column: Path) -> str:

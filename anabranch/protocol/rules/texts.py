@@ -157,7 +157,8 @@ class _Reader(Cursor):
                 self._listed()
             else:
                 self.operand()
-                self._escape()
+                if self.take("escape"):
+                    self._text()
         elif self.take("rlike", "regexp"):
             self.operand()
         elif negated:
@@ -165,10 +166,6 @@ class _Reader(Cursor):
         else:
             return False
         return True
-
-    def _escape(self) -> None:
-        if self.take("escape"):
-            self._text()
 
     def _listed(self) -> None:
         """Take expressions in parentheses."""
@@ -341,7 +338,7 @@ class _Reader(Cursor):
         self.moments |= name in TIMES or name in MOMENTS
         self.put(f"{name}(")
         self.i += 1
-        if self._takes_unit(name):
+        if name in _WITH_UNIT and self.at(*_UNITS) and self.at_sign(",", by=1) and self._counts_three():
             self.put(self.ahead().folded.upper())
             self.expect_sign(",")
         elif name in _ONLY_WITH_UNIT:
@@ -350,9 +347,6 @@ class _Reader(Cursor):
             self.functions.add(name)
         self.nested(lambda: self._arguments(name))
         self.expect_sign(")")
-
-    def _takes_unit(self, name: str) -> bool:
-        return name in _WITH_UNIT and self.at(*_UNITS) and self.at_sign(",", by=1) and self._counts_three()
 
     def _check_clock(self, name: str) -> None:
         if not self.clock:

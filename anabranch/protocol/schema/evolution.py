@@ -75,16 +75,18 @@ def _members_misfit(given: Struct, target: Struct, path: str, whole: bool) -> Mi
 def respelled(given: DataType, target: DataType) -> DataType:
     """A type with its members' names as another type spells them."""
     if isinstance(given, Struct) and isinstance(target, Struct):
-        return Struct(tuple(_respelled_field(each, target.find(each.name)) for each in given))
+        known = ((field, target.find(field.name)) for field in given)
+        return Struct(
+            tuple(
+                field if found is None else replace(field, name=found.name, type=respelled(field.type, found.type))
+                for field, found in known
+            )
+        )
     if isinstance(given, Array) and isinstance(target, Array):
         return replace(given, element=respelled(given.element, target.element))
     if isinstance(given, Map) and isinstance(target, Map):
         return replace(given, key=respelled(given.key, target.key), value=respelled(given.value, target.value))
     return given
-
-
-def _respelled_field(given: Field, known: Field | None) -> Field:
-    return given if known is None else replace(given, name=known.name, type=respelled(given.type, known.type))
 
 
 def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:

@@ -64,7 +64,8 @@ def keys_of(configuration: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[
     for key, text in configuration.items():
         if is_key(key) and (found := _TEXT.fullmatch(text)) is not None:
             kind = PRIMARY if found[1] else FOREIGN
-            yield key[len(KEY_PREFIX) :], kind, _columns(found[1] or found[2])
+            columns = _NAME.findall(found[1] or found[2])
+            yield key[len(KEY_PREFIX) :], kind, tuple(quoted.replace("``", "`") or plain for quoted, plain in columns)
 
 
 def check_key(key: str, text: str) -> None:
@@ -128,10 +129,6 @@ def users_of(column: str, configuration: Mapping[str, str]) -> list[str]:
 
 def _refused(name: str, reason: str) -> InvalidOption:
     return InvalidOption(option="constraint", value=name, reason=reason)
-
-
-def _columns(listed: str) -> tuple[str, ...]:
-    return tuple(quoted.replace("``", "`") or plain for quoted, plain in _NAME.findall(listed))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
     """
     leaves = (footer.schema.column(i) for i in range(footer.num_columns))
     struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
-    said = _said_by_spark(footer)
+    said = _spark_metadata(footer)
     fields = [replace(each, metadata=_comment(said.get(each.name, {}))) for each in struct]
     return Struct(tuple(fields))
 
@@ -156,7 +156,7 @@ def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str |
     return "binary" if kind == "BSON" else None
 
 
-def _said_by_spark(footer: pq.FileMetaData) -> Mapping[str, Any]:
+def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
     """Spark's metadata of the top-level columns, if Spark wrote the file.
 
     Raises:

@@ -200,7 +200,16 @@ def _field(parsed: Any, level: int) -> Field:
 def _type_json(data_type: DataType, level: int) -> Any:
     check_depth(level)
     if isinstance(data_type, Struct):
-        return {"type": "struct", "fields": [_field_json(each, level + 1) for each in data_type]}
+        fields = [
+            {
+                "name": each.name,
+                "type": _type_json(each.type, level + 1),
+                "nullable": each.nullable,
+                "metadata": dict(each.metadata),
+            }
+            for each in data_type
+        ]
+        return {"type": "struct", "fields": fields}
     if isinstance(data_type, Array):
         return {
             "type": "array",
@@ -215,15 +224,6 @@ def _type_json(data_type: DataType, level: int) -> Any:
             "valueContainsNull": data_type.value_contains_null,
         }
     return data_type
-
-
-def _field_json(each: Field, level: int) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "type": _type_json(each.type, level),
-        "nullable": each.nullable,
-        "metadata": dict(each.metadata),
-    }
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------------------

@@ -115,7 +115,9 @@ class FileFacts:
         """As the function of this name."""
         wanted = truth_form(predicate)
         if self._unread(wanted):
-            alive = _could(wanted, self.files.num_rows, self._partitions_only)
+            alive = _could(
+                wanted, self.files.num_rows, lambda name: self.column(name) if name in self.partition_columns else None
+            )
             if alive.true_count * 4 < self.files.num_rows:  # reading the statistics of all would cost more
                 rest = FileFacts(self.files.filter(alive), self.schema, self.partition_columns)
                 return _scattered(alive, rest._evaluated(_could, wanted))
@@ -150,9 +152,6 @@ class FileFacts:
     def _evaluated(self, rule: _Rule, wanted: Predicate) -> pa.BooleanArray:
         self._read(names_of(wanted))
         return rule(wanted, self.files.num_rows, self._known.__getitem__)
-
-    def _partitions_only(self, name: Name) -> ColumnFacts | None:
-        return self.column(name) if name in self.partition_columns else None
 
     def _unread(self, wanted: Predicate) -> bool:
         """Whether statistics would have to be read although partition values may suffice."""

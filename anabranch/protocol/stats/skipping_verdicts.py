@@ -17,7 +17,6 @@ from anabranch.protocol.predicates import (
     And,
     Compare,
     In,
-    Name,
     Not,
     Or,
     Predicate,
@@ -62,14 +61,11 @@ def verdict(text: str, predicate: Predicate, facts: FileFacts) -> Conjunct:
     known = [_is_usable(leaf, facts.schema) for leaf in _leaves(truth_form(predicate))]
     if known and not any(known):
         return Conjunct(text, dropped, NOT_UNDERSTOOD)
-    unsaid = {name: _unsaid(facts.column(name), could) for name in sorted(names_of(predicate), key=str)}
-    said = [f"no statistics of {_shown(name)} in {count} of {left}" for name, count in unsaid.items() if count]
+    missing = {name: _without_statistics(facts.column(name), could) for name in sorted(names_of(predicate), key=str)}
+    names = {name: name if isinstance(name, str) else ".".join(name) for name in missing}
+    said = [f"no statistics of {names[name]} in {count} of {left}" for name, count in missing.items() if count]
     reasons = said + ([] if all(known) else [IN_PART])
     return Conjunct(text, dropped, "; ".join(reasons) or None)
-
-
-def _shown(name: Name) -> str:
-    return name if isinstance(name, str) else ".".join(name)
 
 
 def _leaves(predicate: Predicate) -> Iterator[Predicate]:
@@ -98,7 +94,7 @@ def _is_exact(leaf: Compare | In | StartsWith, field: Field) -> bool:
     return members(field, [leaf.value]) is not None or limit(field, leaf.op, leaf.value) is not None
 
 
-def _unsaid(known: ColumnFacts | None, among: pa.BooleanArray) -> int:
+def _without_statistics(known: ColumnFacts | None, among: pa.BooleanArray) -> int:
     """For how many of these files nothing is known of a column."""
     if known is None:
         return among.true_count

@@ -269,14 +269,10 @@ def _column_stats(table: pa.Table, leaf: Leaf) -> ColumnStats:
 
 
 def _member(table: pa.Table, name: str, leaf: Leaf, arrow: pa.DataType) -> pa.Array:
-    if _is_rounded(leaf.field) and name != "nullCount":
+    # a float that became a double: the shortest digits in old statistics are not its value
+    if leaf.field.type == "double" and "delta.typeChanges" in leaf.field.metadata and name != "nullCount":
         return pa.nulls(table.num_rows, arrow)
     return _plain(pc.struct_field(table[name], list(leaf.keys)))
-
-
-def _is_rounded(field: Field) -> bool:
-    """Whether old statistics may be of a ``float`` that became a ``double``: its shortest digits are not its value."""
-    return field.type == "double" and "delta.typeChanges" in field.metadata
 
 
 def _typed(stated: pa.Array, field: Field) -> pa.Array:
