@@ -106,7 +106,7 @@ def _without_user(scheme: str, rest: str) -> str:
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         user, _, host = authority.rpartition("@")
-        if ":" in user and "@" in path:  # of which nobody can say whether it is the password's, so all before it goes
+        if ":" in user and "@" in path:  # it is unclear whether that is the password's, so everything before it goes
             return rest.rpartition("@")[2]
         container = f"{user.partition(':')[0]}@" if scheme in _CONTAINERS else ""
         return f"{container}{host}{slash}{path}"

@@ -140,7 +140,7 @@ def _last_stated(snapshot: Snapshot, segment: Segment) -> int:
     versions = [v for name in names if (v := checksum_version(name)) is not None and v < snapshot.version]
     for version in reversed(versions):
         if _stated(snapshot, version) is not None:
-            _ = load_snapshot(snapshot.store, find_segment(snapshot.store, version)).files  # held against it
+            _ = load_snapshot(snapshot.store, find_segment(snapshot.store, version)).files  # verified by it
             return version
     return -1
 

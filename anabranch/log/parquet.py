@@ -64,7 +64,7 @@ class LogParquet:
         else:
             if self._whole or self._is_still_the_same():
                 return found
-        self._whole = True  # somebody put it anew while its ranges were read, as some engines do with checkpoints
+        self._whole = True  # it was replaced while its ranges were read, as some engines do with checkpoints
         self._open()
         return self.read(columns)
 

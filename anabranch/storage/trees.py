@@ -74,7 +74,7 @@ def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
         try:
             os.rmdir(os.path.join(store.root, folder))
         except OSError:
-            continue  # it is not empty, is a link, or may not be removed: it harms nobody
+            continue  # it is not empty, is a link, or may not be removed: it does no harm
         removed.append(folder)
     return removed
 

@@ -126,7 +126,7 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
     def change(before: DataType, where: tuple[str, ...]) -> DataType:
         if before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after)):
             return before
-        if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, and nobody need remember
+        if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, so no record is needed
             return after
         why = objection(before, after) if can_widen(before, after) else _NO_WIDENING
         if why is not None:
