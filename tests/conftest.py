@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.errors.process_state import forget
 from tests.support.planted import Watch
 from tests.support.thinning import thinned
 
@@ -63,6 +64,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     """Let each test fail that leaves a planted secret in a commit; what it has patched is whole again by then."""
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     result = yield
+    forget("tables whose rows are not shown")  # else the messages of later tests would say less
     if isinstance(folder, Path):
         watch.look_at_files(folder)
     if said := watch.told():

@@ -12,7 +12,7 @@ from anabranch.protocol.layout.deletion_vectors import Descriptor
 
 ROOT, TARGET = "file:///data/origin é", "file:///data/clone"
 VECTOR = Descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 4)
-OTHER = Descriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0D72lkbi5=-{L", 40, 6)
+OTHER = Descriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 40, 6)
 
 
 def row(path: str = "a.parquet", vector: Descriptor | None = None, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from anabranch.commands.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
+from anabranch.errors.process_state import Cache
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
@@ -43,7 +44,7 @@ class Session:
 
 @pytest.fixture(autouse=True)
 def nobody_was_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_warned", set())
+    monkeypatch.setattr(reading, "_warned", Cache(100))
 
 
 def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_asked_for(

@@ -34,9 +34,11 @@ PLANTED = "planted value"
 NUMBER = 987654321
 TEXTS = Texts(exact_predicate, exact_literal)
 OWN_CAUSES = {
+    "plain_reader",
+    "put",
+    "rebase",
     "changes",
     "checkpoint",
-    "commit",
     "commits",
     "fallback",
     "identity",

@@ -10,13 +10,14 @@ import pytest
 from anabranch.commands import options
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption, NotBuilt, UnknownOption
+from anabranch.errors.process_state import Cache
 from anabranch.protocol.options import CHANGES, OPTIONS, READ, WRITE
 from anabranch.protocol.settings import Fate
 
 
 @pytest.fixture(autouse=True)
 def nobody_was_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_warned", set())
+    monkeypatch.setattr(options, "_warned", Cache(100))
 
 
 def given(**values: Any) -> Options:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.errors import UnknownOption, UnknownSetting
+from anabranch.errors.process_state import Cache
 from anabranch.protocol import settings
 from anabranch.protocol.settings import DEFAULTS, PREFIX
 from anabranch.spark import settings as reading
@@ -47,7 +48,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def sets(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sets]:
-    monkeypatch.setattr(reading, "_warned", set())
+    monkeypatch.setattr(reading, "_warned", Cache(100))
     monkeypatch.setattr(reading, "_LISTED_S", 0.0)
     found = Sets(session)
     yield found

@@ -95,7 +95,7 @@ def test_the_protocols_example_of_a_uuid_path_names_its_file() -> None:
 
 def test_an_inline_vector_of_another_engine_is_read() -> None:
     """The rows of PROTOCOL.md's inline example, as delta-kernel's tests hold them."""
-    text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0D72lkbi5=-{L"
+    text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     assert list(inline(Descriptor("i", text, 44, 6))) == [3, 4, 7, 11, 18, 29]
 
 

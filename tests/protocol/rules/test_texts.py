@@ -250,6 +250,6 @@ def test_names_that_delta_uses_itself_are_no_names_of_constraints() -> None:
 
 def test_the_page_shows_the_very_functions_of_the_list() -> None:
     page = (Path(__file__).parents[3] / "docs/concepts/constraints.md").read_text(encoding="utf-8")
-    section = page.split("## What a rule may be made of\n")[1].split("\n## ")[0]
+    section = page.split("## Expressions in rules\n")[1].split("\n## ")[0]
     lists = section.partition("### ")[2]
     assert set(re.findall(r"`(\w+)`", lists)) == FUNCTIONS | CLOCKS
