@@ -145,7 +145,7 @@ def pack(
 ) -> tuple[str, bytes, dict[str, Descriptor]]:
     """One file with these vectors: its store name, its bytes, and a descriptor for each key.
 
-    The file is in a folder (the prefix of a ``u``), or in the table's root; every engine looks in both.
+    The file is in a folder (the prefix of a ``u``), or in the table's root, where every engine looks for it.
     """
     encoded, parts, offset, descriptors = folder + z85_encode(file_id.bytes), [_FORMAT_VERSION], 1, {}
     for key, vector in vectors.items():
