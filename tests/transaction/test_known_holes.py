@@ -65,7 +65,7 @@ HELD = {
     ],
     "two live adds of one path": [
         "transaction/test_rebase.py::test_no_interleaving_leaves_a_path_twice_or_a_row_that_came_back",
-        "commands/test_check.py::test_a_path_that_is_live_twice_is_found",
+        "commands/maintenance/test_check.py::test_a_path_that_is_live_twice_is_found",
         "transaction/test_known_holes.py::test_of_two_merges_of_one_file_one_vector_survives_and_holds_both",
     ],
     "what was carried over once is not carried over again for a later winner": [
@@ -74,12 +74,12 @@ HELD = {
         "transaction/test_known_holes.py::test_a_merge_withdraws_inserts_again_for_every_later_winner",
     ],
     "an error while deciding lets the commit through": [
-        "commands/test_change.py::test_a_condition_that_cannot_be_evaluated_on_a_winners_rows_is_a_conflict",
+        "commands/test_row_changes.py::test_a_condition_that_cannot_be_evaluated_on_a_winners_rows_is_a_conflict",
         "transaction/test_known_holes.py::test_a_merge_whose_condition_fails_on_a_winners_rows_is_refused",
     ],
     "a blind append reads an add": [
-        "commands/test_append.py::test_a_blind_append_reads_no_add",
-        "commands/test_append.py::test_a_blind_append_that_passes_winners_reads_no_add_of_theirs",
+        "commands/dml/test_append.py::test_a_blind_append_reads_no_add",
+        "commands/dml/test_append.py::test_a_blind_append_that_passes_winners_reads_no_add_of_theirs",
         "transaction/test_known_holes.py::test_a_blind_append_asks_the_store_for_nothing_but_newer_commits",
     ],
 }
