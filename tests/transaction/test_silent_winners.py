@@ -241,12 +241,12 @@ def test_values_that_mine_has_reserved_are_given_to_nobody_else(tmp_path: Path, 
     """The mark was 1 at the base of ours, ours reserves 2 and 3, and another engine says that 2 was the last."""
     world = numbered(tmp_path)
     rows = [{"id": 2, "p": 1}, {"id": 3, "p": 1}]
-    append = Write(world.path, "append")
+    append = Write(world.path, pa.Table.from_pylist(rows), "append")
     with (
         pytest.raises(errors.MetadataChangedException) as conflict,
         at_phase("staged", lambda: set_back(mark)(world)),
     ):
-        append.run(world.engine, pa.Table.from_pylist(rows)) if bulk else world.append(*rows)
+        append.run(world.engine) if bulk else world.append(*rows)
     assert conflict.value.retryable
     for number in range(10, 13):
         world.append({"id": number, "p": 1})
