@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from anabranch.log.lazy import lazy
+from anabranch.protocol.schema.types import LEVELS_IN_FILES
 from anabranch.storage.native import Span
 
 _SCHEMA, _ROWS, _GROUPS = 2, 3, 4
@@ -114,7 +115,7 @@ def _leaves(schema: list[Fields]) -> list[_Leaf]:
     found, left = list[_Leaf](), iter(schema[1:])
 
     def walk(members: int, above: list[bytes], repeats: bool) -> None:
-        if len(above) > _DEEPEST:
+        if len(above) > LEVELS_IN_FILES:
             raise IndexError("it nests too deep")
         for _ in range(members):
             element = next(left, None)

@@ -60,7 +60,7 @@ def made(door: Callable[[], Any]) -> Any:
         door()
     command = found.value.command
     assert is_dataclass(command)
-    return replace(command, source=None) if isinstance(command, Merge) else command
+    return replace(command, source=None) if isinstance(command, Merge | Write) else command
 
 
 def typed(*words: str) -> Callable[[], Any]:

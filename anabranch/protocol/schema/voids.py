@@ -45,7 +45,8 @@ def held(data_type: DataType) -> DataType | None:
         ('long', None, None)
     """
     if isinstance(data_type, Struct):
-        return held_columns(data_type) if not len(data_type) or len(held_columns(data_type)) else None
+        members = held_columns(data_type)
+        return None if len(data_type) and not len(members) else members
     if isinstance(data_type, Array):
         element = held(data_type.element)
         return None if element is None else replace(data_type, element=element)
