@@ -32,15 +32,17 @@ from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import CommitInfo, Transaction
 
 
-def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool, only_marks: bool = False) -> None:
-    """Raises an error unless this version may write a table's rows, in the layout that the table has; ``only_marks``:
-    what it takes away it only marks, and it changes no row.
+def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> None:
+    """Raises an error unless this version may write a table's rows, in the layout that the table has.
+
+    Args:
+        changes_rows: whether it takes rows away.
 
     Raises:
         UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.
         InvalidOption: a clustering column gets no statistics, as the protocol demands.
     """
-    check_writable(base.table, base.protocol, base.metadata, changes_rows=changes_rows and not only_marks)
+    check_writable(base.table, base.protocol, base.metadata)
     if changes_rows and base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation=operation)
     check_clustering(base.clustering_columns, base.metadata)
@@ -108,7 +110,7 @@ class ClusterBy:
         """
         log = open_log(self.table)
         base = context.snapshot(log)
-        check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+        check_writable(base.table, base.protocol, base.metadata)
         columns = clusters_of(self.columns, base.metadata, base)
         reach("read")
         old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))

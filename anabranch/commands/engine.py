@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from anabranch.protocol.change_feed import Images
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
@@ -49,6 +50,12 @@ class Engine(Protocol):
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """Write every live row of these files below ``folder``: the marked ones changed, or left out without
         assignments.
+        """
+        ...
+
+    def record(self, changes: Sequence[Images], folder: str) -> None:
+        """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
+        partitions, as data does.
         """
         ...
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
+from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
@@ -31,6 +32,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
+from anabranch.protocol.change_feed import DELETE, POSTIMAGE, PREIMAGE
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
@@ -79,8 +81,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
     runtime, log = context.runtime, Log(snapshot.store)
-    only_marks = change.assignments is None and snapshot.properties.vectors
-    check_changeable(snapshot, change.operation, changes_rows=True, only_marks=only_marks)
+    check_changeable(snapshot, change.operation, changes_rows=True)
     if change.assignments is not None or change.where.predicate != Always(True):
         engine.check(file_set(snapshot, snapshot.files.slice(0, 0)), change.where, change.assignments)
     txn = application_of()
@@ -218,6 +219,7 @@ class ChangeHandler(RowRebaseHandler):
     ) -> None:
         super().__init__(change.where, snapshot, engine, staging)
         self._change = change
+        self._recorder = ChangeRecorder(snapshot, snapshot.metadata, engine, staging)
         self._seen = -1 if computed_from is None else computed_from
 
     def stage(self, runtime: Runtime) -> Transaction:
@@ -262,7 +264,7 @@ class ChangeHandler(RowRebaseHandler):
         selected = count_of(marks) + _rows_in(whole)
         empty_after = emptied(chosen, marks)
         keeps = snapshot.properties.vectors
-        adds, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
+        images, copies, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
         touched = pa.concat_tables([chosen.files, whole]).to_pylist()
         return Transaction.on(
@@ -277,31 +279,48 @@ class ChangeHandler(RowRebaseHandler):
                 marks={path: rows for path, rows in marks.items() if path not in removed},
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in touched},
-                adds=adds,
+                adds=pa.concat_tables([images, copies]),
+                change_files=self._change_files(chosen.files, marks, whole, images, copies),
             ),
         )
 
-    def _new_files(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:
-        """What has to be written: new images, or whole files anew; with the number of rows that were only copied."""
-        change, engine = self._change, self._engine
-        rewritten = chosen if change.assignments is not None else chosen.restricted(set(marks) - emptied)
-        if len(rewritten.files) == 0 or (keeps and change.assignments is None):
-            return chosen.files.slice(0, 0), 0
+    def _new_files(
+        self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool
+    ) -> tuple[pa.Table, pa.Table, int]:
+        """What has to be written: the new images alone, where files stay or their changes are recorded; whole files
+        anew; and the number of rows that were only copied.
+        """
+        change, selected, none = self._change, count_of(marks), chosen.files.slice(0, 0)
+        updates, apart = change.assignments is not None, keeps or self._recorder.is_on
+        images = self._images(chosen, marks) if updates and apart and selected else none
+        rewritten = chosen if updates and not apart else chosen.restricted(set(marks) - emptied)
+        if keeps or len(rewritten.files) == 0:
+            return images, none, 0
         self._start()
-        if keeps and change.assignments is not None:
-            engine.update(rewritten, marks, change.assignments, self._staging.folder)
-        else:
-            engine.rewrite(rewritten, marks, change.assignments, self._staging.folder)
-        adds = self._collected()
-        written = rows_of(adds)
-        return adds, self._checked(written, count_of(marks), keeps=keeps)
+        self._engine.rewrite(rewritten, marks, None if apart else change.assignments, self._staging.folder)
+        copies = self._collected()
+        return images, copies, max(rows_of(copies) - (selected if updates and not apart else 0), 0)
 
-    def _checked(self, written: int, selected: int, *, keeps: bool) -> int:
-        """Copied rows; an update by marks must have written exactly the rows that it marks."""
-        if keeps and written != selected:
+    def _images(self, chosen: FileSet, marks: Marks) -> pa.Table:
+        """The new images of these rows, and of no others."""
+        assert self._change.assignments is not None, "a DELETE has none"
+        self._start()
+        self._engine.update(chosen, marks, self._change.assignments, self._staging.folder)
+        images, selected = self._collected(), count_of(marks)
+        if (written := rows_of(images)) != selected:
             reason = f"{selected} rows were selected, but {written} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
-        return max(written - selected, 0) if self._change.assignments is not None else written
+        return images
+
+    def _change_files(
+        self, files: pa.Table, marks: Marks, whole: pa.Table, images: pa.Table, copies: pa.Table
+    ) -> pa.Table:
+        """What records these changes: an UPDATE always, a DELETE where it has copied rows."""
+        updates, recorder = self._change.assignments is not None, self._recorder
+        recorder.note(PREIMAGE if updates else DELETE, files, marks)
+        recorder.note(DELETE, whole)
+        recorder.note(POSTIMAGE, images)
+        return recorder.written(needed=len(images) > 0 or len(copies) > 0)
 
 
 def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:

@@ -11,7 +11,7 @@ was staged is removed only when it is known that no commit names it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +31,7 @@ from anabranch.errors import (
 )
 from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.change_feed import FOLDER as CHANGE_FOLDER
 from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.features.table_features import required_by_types
 from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
@@ -66,6 +67,11 @@ class Staging:
         """Its name in the store."""
         return f"job-{self.txn_id}"
 
+    @property
+    def change_folder(self) -> str:
+        """The name of its folder of change data."""
+        return f"{CHANGE_FOLDER}/{self.folder}"
+
     def start(self) -> None:
         """Leave the marker that says: a transaction is writing here; and show from now on that it still does."""
         self.store.put(self._marker("started"), b"")
@@ -80,6 +86,13 @@ class Staging:
         if self._heart and self.store.head(self._marker("started")) is None:
             raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
 
+    def collect_changes(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
+        """The files of change data written since, made durable, as a `FILES` table without statistics.
+
+        Arguments and errors as for `collect`.
+        """
+        return self._alive(lambda: self._collect_changes(metadata, set(already)))
+
     def collect(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
         """The files written since, made durable, as a `FILES` table with statistics from their footers.
 
@@ -92,21 +105,43 @@ class Staging:
             InvalidPartitionValue: a partition value is one that nobody could read back, as the year 10000.
             StagedFilesVacuumed: a VACUUM took this job for dead.
         """
+        return self._alive(lambda: self._collect(metadata, set(already)))
+
+    def _alive(self, collect: Callable[[], pa.Table]) -> pa.Table:
+        """What is collected of a job that nobody took for dead meanwhile."""
         try:
-            files = self._collect(metadata, set(already))
+            files = collect()
         except NotFound:
             self.check_alive()
             raise
         self.check_alive()
         return files
 
-    def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
-        inside = len(self.folder) + 1
-        found = self.store.list_all(self.folder + "/")
+    def _collect_changes(self, metadata: Metadata, known: set[str]) -> pa.Table:
+        full = self._written(self.change_folder, known)
+        rows: list[Mapping[str, Any]] = [
+            {
+                "path": encode(entry.name),
+                "partitionValues": _values(metadata, entry.name, self.change_folder),
+                "size": entry.size,
+                "modificationTime": entry.modified_ms,
+            }
+            for entry, _ in full
+        ]
+        self.store.sync([entry.name for entry, _ in full])
+        return files_table(rows)
+
+    def _written(self, folder: str, known: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
+        """The data files of a folder that hold rows, with their footers; without those that are known."""
+        inside = len(folder) + 1
+        found = self.store.list_all(folder + "/")
         entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
-        footers = self._footers(entries)
-        _refuse_shredded(footers, metadata, self.store.url)
-        full = [(entry, footer) for entry, footer in zip(entries, footers, strict=True) if footer.num_rows]
+        both = zip(entries, self._footers(entries), strict=True)
+        return [(entry, footer) for entry, footer in both if footer.num_rows]
+
+    def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
+        full = self._written(self.folder, known)
+        _refuse_shredded((footer for _, footer in full), metadata, self.store.url)
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         files = files_table(rows)
         partition_arrays(files, metadata.schema, metadata.partition_columns, self.store.url)
@@ -120,14 +155,11 @@ class Staging:
             return list(pool.map(lambda entry: read_footer(self.store, entry), entries))
 
     def _describe(self, metadata: Metadata, entry: Entry, footer: pq.FileMetaData) -> dict[str, Any]:
-        folders = dict(zip(folder_keys(metadata), metadata.partition_keys, strict=True))
-        said = parse_hive_path(entry.name[len(self.folder) + 1 :], folders) if folders else {}
-        values = {folders[folder]: value for folder, value in said.items()}
         return describe_file(
             self.store,
             metadata,
             name=entry.name,
-            values=values,
+            values=_values(metadata, entry.name, self.folder),
             modified_ms=entry.modified_ms,
             size=entry.size,
             footer=footer,
@@ -163,7 +195,8 @@ class Staging:
         """
         self._stop()
         try:
-            remove(self.store, [entry.name for entry in self.store.list_all(self.folder + "/")])
+            for folder in (self.folder, self.change_folder):
+                remove(self.store, [entry.name for entry in self.store.list_all(folder + "/")])
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
 
@@ -184,6 +217,13 @@ def remove(store: Store, names: Iterable[str]) -> None:
             store.delete(name)
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", name, store.url, error)
+
+
+def _values(metadata: Metadata, name: str, folder: str) -> dict[str, str | None]:
+    """The partition values that a file's folders below ``folder`` say."""
+    folders = dict(zip(folder_keys(metadata), metadata.partition_keys, strict=True))
+    said = parse_hive_path(name[len(folder) + 1 :], folders) if folders else {}
+    return {folders[each]: value for each, value in said.items()}
 
 
 def _is_scratch(name: str) -> bool:

@@ -39,11 +39,11 @@ from anabranch.log.vectors import vector_location, vector_of
 from anabranch.protocol.actions import FileRow, Metadata, empty_files
 from anabranch.protocol.change_feed import (
     COLUMNS,
-    ENABLED,
     Feed,
     VersionChanges,
     changes_nothing,
     derived,
+    records,
     unreadable,
     written,
 )
@@ -131,7 +131,7 @@ def _version_of(entry: Entry) -> int:
 
 
 def _check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> None:
-    if metadata.configuration.get(ENABLED, "").strip().lower() != "true":
+    if not records(metadata):
         version, start, end = at
         raise ChangeDataNotRecorded(table=table, version=version, start=start, end=end)
 

@@ -16,11 +16,14 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.protocol.actions import FILES, FileRow, Metadata
-from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 ENABLED = "delta.enableChangeDataFeed"
 INSERT, DELETE = "insert", "delete"
+PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
+FOLDER = "_change_data"
+"""Below it lie the files of change data."""
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 """The columns that a feed adds to the table's."""
@@ -30,6 +33,31 @@ PLACES = pa.schema([FILES.field(name) for name in ("path", "partitionValues", "s
 CHANGES = PLACES.append(pa.field("change", pa.string()))
 
 _COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(frozen=True)
+class Images:
+    """Rows that a transaction changed, and how.
+
+    Attributes:
+        change: `INSERT`, `DELETE`, `PREIMAGE` or `POSTIMAGE`.
+        files: where they lie.
+        rows: which ones; every live row of the files where None.
+    """
+
+    change: str
+    files: FileSet
+    rows: Marks | None = None
+
+    @property
+    def chosen(self) -> FileSet:
+        """The files that hold any of them."""
+        return self.files if self.rows is None else self.files.restricted(dict(self.rows))
+
+
+def recorded_columns(schema: Struct) -> Struct:
+    """The columns of a file of change data: the table's, and which change it was."""
+    return Struct((*schema, Field(CHANGE_TYPE, "string")))
 
 
 @dataclass(frozen=True)
@@ -118,6 +146,17 @@ def derived(
         partly,
         rows,
     )
+
+
+def records(metadata: Metadata) -> bool:
+    """Whether a table records its changes."""
+    return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
+
+
+def cdc_body(file: FileRow) -> dict[str, Any]:
+    """The body of a ``cdc`` action for a new file of change data."""
+    values = dict(file["partitionValues"] or {})
+    return {"path": file["path"], "partitionValues": values, "size": file["size"], "dataChange": False}
 
 
 def written(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.layout.file_sets import Marks, difference_of
 
 When = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
@@ -103,6 +103,7 @@ class Joined:
 
     Attributes:
         marks: the rows that a clause updates or deletes.
+        deletes: those of them that it deletes.
         matched: the rows that match a source row, whether or not a clause acts.
         updated, deleted: how many rows, by matched clauses.
         updated_alone, deleted_alone: the same by clauses for rows without a match.
@@ -111,8 +112,14 @@ class Joined:
 
     marks: Marks
     matched: Marks
+    deletes: Marks = field(default_factory=dict)
     updated: int = 0
     deleted: int = 0
     updated_alone: int = 0
     deleted_alone: int = 0
     handle: Any = None
+
+    @property
+    def updates(self) -> Marks:
+        """The rows that a clause updates."""
+        return difference_of(self.marks, self.deletes)

@@ -25,9 +25,17 @@ from pyspark.sql import types as T
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
 from anabranch.errors.rows import may_show_rows, without_partitions
 from anabranch.protocol.actions import FILES
-from anabranch.protocol.change_feed import CHANGE_TYPE, COLUMNS, COMMIT_TIMESTAMP, COMMIT_VERSION, Feed, VersionChanges
+from anabranch.protocol.change_feed import (
+    CHANGE_TYPE,
+    COLUMNS,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    Feed,
+    VersionChanges,
+    recorded_columns,
+)
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.schema.types import Struct
 from anabranch.spark.dataframe_source import marked
 from anabranch.spark.raw_rows import Opened, open_files
 from anabranch.spark.row_positions import is_in_words, with_facts, word_lists, words_of
@@ -102,9 +110,8 @@ def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
 def _written(spark: SparkSession, feed: Feed) -> DataFrame:
     """Files of change data, whose rows say what became of them."""
     found = pa.concat_tables(each.written for each in feed.versions)
-    says = Field(CHANGE_TYPE, "string")
-    layouts = {path: Struct((*layout, says)) for path, layout in feed.layouts.items()}
-    opened = _opened(spark, feed, found, schema=Struct((*feed.schema, says)), layouts=layouts)
+    layouts = {path: recorded_columns(layout) for path, layout in feed.layouts.items()}
+    opened = _opened(spark, feed, found, schema=recorded_columns(feed.schema), layouts=layouts)
     facts = _facts(feed.versions, [len(each.written) for each in feed.versions])
     joined, (version, moment) = with_facts(spark, opened.rows, opened.file, _shown(opened, found), facts)
     return _named(joined, CHANGE_TYPE, version, moment)

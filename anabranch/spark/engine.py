@@ -16,14 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors.rows import keep_out, may_show_rows, statement
-from anabranch.protocol.change_feed import Feed
+from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.spark import dataframe_source, merge, merge_source, relocating, row_addresses, row_numbers, types, write
+from anabranch.spark import (
+    change_files,
+    dataframe_source,
+    merge,
+    merge_source,
+    relocating,
+    row_addresses,
+    row_numbers,
+    types,
+    write,
+)
 from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
@@ -67,6 +77,10 @@ class SparkEngine:
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """See `anabranch.spark.write.rewrite`."""
         write.rewrite(self.spark, files, marks, assignments, folder)
+
+    def record(self, changes: Sequence[Images], folder: str) -> None:
+        """See `anabranch.spark.change_files.record`."""
+        change_files.record(self.spark, changes, folder)
 
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.relocating.pack`."""

@@ -298,8 +298,10 @@ def _found(rows: DataFrame, changes: Changes, files: FileSet, matching: Matching
     def count(when: When, action: str) -> int:
         return sum(count_of(by_clause.get(i, {})) for i, each in numbered(matching, when) if each.action == action)
 
+    deleting = [i for i, each in enumerate(matching.clauses) if each.action == "delete"]
     return Joined(
         marks=union_of([marks for i, marks in by_clause.items() if i is not None]),
+        deletes=union_of([by_clause.get(i, {}) for i in deleting]),
         matched=union_of([acting, by_clause.get(None, {})]),
         updated=count("matched", "update"),
         deleted=count("matched", "delete"),

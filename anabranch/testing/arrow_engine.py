@@ -23,6 +23,7 @@ from anabranch.errors import AmbiguousMerge
 from anabranch.expressions import exact_literal, exact_predicate
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.change_feed import CHANGE_TYPE, Images, recorded_columns
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.features.widening import TYPE_CHANGES
 from anabranch.protocol.iceberg import folder_keys
@@ -99,6 +100,19 @@ class ArrowEngine:
                     kept.append(changed[-1])
         self._check(files, changed)
         self._put(files, kept, folder)
+
+    def record(self, changes: Sequence[Images], folder: str) -> None:
+        """The rows as they lie in their files."""
+        files = changes[0].files
+        rows = _table(recorded_columns(files.schema), [row for each in changes for row in self._changed(each)])
+        store, both = open_store(files.root), files.rules.materialised
+        self._write(rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=both)
+
+    def _changed(self, images: Images) -> list[Row]:
+        every, marked = images.rows is None, images.rows or {}
+        found = [(path, i, row) for path, rows in self._rows(images.chosen) for i, row in rows]
+        rows = [row for path, i, row in found if every or i in marked.get(path, ())]
+        return [{**row, CHANGE_TYPE: images.change} for row in rows]
 
     def pack(self, files: FileSet, folder: str) -> None:
         """One file behind the other."""

@@ -49,6 +49,7 @@ class Join:
     sources: set[int] = field(default_factory=set)
     _marks: dict[str, BitMap64] = field(default_factory=dict)
     _matched: dict[str, BitMap64] = field(default_factory=dict)
+    _deletes: dict[str, BitMap64] = field(default_factory=dict)
     _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, path: str, position: int, row: Row) -> None:
@@ -69,6 +70,7 @@ class Join:
         counts = self._counts
         return Joined(
             marks=self._marks,
+            deletes=self._deletes,
             matched=self._matched,
             updated=counts["matched", "update"],
             deleted=counts["matched", "delete"],
@@ -84,6 +86,8 @@ class Join:
     def _act(self, path: str, position: int, row: Row, clause: Clause, source: Row) -> None:
         self._marks.setdefault(path, BitMap64()).add(position)
         self._counts[clause.when, clause.action] += 1
+        if clause.action == "delete":
+            self._deletes.setdefault(path, BitMap64()).add(position)
         if clause.action == "update":
             self.images.append({**row, **_values(clause, row, source)})
 

@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 
 from anabranch.errors import StoreError
 from anabranch.protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
+from anabranch.protocol.change_feed import cdc_body
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 from anabranch.protocol.layout import moves
 from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
@@ -125,6 +126,7 @@ def commit_lines(
     for path in sorted(ids.recommitted(ours)):
         yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
     yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
+    yield from (line("cdc", cdc_body(file)) for file in ours.does.change_files.to_pylist())
 
 
 def commit_info(
@@ -188,7 +190,7 @@ def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
         "numDeletionVectorsAdded": len(kept),
         "numDeletionVectorsRemoved": len(with_old),
         "numDeletionVectorsUpdated": len(kept & set(with_old)),
-        "numAddedChangeFiles": 0,
+        "numAddedChangeFiles": len(ours.does.change_files),
     }
 
 

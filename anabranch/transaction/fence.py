@@ -21,6 +21,7 @@ import pyarrow as pa
 from anabranch.errors import NotFound, StagedFilesVacuumed, StoreError
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow
+from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.paths import encode, store_name
 from anabranch.storage.contract import Store
 from anabranch.transaction.conflict_errors import Conflict
@@ -38,14 +39,16 @@ EVERY_JOB = "*"
 FOREIGN_HARMLESS_MS = 86_400_000
 """Another engine's VACUUM that retains files for so long is not looked at: what a writer stages is younger."""
 
-_JOB = re.compile(r"job-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")
+_JOB = re.compile(rf"(?P<of>(?:{FOLDER}/)?)job-(?P<id>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})/")
 _logger = logging.getLogger(__name__)
 
 
 def job_of(path: str) -> str | None:
-    """The id of the job in whose folder a file lies, by its name or its path in the log; None: in none."""
+    """The id of the job in one of whose folders (of data, of change data) a file lies, by its name or its path in the
+    log; None: in none.
+    """
     match = _JOB.match(path)
-    return None if match is None else match[1]
+    return None if match is None else match["id"]
 
 
 def start_tags(jobs: Collection[str] | None, cutoff_ms: int) -> Mapping[str, str]:
@@ -134,12 +137,14 @@ class Fence:
         self._passed = max(self._passed, winners[-1].version if winners else -1)
         if not starts:
             return ours
-        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(ours.does.adds, starts)}
+        staged = pa.concat_tables([ours.does.adds, ours.does.change_files])
+        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(staged, starts)}
         present = {path: renamed.get(now, now) for path, now in ours.does.restaged.items()}
         groups = ours.does.groups
         does = replace(
             ours.does,
             adds=_renamed(ours.does.adds, renamed),
+            change_files=_renamed(ours.does.change_files, renamed),
             restaged={**present, **renamed},
             groups=None if groups is None else tuple(each.renamed(renamed) for each in groups),
             buried={renamed.get(path, path): rows for path, rows in ours.does.buried.items()},
@@ -176,7 +181,7 @@ class Fence:
 
 def _folder(name: str) -> str:
     """The folder of a copy: that of the partition, outside of any job's, which is read and removed as a whole."""
-    folder, slash, _ = _JOB.sub("", name, count=1).rpartition("/")
+    folder, slash, _ = _JOB.sub(r"\g<of>", name, count=1).rpartition("/")
     return folder + slash
 
 

@@ -253,12 +253,14 @@ def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
 def joined(ours: Transaction, extra: Transaction) -> Transaction:
     """Ours together with what was done in addition, on files that ours had not touched."""
     assert not ours.touched & extra.touched, "a redo may only touch files that came in since"
+    withdrawn = _now(ours, extra.does.withdraws)
     does = replace(
         ours.does,
         marks={**ours.does.marks, **extra.does.marks},
         removes=ours.does.removes | extra.does.removes,
         sources={**ours.does.sources, **extra.does.sources},
-        adds=pa.concat_tables([_kept(ours.does.adds, _now(ours, extra.does.withdraws)), extra.does.adds]),
+        adds=pa.concat_tables([_kept(ours.does.adds, withdrawn), extra.does.adds]),
+        change_files=pa.concat_tables([_kept(ours.does.change_files, withdrawn), extra.does.change_files]),
     )
     together = replace(ours, does=does, reads=_both(ours.reads, extra.reads))
     return together.with_counts(**extra.info.metrics)

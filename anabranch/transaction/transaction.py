@@ -75,11 +75,12 @@ class Changes:
         removes: the paths of files that it removes whole.
         sources: the present state of every path in ``marks``, ``removes`` and ``recommits``.
         adds: new files (`FILES`), already staged and durable.
+        change_files: likewise new files of change data; without any, the feed is derived from the other actions.
         recommits: the paths of files that it names again, as ``sources`` has them, only so that they get row ids; those
             that a winner takes away are left out.
-        withdraws: of what a redo gives, the paths among the earlier ``adds`` that it replaces.
-        restaged: files among ``adds`` that were put again under another name, by the path under which they were staged
-            (`anabranch.transaction.fence`).
+        withdraws: of what a redo gives, the paths among the earlier ``adds`` and ``change_files`` that it replaces.
+        restaged: files among ``adds`` and ``change_files`` that were put again under another name, by the path under
+            which they were staged (`anabranch.transaction.fence`).
         data_change: false where rows are only moved to other files.
         means_files: whether it takes files away for what they are, not for their rows, so that it cannot follow these
             elsewhere.
@@ -92,6 +93,7 @@ class Changes:
     removes: frozenset[str] = frozenset()
     sources: Mapping[str, Source] = field(default_factory=dict)
     adds: pa.Table = field(default_factory=empty_files)
+    change_files: pa.Table = field(default_factory=empty_files)
     recommits: frozenset[str] = frozenset()
     withdraws: frozenset[str] = frozenset()
     restaged: Mapping[str, str] = field(default_factory=dict)

@@ -112,3 +112,41 @@ def test_a_table_that_records_is_changed_by_turns(spark: SparkSession, delta_spa
     counts = Counter(row["_change_type"] for row in found)
     assert (counts["update_preimage"], counts["update_postimage"], counts["insert"] - counts["delete"]) == (2, 2, 4)
     assert same_rows(found, theirs(delta_spark, world.path, 0))
+
+
+@pytest.mark.parametrize(
+    ("seed", "clauses", "vectors", "mapping"),
+    [(1, "", "true", "none"), (2, "PARTITIONED BY (g)", "false", "name"), (3, "PARTITIONED BY (g)", "true", "id")],
+)
+def test_the_same_statements_give_the_same_feed_whoever_runs_them(
+    spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path, seed: int, clauses: str, vectors: str, mapping: str
+) -> None:
+    dice, paths = random.Random(seed), [table_path(tmp_path), table_path(tmp_path)]
+    properties = {"enableChangeDataFeed": "true", "enableDeletionVectors": vectors, "columnMapping.mode": mapping}
+    listed = ", ".join(f"'delta.{key}' = '{value}'" for key, value in properties.items())
+    columns = "(id BIGINT, g INT, s STRING)"
+    statements = [
+        f"CREATE TABLE delta.`{{}}` {columns} USING delta {clauses} TBLPROPERTIES ({listed})",
+        "INSERT INTO delta.`{}` SELECT id, id % 3, 'n' FROM range(9)",
+        "UPDATE delta.`{}` SET s = 'u', g = (g + 1) % 3 WHERE id > 5",
+        "DELETE FROM delta.`{}` WHERE id IN (2, 4)",
+        "INSERT INTO delta.`{}` REPLACE WHERE id BETWEEN 3 AND 6 SELECT id, 1, 'r' FROM range(4, 6)",
+        *(statement(dice, "delta.`{}`") for _ in range(8)),
+        "DELETE FROM delta.`{}` WHERE g = 1",
+    ]
+    for text in statements:
+        anabranch.sql(spark, text.format(paths[0]))
+    delta_spark.sql(*(text.format(paths[1]) for text in statements))
+    mine, other = ours(spark, paths[0], 0), theirs(delta_spark, paths[1], 0)
+    assert same_rows(mine, theirs(delta_spark, paths[0], 0)), "delta-spark reads our files otherwise than we do"
+    assert by_version(mine) == by_version(other)
+    assert {row["_change_type"] for row in mine} >= {"insert", "delete", "update_preimage", "update_postimage"}
+
+
+def by_version(feed: list[Any]) -> list[Counter[Any]]:
+    """The changes of each version that has any, in order, without its number and time."""
+    found: dict[int, Counter[Any]] = {}
+    for row in feed:
+        shown = (row["_change_type"], row["id"], row["g"], row["s"])
+        found.setdefault(row["_commit_version"], Counter())[shown] += 1
+    return [found[version] for version in sorted(found)]

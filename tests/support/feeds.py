@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
@@ -41,7 +42,7 @@ def record_changes(path: str, version: int = 0, value: str = "true") -> None:
 
 
 def rows_of(feed: Feed) -> list[Row]:
-    """The rows of a feed of a local table without a column mapping."""
+    """The rows of a feed of a local table whose members of structs keep their names."""
     return [row for each in _pieces(feed) for row in each]
 
 
@@ -58,14 +59,17 @@ def _pieces(feed: Feed) -> Iterator[list[Row]]:
 
 def _read(feed: Feed, version: int, place: Row, shows: Any) -> list[Row]:
     values = dict(place["partitionValues"] or ())
-    parts = {name: read_value(values.get(name), str(feed.schema.field(name).type)) for name in _parts(feed)}
-    rows = pq.ParquetFile(f"{feed.root.removeprefix('file://')}/{place['path']}").read().to_pylist()
+    columns = [feed.schema.field(name) for name in feed.metadata.partition_columns]
+    parts = {each.name: read_value(values.get(each.physical_name), str(each.type)) for each in columns}
+    rows = pq.ParquetFile(f"{feed.root.removeprefix('file://')}/{unquote(place['path'])}").read().to_pylist()
     known = {COMMIT_VERSION: version} | ({} if place["change"] is None else {CHANGE_TYPE: place["change"]})
-    return [{**dict.fromkeys(feed.schema.names), **row, **parts, **known} for i, row in enumerate(rows) if shows(i)]
+    return [{**_logical(feed, row), **parts, **known} for i, row in enumerate(rows) if shows(i)]
 
 
-def _parts(feed: Feed) -> tuple[str, ...]:
-    return feed.metadata.partition_columns
+def _logical(feed: Feed, row: Row) -> Row:
+    """A row of a file under the table's names, without the columns by which rows are tracked."""
+    says = {CHANGE_TYPE: row[CHANGE_TYPE]} if CHANGE_TYPE in row else {}
+    return {**{each.name: row.get(each.physical_name) for each in feed.schema}, **says}
 
 
 def plain(row: Row) -> str:

@@ -353,13 +353,13 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     Raises:
         UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
     """
-    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    check_writable(base.table, base.protocol, base.metadata)
     if change.metadata is not None:
         check_kept(base.schema, change.metadata.schema, change.metadata.configuration)
         # The domain knows columns by physical names, which outlive the names that the change may bring.
         clustering = clustering_of(base.table, base.state.domains, change.metadata.schema)
         check_clustering(clustering, change.metadata)
-        check_writable(base.table, change.protocol or base.protocol, change.metadata, changes_rows=False)
+        check_writable(base.table, change.protocol or base.protocol, change.metadata)
         check_files(base, change.metadata)
     added = _in_types(change.metadata) - _in_types(base.metadata)
     for feature in sorted(added - SUPPORTED):

@@ -68,7 +68,7 @@ class DropFeature:
         engine, log, runtime = required(engine, self), open_log(self.table), context.runtime
         base = log.snapshot()
         feature = self._allowed(base)
-        check_writable(base.table, base.protocol, base.metadata, changes_rows=feature.rewrites)
+        check_writable(base.table, base.protocol, base.metadata)
         cleaned = remove_traces(log, feature, engine, context)
         base = log.snapshot()
         if feature.name == CHECKPOINT_PROTECTION or (feature.is_in_history and self.truncate_history):

@@ -73,7 +73,7 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
     Raises:
         ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
     """
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
     named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
     rows = with_counts(snapshot, named).files.to_pylist()
     info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
@@ -86,7 +86,7 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
 
 def _support(snapshot: Snapshot, log: Log, context: RunContext) -> None:
     """List the feature."""
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
     info = CommitInfo("SET TBLPROPERTIES", {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'})
     ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, says=Declarations(protocol=protocol))

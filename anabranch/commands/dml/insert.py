@@ -192,7 +192,7 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     check_columns(metadata.schema, metadata.partition_columns)
     check_spelling(metadata, base.metadata)
     check_hidden(metadata)
-    check_writable(base.table, protocol or base.protocol, metadata, changes_rows=bool(ours.touched))
+    check_writable(base.table, protocol or base.protocol, metadata)
     return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
 
 
@@ -204,7 +204,7 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     check_metadata(metadata, insert.log.table)
     note(insert.log.table, -1, metadata.configuration)
     protocol = first_protocol(insert.log.table, new, metadata)
-    check_writable(insert.log.table, protocol, metadata, changes_rows=False)
+    check_writable(insert.log.table, protocol, metadata)
     created = Transaction.on(
         None,
         str(runtime.new_id()),

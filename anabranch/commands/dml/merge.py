@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands import conflict_details
+from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
@@ -30,6 +31,7 @@ from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch.protocol.layout.paths import store_name
@@ -146,6 +148,7 @@ class MergeHandler(RowRebaseHandler):
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
+        self._recorder = ChangeRecorder(snapshot, metadata, engine, staging)
         self._inserted: frozenset[str] = frozenset()
         self._insert_count = 0
 
@@ -242,30 +245,50 @@ class MergeHandler(RowRebaseHandler):
         chosen = with_counts(snapshot, self._file_set(files).restricted(set(joined.marks)))
         keeps = snapshot.properties.vectors
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
-        adds, copied = self._new_files(chosen, joined, keeps=keeps)
+        images, copies = self._new_files(chosen, joined, keeps=keeps)
         inserts = self._inserts(chosen)
+        change_files = self._change_files(chosen.files, joined, images, inserts, needed=len(images) + len(copies) > 0)
         return Transaction.on(
             snapshot,
             self._staging.txn_id,
             CommitInfo(
-                "MERGE", self._merge.parameters, metrics=_counts(joined, inserted=self._insert_count, copied=copied)
+                "MERGE",
+                self._merge.parameters,
+                metrics=_counts(joined, inserted=self._insert_count, copied=rows_of(copies)),
             ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
             does=Changes(
                 marks={path: rows for path, rows in joined.marks.items() if path not in removed},
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
-                adds=pa.concat_tables([adds, inserts]),
+                adds=pa.concat_tables([images, copies, inserts]),
+                change_files=change_files,
             ),
         )
+
+    def _change_files(
+        self, files: pa.Table, joined: Joined, images: pa.Table, inserts: pa.Table, *, needed: bool
+    ) -> pa.Table:
+        """What records one join's changes, and all inserts as they are after it."""
+        recorder = self._recorder
+        recorder.note(DELETE, files, joined.deletes)
+        recorder.note(PREIMAGE, files, joined.updates)
+        recorder.note(POSTIMAGE, images)
+        changes = recorder.written(needed=needed)
+        if not recorder.is_needed:
+            return changes
+        recorder.note(INSERT, inserts)
+        inserted = recorder.written(needed=needed)
+        self._inserted |= frozenset(inserted["path"].to_pylist())
+        return pa.concat_tables([changes, inserted])
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
         if self._computed_from is not None:
             return whole_table(self._snapshot)
         return ReadSet(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
-    def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, int]:
-        """New images, and without vectors the rows that stay of the files that go; with the number of the latter."""
+    def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
+        """New images, and without vectors the rows that stay of the files that go."""
         if joined.updated or joined.updated_alone:
             self._engine.write_images(chosen, joined, self._staging.folder)
         images = self._collected()
@@ -275,10 +298,9 @@ class MergeHandler(RowRebaseHandler):
                 what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
             )
         if keeps or not len(chosen.files):
-            return images, 0
+            return images, images.slice(0, 0)
         self._engine.rewrite(chosen, joined.marks, None, self._staging.folder)
-        copies = self._collected()
-        return pa.concat_tables([images, copies]), rows_of(copies)
+        return images, self._collected()
 
     def _inserts(self, table: FileSet) -> pa.Table:
         """All rows to insert, as they are after every join so far."""

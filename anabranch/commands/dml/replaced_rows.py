@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.commands import conflict_details
+from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import only
@@ -23,6 +24,7 @@ from anabranch.errors import ExecutionFailed
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, Metadata
+from anabranch.protocol.change_feed import INSERT
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Condition, Unknown
@@ -43,6 +45,8 @@ class SelectedRows(ChangeHandler):
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """What DELETE would do; its time is counted with the whole overwrite's."""
         self.check_settings()
+        self._recorder = ChangeRecorder(self._snapshot, metadata, self._engine, self._staging)
+        self._recorder.note(INSERT, adds)
         part = self.stage(runtime)
         return part.with_counts(executionTimeMs=-part.info.metrics["executionTimeMs"])
 

@@ -161,7 +161,7 @@ class _Cloning:
         """Ours, with every file that it names in its place."""
         metadata, base = self._metadata(), self._base
         protocol = self._protocol(metadata)
-        check_writable(self._table, protocol, metadata, changes_rows=False)
+        check_writable(self._table, protocol, metadata)
         adds, removes = self._files()
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)

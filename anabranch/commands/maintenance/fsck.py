@@ -108,7 +108,7 @@ class Fsck:
 
 def _check_removable(base: Snapshot) -> None:
     """Raises an error unless files may be taken out: that needs nothing of what a change of single rows needs."""
-    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    check_writable(base.table, base.protocol, base.metadata)
     if base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
 

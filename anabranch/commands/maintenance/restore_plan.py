@@ -131,7 +131,7 @@ def planned(base: Snapshot, target: Snapshot) -> Plan:
     Raises:
         AppendOnlyTable: files would go, and the table's may not. UnsupportedFeature: it may not be written here.
     """
-    check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
+    check_writable(base.table, base.protocol, base.metadata)
     now, then = keys(base.files), keys(target.files)
     removes = base.files.filter(pc.invert(pc.is_in(now, value_set=_set(then))))
     if len(removes) and base.properties.append_only:
@@ -144,7 +144,7 @@ def planned(base: Snapshot, target: Snapshot) -> Plan:
     after = metadata or base.metadata
     protocol = restored_protocol(base, target, after)
     iceberg.check_partitioning(base.metadata, after)
-    check_writable(base.table, protocol or base.protocol, after, changes_rows=False)
+    check_writable(base.table, protocol or base.protocol, after)
     stays = base.files.filter(pc.is_in(now, value_set=_set(then)))
     lacks = pc.is_null(stays["baseRowId"])
     again = stays.filter(lacks) if row_tracking.is_enabled(after) else stays.slice(0, 0)
@@ -210,7 +210,7 @@ def restored_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> P
     Raises:
         UnsupportedFeature: the old version needs what is not written here.
     """
-    check_writable(target.table, target.protocol, target.metadata, changes_rows=False)
+    check_writable(target.table, target.protocol, target.metadata)
     needed = reader_features(target.protocol) | writer_features(target.protocol)
     merged = with_features(base.protocol, needed)
     merged = upgraded(merged, metadata) or merged

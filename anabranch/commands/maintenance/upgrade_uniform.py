@@ -58,11 +58,11 @@ class UpgradeUniform:
             raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
         engine, log = required(engine, self), open_log(self.table)
         base = context.snapshot(log)
-        check_writable(base.table, base.protocol, base.metadata, changes_rows=True)
+        check_writable(base.table, base.protocol, base.metadata)
         plan = _plan(base, context.runtime)
         if plan is None:
             return None
-        check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata, changes_rows=True)
+        check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata)
         reach("read")
         return plan.run(engine, log, context)
 

@@ -20,7 +20,6 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.vacuum_candidates import Found, in_folder, in_log, remember
 from anabranch.commands.maintenance.vacuum_confirmed import hold_confirmed
 from anabranch.commands.maintenance.vacuum_retained import (
-    CHANGE_DATA,
     Hidden,
     Keeping,
     folders_of,
@@ -41,6 +40,7 @@ from anabranch.log.checksum_verifier import same_files
 from anabranch.log.cleanup import FARTHEST_AHEAD_MS
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.features.table_features import check_writable
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
@@ -233,7 +233,7 @@ class Plan:
     def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
         """What is kept as of a version."""
         names = kept_names(log, snapshot, self.cutoff_ms, retained_ms=self.retained_ms)
-        if any(entry.name.startswith(f"{CHANGE_DATA}/") for entry in found.files):
+        if any(entry.name.startswith(f"{FOLDER}/") for entry in found.files):
             names |= retained_change_data(log, snapshot, self.cutoff_ms)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
@@ -241,7 +241,7 @@ class Plan:
 
 def _check(snapshot: Snapshot) -> None:
     """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here."""
-    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata, changes_rows=False)
+    check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
 
 
 @dataclass(frozen=True)

@@ -37,22 +37,26 @@ def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[E
     if found.running is None:
         _hold_not_back(log, snapshot, going)
     else:
-        _hold_there(snapshot, {entry.name for entry in found.files})
+        _hold_there(log, snapshot, {entry.name for entry in found.files})
 
 
-def _hold_there(snapshot: Snapshot, listed: set[str]) -> None:
+def _hold_there(log: Log, snapshot: Snapshot, listed: set[str]) -> None:
     """Raises an error unless each live file, and each vector, is there; those that the listing leaves out are asked for
-    by name.
+    by name. One that is gone may have been replaced, and removed by another VACUUM, since this version was read: then
+    the newest version says what is live.
     """
     files = snapshot.files
     names = pa.array(listed, pa.string())
     plain = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
-    for lost in absent(snapshot.store, files.filter(pc.invert(plain)))[:1]:
+    lost = absent(snapshot.store, files.filter(pc.invert(plain)))
+    if lost and (newest := log.snapshot()).version > snapshot.version:
+        return _hold_there(log, newest, listed)
+    if lost:
         reason = (
             "the log has it as live, and there is no such file. Where it was lost, put it back, or take it out of the "
             "table by FSCK REPAIR TABLE; where its name in the log is wrong, another file is live."
         )
-        raise LiveFilesNotConfirmed(table=snapshot.table, file=lost.missing, reason=reason)
+        raise LiveFilesNotConfirmed(table=snapshot.table, file=lost[0].missing, reason=reason)
 
 
 def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None:

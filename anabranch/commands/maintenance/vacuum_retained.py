@@ -24,15 +24,15 @@ from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import timeline
+from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import is_absolute, store_name
 from anabranch.storage.contract import Entry
 from anabranch.storage.trees import Tree, folders_above
 from anabranch.transaction.fence import job_of
 
-CHANGE_DATA = "_change_data"
 LOG = "_delta_log"
-_NOT_HIDDEN = (CHANGE_DATA, "_delta_index")
+_NOT_HIDDEN = (FOLDER, "_delta_index")
 _MARKER = re.compile(r"_(?:started|beating)_(?P<id>[0-9a-f-]{36})")
 
 

@@ -7,25 +7,9 @@ is in `anabranch.protocol.features.table_features`. A feature that is not in `KN
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from anabranch.protocol.in_commit_timestamps import ENABLED, IN_COMMIT
 from anabranch.protocol.rules import table_rules
-
-
-class Support(IntEnum):
-    """How far a feature is supported."""
-
-    NO = 0
-    """Refused as soon as the protocol lists the feature."""
-    UNUSED = 1
-    """Refused as soon as the metadata uses the feature (`anabranch.protocol.features.table_features.active`)."""
-    APPENDS = 2
-    """Refused where rows are changed while the metadata uses the feature; adding rows and marking rows as deleted is
-    allowed.
-    """
-    YES = 3
-    """Fully supported."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +18,6 @@ class Feature:
 
     Attributes:
         name: as in the protocol action.
-        reads, writes: how far it is supported.
         binds_readers: whether it is a reader feature as well.
         reader_version, writer_version: the legacy versions that imply it, if any.
         flag: the property that activates it with ``flag_value``.
@@ -47,8 +30,6 @@ class Feature:
     """
 
     name: str
-    reads: Support = Support.YES
-    writes: Support = Support.YES
     binds_readers: bool = False
     reader_version: int | None = None
     writer_version: int | None = None
@@ -74,7 +55,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
     Feature("invariants", writer_version=2, column_key=table_rules.INVARIANT, is_rule=True),
     Feature(CHECK_CONSTRAINTS, writer_version=3, is_rule=True),
-    Feature("changeDataFeed", writes=Support.APPENDS, writer_version=4, flag="delta.enableChangeDataFeed"),
+    Feature("changeDataFeed", writer_version=4, flag="delta.enableChangeDataFeed"),
     Feature("generatedColumns", writer_version=4, column_key=table_rules.GENERATION, is_rule=True),
     Feature(
         COLUMN_MAPPING,

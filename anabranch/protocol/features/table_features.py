@@ -24,7 +24,6 @@ from anabranch.protocol.features.known import (
     DELETION_VECTORS,
     KNOWN,
     ROW_TRACKING,
-    Support,
 )
 from anabranch.protocol.features.refused import why_refused
 from anabranch.protocol.features.widening import unreadable_change
@@ -41,25 +40,19 @@ from anabranch.protocol.schema.types import (
     parse_schema,
 )
 
-READABLE = frozenset(each.name for each in KNOWN if each.binds_readers and each.reads > Support.NO)
-"""Supported reader features, some only while they are not active."""
+READABLE = frozenset(each.name for each in KNOWN if each.binds_readers)
+"""Supported reader features."""
 
-WRITABLE = frozenset(each.name for each in KNOWN if each.writes > Support.NO)
-"""Supported writer features, some only while they are not active (see `active`)."""
+WRITABLE = frozenset(each.name for each in KNOWN)
+"""Supported writer features."""
 
-SUPPORTED = frozenset(
-    each.name
-    for each in KNOWN
-    if each.reads == Support.YES and each.writes >= Support.APPENDS and each.preview_of is None
-)
+SUPPORTED = frozenset(each.name for each in KNOWN if each.preview_of is None)
 """Features that a user may enable: all that they require is done, or refused."""
 
-_OF_READERS = frozenset(each.name for each in KNOWN if each.binds_readers)
 _RULES = frozenset(each.name for each in KNOWN if each.is_rule)
 _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
 """Their properties say how to write; their requirements are met whatever the properties say."""
 
-_USED = "a column or a property of the table uses it."
 _LENGTHS = "char / varchar length"
 _BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
 _BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {
@@ -137,14 +130,12 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
     if protocol.min_reader > 3:
         _refuse(table, "reader", {f"of reader version {protocol.min_reader}"})
     _refuse(table, "reader", reader_features(protocol) - READABLE)
-    _refuse(table, "reader", _refused_when_active(metadata, "reads", Support.UNUSED), _USED)
     if change := _unreadable_change(metadata.schema_string):
         _refuse(table, "reader", {"typeWidening"}, change)
 
 
-def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, changes_rows: bool) -> None:
-    """Raises unless a table can be written correctly; ``changes_rows`` is false for a command that only adds rows, or
-    marks some as deleted.
+def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
+    """Raises unless a table can be written correctly.
 
     Raises:
         UnsupportedFeature: with the feature's name.
@@ -156,8 +147,6 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata, *, change
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
     _refuse(table, "writer", _row_tracking_faults(protocol, metadata))
-    short = Support.APPENDS if changes_rows else Support.UNUSED
-    _refuse(table, "writer", _refused_when_active(metadata, "writes", short), _USED)
     _, deep, _ = _asked_by(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not held.")
@@ -173,19 +162,13 @@ def _row_tracking_faults(protocol: Protocol, metadata: Metadata) -> frozenset[st
     return frozenset(f"{ROW_TRACKING} (without {each})" for each in lacking)
 
 
-def _refused_when_active(metadata: Metadata, what: str, short: Support) -> frozenset[str]:
-    """The active features supported no further than ``short``, for ``reads`` or ``writes``."""
-    used = active(metadata) & BY_NAME.keys()  # lengths of text are no feature of the protocol, and held
-    return frozenset(name for name in used if getattr(BY_NAME[name], what) <= short)
-
-
 def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
     """The least protocol for a new table, as delta-spark 4 chooses it: a legacy version where that means exactly what
     is needed, else features by name.
     """
     vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
     needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
-    writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & _OF_READERS
+    writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & READABLE
     if readers:
         return _named(readers, writers)
     for version in (2, 3, 4):
@@ -220,12 +203,12 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
     new = _with_companions(features) - listed - {BY_NAME[name].preview_of for name in listed & BY_NAME.keys()}
     if not new:
         return protocol
-    readers, writers = reader_features(protocol) | (new & _OF_READERS), writer_features(protocol) | new
+    readers, writers = reader_features(protocol) | (new & READABLE), writer_features(protocol) | new
     for version in range(protocol.min_writer, 7):
         older = Protocol(protocol.min_reader, version)
         if writer_features(older) == writers and reader_features(older) == readers:
             return older
-    if new & _OF_READERS or protocol.min_reader >= 3:
+    if new & READABLE or protocol.min_reader >= 3:
         return _named(readers, writers) if protocol.min_reader < 3 else Protocol(3, 7, readers, writers)
     return Protocol(protocol.min_reader, 7, None, writers)
 

@@ -29,6 +29,12 @@ def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
     return union
 
 
+def difference_of(marks: Marks, others: Marks) -> dict[str, BitMap64]:
+    """The rows that are not among others; a file without any is left out."""
+    left = {path: rows - others.get(path, BitMap64()) for path, rows in marks.items()}
+    return {path: rows for path, rows in left.items() if rows}
+
+
 def count_of(marks: Marks) -> int:
     """The number of rows."""
     return sum(map(len, marks.values()))

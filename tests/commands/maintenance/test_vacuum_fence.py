@@ -97,6 +97,8 @@ class Guarded(DictStore):
                 names.add(Descriptor.from_row(vector).name)
             self.live[action["path"]] = names
             self.broken += [f"{commit} names {name}, which is not there" for name in names if name not in self.kept]
+        changes = [store_name(self.url, each["cdc"]["path"]) or "" for each in actions if "cdc" in each]
+        self.broken += [f"{commit} names {name}, which is not there" for name in changes if name not in self.kept]
 
 
 @dataclass
@@ -168,13 +170,14 @@ WRITERS = [
 BASE: Rows = {id: id * 10 for id in range(6)} | {8: 81}
 
 
-def base_of(vectors: bool, partitioned: bool) -> Mapping[str, Kept]:
-    """A table with garbage, and with vectors where it may have them."""
+def base_of(vectors: bool, partitioned: bool, records: bool) -> Mapping[str, Kept]:
+    """A table with garbage, with vectors where it may have them, and with its changes where it ``records`` them."""
     store = Guarded(f"memory://fence/base-{next(_numbers)}")
     with mounted(store) as location:
         world = World(location)
         rows = [{"id": id, "x": id * 10, "p": id % 2} for id in (*range(6), 7, 8)]
         properties = {"delta_enableDeletionVectors": str(vectors).lower(), "delta_isolationLevel": "WriteSerializable"}
+        properties["delta_enableChangeDataFeed"] = str(records).lower()
         world.create(rows, partition_by=("p",) if partitioned else (), anabranch_rowsInErrors="false", **properties)
         world.delete("id = 7")
         world.update("id = 8", x=80)
@@ -184,7 +187,7 @@ def base_of(vectors: bool, partitioned: bool) -> Mapping[str, Kept]:
     return dict(store.kept)
 
 
-BASES: dict[tuple[bool, bool], Mapping[str, Kept]] = {}
+BASES: dict[tuple[bool, bool, bool], Mapping[str, Kept]] = {}
 
 
 class Dice:
@@ -210,7 +213,7 @@ class Round:
 
     def play(self) -> Round:
         rng = random.Random(self.seed)
-        kind = (rng.random() < 0.6, rng.random() < 0.3)
+        kind = (rng.random() < 0.6, rng.random() < 0.3, rng.random() < 0.4)
         if kind not in BASES:
             BASES[kind] = base_of(*kind)
         writers = rng.sample(WRITERS, rng.choice((1, 1, 2)))

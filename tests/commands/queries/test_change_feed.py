@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
-from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
@@ -263,22 +262,3 @@ def test_a_table_of_ours_records_what_is_added_and_deleted(tmp_path: Path) -> No
     assert ids(world, 1, 3) == [(1, "delete", 1), (2, "insert", 9), *((3, "delete", i) for i in (0, 2, 3))]
     assert ids(world, 4) == [(4, "delete", 9), *((4, "insert", i) for i in range(4))]
     world.assert_clean()
-
-
-def test_what_would_have_to_write_change_data_is_refused(tmp_path: Path, world: World) -> None:
-    assert SetProperties(world.path, {ENABLED: "true"}).run() is not None
-    version = world.version
-    for change in (
-        lambda: world.update("id = 1", g=3),
-        lambda: world.merge([{"id": 1, "g": 1}]),
-        lambda: world.overwrite({"id": 1, "g": 1}),
-    ):
-        with pytest.raises(errors.UnsupportedFeature) as error:
-            change()
-        assert error.value.facts["feature"] == "changeDataFeed"
-    assert world.version == version
-    world.delete("id = 1")
-    assert ids(world, version) == [(version + 1, "delete", 1)]
-    plain = World(table_path(tmp_path)).create([{"id": 1}, {"id": 2}], delta_enableDeletionVectors="false", **ON)
-    with pytest.raises(errors.UnsupportedFeature):
-        plain.delete("id = 1")

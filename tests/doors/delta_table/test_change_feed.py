@@ -21,6 +21,7 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.dml.append import Append
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
+from anabranch.protocol.change_feed import ENABLED
 from anabranch.protocol.settings import READS_BEYOND
 from tests.support.feeds import applied, plain, record_changes
 
@@ -206,6 +207,51 @@ def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: 
     with pytest.raises(errors.ChangeFilesMissing) as error:
         anabranch.changes(session, path, 0)
     assert (error.value.facts["version"], error.value.facts["file"]) == (1, name)
+
+
+CREATED = [
+    ("", {"delta.enableDeletionVectors": "true"}),
+    ("PARTITIONED BY (g)", {"delta.enableDeletionVectors": "false"}),
+    ("PARTITIONED BY (g)", {"delta.columnMapping.mode": "id", "delta.enableRowTracking": "true"}),
+    ("CLUSTER BY (id)", {"delta.columnMapping.mode": "name"}),
+]
+CHANGED = [
+    "UPDATE {} SET s.`a b` = concat(s.`a b`, 'u'), g = 1 - g WHERE id IN (1, 4)",
+    "DELETE FROM {} WHERE id IN (0, 2)",
+    "MERGE INTO {} t USING (SELECT id, rand() AS x FROM range(3, 9)) s ON t.id = s.id WHEN MATCHED AND t.id = 3 THEN "
+    "DELETE WHEN MATCHED THEN UPDATE SET t.x = s.x WHEN NOT MATCHED THEN INSERT (id, g, x) VALUES (s.id, 0, s.x)",
+    "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
+    "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a b', 'r'), 0.5D",
+    "UPDATE {} SET x = rand()",
+    "INSERT OVERWRITE {} SELECT 1L, 1, named_struct('a b', 'o'), 0.5D",
+    "DELETE FROM {}",
+]
+
+
+@pytest.mark.parametrize(("clauses", "properties"), CREATED)
+def test_what_every_statement_records_leads_from_version_to_version(
+    session: SparkSession, tmp_path: Path, clauses: str, properties: dict[str, str]
+) -> None:
+    path = str(tmp_path / "t [1] %")
+    table = f"delta.`{path}`"
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in {**properties, ENABLED: "true"}.items())
+    columns = "(id BIGINT, g INT, s STRUCT<`a b`: STRING>, x DOUBLE)"
+    session.sql(f"CREATE TABLE {table} {columns} USING delta {clauses} TBLPROPERTIES ({listed})")
+    session.sql(f"INSERT INTO {table} SELECT id, id % 2, named_struct('a b', 's'), 0D FROM range(6)")
+    for each in CHANGED:
+        session.sql(each.format(table))
+    found = [row.asDict(recursive=True) for row in anabranch.changes(session, path, 0).collect()]
+    newest = DeltaTable.forPath(session, path).history(1).first()["version"]
+    before: list[Any] = []
+    for version in range(newest + 1):
+        after = [row.asDict(recursive=True) for row in anabranch.read(session, path, version=version).collect()]
+        here = [row for row in found if row["_commit_version"] == version]
+        assert applied(before, here) == Counter(map(plain, after)), f"version {version}: {CHANGED[version - 2]}"
+        before = after
+    kinds = Counter(row["_change_type"] for row in found if row["_commit_version"] == 2)
+    assert kinds == {"update_preimage": 2, "update_postimage": 2}
+    assert anabranch.check(path).is_clean
 
 
 def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(

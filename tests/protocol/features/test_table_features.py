@@ -46,9 +46,9 @@ def with_features(readers: set[str], writers: set[str]) -> Protocol:
     return Protocol(3, 7, frozenset(readers), frozenset(writers))
 
 
-def refused(protocol: Protocol, metadata: Metadata, *, changes_rows: bool = False) -> str:
+def refused(protocol: Protocol, metadata: Metadata) -> str:
     with pytest.raises(errors.UnsupportedFeature) as refusal:
-        check_writable("t", protocol, metadata, changes_rows=changes_rows)
+        check_writable("t", protocol, metadata)
     return f"{refusal.value.kind} {refusal.value.feature}"
 
 
@@ -113,7 +113,7 @@ def test_detail_names_all_features_in_order() -> None:
 
 def test_a_plain_table_is_read_and_written() -> None:
     for protocol in (Protocol(1, 1), Protocol(1, 2), Protocol(2, 6), Protocol(3, 7, frozenset(), frozenset())):
-        check_writable("t", protocol, metadata_of(), changes_rows=True)
+        check_writable("t", protocol, metadata_of())
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "geospatial", "ünknown"])
@@ -138,7 +138,7 @@ def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_bin
     binds_readers = REFUSED[feature].binds_readers
     protocol = with_features({feature} if binds_readers else set(), {feature})
     with pytest.raises(errors.UnsupportedFeature) as refusal:
-        check_writable("t", protocol, metadata_of(), changes_rows=False)
+        check_writable("t", protocol, metadata_of())
     assert (refusal.value.feature, refusal.value.reason) == (feature, REFUSED[feature].reason)
     assert REFUSED[feature].reason in str(refusal.value)
     assert refusal.value.kind == ("reader" if binds_readers else "writer")
@@ -151,7 +151,7 @@ def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_bin
 @pytest.mark.parametrize("preview", ["", "-preview"])
 def test_widening_and_variants_are_read_and_written_under_both_names(name: str, preview: str) -> None:
     listed = {name + preview} | ({"variantType" + preview} if name == "variantShredding" else set())
-    check_writable("t", with_features(listed, listed), VARIANTS, changes_rows=True)
+    check_writable("t", with_features(listed, listed), VARIANTS)
     assert (name in SUPPORTED, f"{name}-preview" in SUPPORTED) == (True, False)
 
 
@@ -206,11 +206,11 @@ def test_a_rule_is_held_on_the_top_level_and_refused_where_it_stands_too_deep(
     rule: dict[str, Any], feature: str
 ) -> None:
     column = Field("c", "string", metadata=rule)
-    check_writable("t", Protocol(1, 6), metadata_of(Struct((column,))), changes_rows=True)
+    check_writable("t", Protocol(1, 6), metadata_of(Struct((column,))))
     assert refused(Protocol(1, 6), metadata_of(nested_in_lists(column))) == f"writer {feature} (inside a nested column)"
     member = metadata_of(Struct((Field("s", Struct((column,))),)))
     if feature == "invariants":
-        check_writable("t", Protocol(1, 6), member, changes_rows=True)
+        check_writable("t", Protocol(1, 6), member)
     else:
         assert refused(Protocol(1, 6), member) == f"writer {feature} (inside a nested column)"
 
@@ -220,10 +220,9 @@ def nested_in_lists(column: Field) -> Struct:
     return Struct((Field("deep", Array(Map("string", inner, True), True)),))
 
 
-def test_a_change_feed_binds_those_only_who_change_rows() -> None:
+def test_a_table_that_records_its_changes_names_the_feature() -> None:
     fed = metadata_of(delta_enableChangeDataFeed="true")
-    check_writable("t", Protocol(1, 4), fed, changes_rows=False)
-    assert refused(Protocol(1, 4), fed, changes_rows=True) == "writer changeDataFeed"
+    check_writable("t", Protocol(1, 4), fed)
     assert upgraded(Protocol(1, 2), fed) == Protocol(
         1, 7, None, frozenset({"appendOnly", "invariants", "changeDataFeed"})
     )
@@ -231,7 +230,7 @@ def test_a_change_feed_binds_those_only_who_change_rows() -> None:
 
 @pytest.mark.parametrize("mode", ["none", "NONE"])
 def test_column_mapping_that_is_off_asks_nothing(mode: str) -> None:
-    check_writable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}), changes_rows=True)
+    check_writable("t", Protocol(2, 5), metadata_of(**{"delta_columnMapping.mode": mode}))
 
 
 def test_column_mapping_is_asked_for_by_its_use_and_told_by_the_least_protocol() -> None:
@@ -243,7 +242,7 @@ def test_column_mapping_is_asked_for_by_its_use_and_told_by_the_least_protocol()
     assert upgraded(Protocol(2, 5), metadata) is None
     both = frozenset({"columnMapping", "deletionVectors"})
     assert protocol_for(metadata, vectors=True) == Protocol(3, 7, both, names | both)
-    check_writable("t", Protocol(2, 5), metadata, changes_rows=True)
+    check_writable("t", Protocol(2, 5), metadata)
 
 
 def test_a_type_that_needs_a_feature_is_found_wherever_it_stands() -> None:
@@ -315,7 +314,7 @@ def test_a_new_table_asks_for_no_more_than_it_needs() -> None:
 @pytest.mark.parametrize("kind", ["long", "timestamp_ntz"])
 def test_what_is_created_here_can_be_written_here(vectors: bool, kind: str) -> None:
     metadata = metadata_of(Struct((Field("c", kind),)))
-    check_writable("t", protocol_for(metadata, vectors=vectors), metadata, changes_rows=True)
+    check_writable("t", protocol_for(metadata, vectors=vectors), metadata)
 
 
 GENERATED = Struct((Field("id", "long"), Field("g", "long", metadata={"delta.generationExpression": "id"})))
@@ -340,7 +339,7 @@ def test_a_new_table_with_rules_lists_what_they_need(
     assert protocol_for(metadata, vectors=False) == plain
     with_vectors = protocol_for(metadata, vectors=True)
     assert with_vectors.writer_features == BASE | {"deletionVectors"} | ({feature} if feature else set())
-    check_writable("t", with_vectors, metadata, changes_rows=True)
+    check_writable("t", with_vectors, metadata)
 
 
 @pytest.mark.parametrize(

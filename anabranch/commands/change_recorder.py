@@ -1,0 +1,53 @@
+"""Recording changes: the files of change data that a transaction stages, as far as it needs any.
+
+Knows which rows a command changed, and asks the engine to write them once more. Guarantee: a commit has either no such
+file, and its other actions say exactly what it changed, or its files of change data say all of it: readers go by these
+alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one was needed is remembered till then.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import file_set
+from anabranch.commands.staging import Staging
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import Metadata, empty_files
+from anabranch.protocol.change_feed import Images, records
+from anabranch.protocol.layout.file_sets import Marks
+
+
+class ChangeRecorder:
+    """The recorder of one transaction on a snapshot, which leaves the table with ``metadata``.
+
+    Attributes:
+        is_on: whether the table records its changes; without, nothing here does anything.
+        is_needed: whether files of change data were needed so far.
+    """
+
+    def __init__(self, snapshot: Snapshot, metadata: Metadata, engine: Engine, staging: Staging) -> None:
+        self.is_on = records(metadata)
+        self._snapshot, self._metadata, self._engine, self._staging = snapshot, metadata, engine, staging
+        self._noted: list[Images] = []
+        self.is_needed, self._known = False, list[str]()
+
+    def note(self, change: str, files: pa.Table, rows: Marks | None = None) -> None:
+        """These rows of files were changed so; every live row where None."""
+        if self.is_on and len(files) and (rows is None or any(rows.values())):
+            self._noted.append(Images(change, file_set(self._snapshot, files, self._metadata), rows))
+
+    def written(self, *, needed: bool) -> pa.Table:
+        """New files with all that was noted since the last ones, if any are ``needed``, now or before.
+
+        Args:
+            needed: whether the actions of files do not say what was noted.
+        """
+        self.is_needed = self.is_needed or (needed and self.is_on)
+        if not self.is_needed or not self._noted:
+            return empty_files()
+        noted, self._noted = self._noted, []
+        self._engine.record(noted, self._staging.change_folder)
+        files = self._staging.collect_changes(self._metadata, self._known)
+        self._known += files["path"].to_pylist()
+        return files
