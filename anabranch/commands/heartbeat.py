@@ -39,12 +39,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self,
-        store: Store,
-        name: str,
-        *,
-        every_seconds: float = EVERY_SECONDS,
-        wait: Wait = threading.Event.wait,
+        self, store: Store, name: str, *, every_seconds: float = EVERY_SECONDS, wait: Wait = threading.Event.wait
     ) -> None:
         self._store, self._name = store, name
         self._stopped, self._guard = threading.Event(), threading.Lock()

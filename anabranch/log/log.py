@@ -13,14 +13,7 @@ from uuid import UUID, uuid4
 
 import pyarrow.compute as pc
 
-from anabranch.errors import (
-    AlreadyExists,
-    CorruptLog,
-    NotATable,
-    UnsupportedFeature,
-    VersionCleanedUp,
-    VersionNotFound,
-)
+from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFeature, VersionCleanedUp, VersionNotFound
 from anabranch.errors.process_state import cache
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, put_classic, put_v2

@@ -93,13 +93,7 @@ class Snapshot:
         >>> snapshot.version, snapshot.files.num_rows
     """
 
-    def __init__(
-        self,
-        store: Store,
-        segment: Segment,
-        state: State,
-        ancestor: Ancestor | None = None,
-    ) -> None:
+    def __init__(self, store: Store, segment: Segment, state: State, ancestor: Ancestor | None = None) -> None:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
         self._ancestor = ancestor

@@ -54,14 +54,7 @@ RESERVED: Mapping[str, str] = {
 }
 """Properties that Spark reserves, and the clause to use instead."""
 _DAY_MS = 86_400_000
-_UNITS_MS = {
-    "millisecond": 1,
-    "second": 1000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": _DAY_MS,
-    "week": 7 * _DAY_MS,
-}
+_UNITS_MS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
 
 
 def _boolean(text: str) -> bool:

@@ -106,13 +106,7 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Ope
 
 
 def _addressed(
-    spark: SparkSession,
-    files: FileSet,
-    found: list[Place],
-    whole: bool,
-    file: str,
-    row: str,
-    tracked: Tracked | None,
+    spark: SparkSession, files: FileSet, found: list[Place], whole: bool, file: str, row: str, tracked: Tracked | None
 ) -> DataFrame:
     """The rows with their places, and the ids that their files hold; files with other physical names are read apart."""
     parts = []

@@ -40,14 +40,7 @@ from anabranch.protocol.features.table_features import (
 )
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.clustering import check_clustering, clustering_of
-from anabranch.protocol.properties import (
-    COMMENT,
-    PROTECTED_BEFORE,
-    check_retention,
-    described,
-    respelled_key,
-    validate,
-)
+from anabranch.protocol.properties import COMMENT, PROTECTED_BEFORE, check_retention, described, respelled_key, validate
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import GIVEN
 from anabranch.protocol.schema.column_mapping import check_change, is_mapped

@@ -237,13 +237,7 @@ def _add(
     store: Store, metadata: Metadata, entry: Entry, values: dict[str, str | None], footer: pq.FileMetaData
 ) -> dict[str, Any]:
     return describe_file(
-        store,
-        metadata,
-        name=entry.name,
-        values=values,
-        modified_ms=entry.modified_ms,
-        size=entry.size,
-        footer=footer,
+        store, metadata, name=entry.name, values=values, modified_ms=entry.modified_ms, size=entry.size, footer=footer
     )
 
 

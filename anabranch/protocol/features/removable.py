@@ -112,12 +112,7 @@ _ROW_TRACKING = Removable(
     file_fields=("baseRowId", "defaultRowCommitVersion"),
 )
 _MAPPING = Removable(
-    COLUMN_MAPPING,
-    {MODE: None},
-    leftovers=(MAX_ID,),
-    column_keys=IN_COLUMNS,
-    rewrites=True,
-    is_in_history=True,
+    COLUMN_MAPPING, {MODE: None}, leftovers=(MAX_ID,), column_keys=IN_COLUMNS, rewrites=True, is_in_history=True
 )
 
 

@@ -151,10 +151,7 @@ def _vector(row: Any) -> Mapping[str, Any] | None:
 
 
 def moved(
-    group: Group,
-    rows: Marks,
-    vector: Callable[[FileRow], BitMap64],
-    origins: Callable[[str], pa.Table],
+    group: Group, rows: Marks, vector: Callable[[FileRow], BitMap64], origins: Callable[[str], pa.Table]
 ) -> dict[str, BitMap64]:
     """Where these rows of a group's sources are now: path of an output -> positions. Only the complete set is known, in
     any order.
