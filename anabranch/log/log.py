@@ -172,10 +172,8 @@ class Log:
         return found if found is not None and found.metadata.id == table_id else None
 
     def check_stands(self, version: int) -> None:
-        """Refuse a commit of ours that came so late that the log was cleaned up past its version.
-
-        Raises:
-            VersionCleanedUp: no reader will ever see it.
+        """Refuse a commit of ours that came so late that the log was cleaned up past its version. Raises
+        VersionCleanedUp: no reader will ever see it.
         """
         if not stands(self.store, version):
             earliest = earliest_version(self.store)
@@ -213,10 +211,7 @@ class Log:
 
     def _read_anew(self) -> Snapshot:
         """The newest snapshot; if its end looks wrong, after a second look, since a listing is not an atomic view of a
-        folder.
-
-        Raises:
-            CorruptLog: the newest commit was lost, by both looks.
+        folder. Raises CorruptLog: the newest commit was lost, by both looks.
         """
         for _ in range(_LOOKS):
             segment = find_segment(self.store)

@@ -190,11 +190,8 @@ class Snapshot:
         )
 
     def followed_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
-        """The snapshot after these further commits; costs what they changed, not what the table holds.
-
-        Args:
-            entries: the commit files after this version, in order.
-            checkpoint: a checkpoint at or before the newest of them that a later full read may start from.
+        """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
+        later full read may start from ``checkpoint``, which is at or before the newest of them.
         """
         raws, state = [read_commit(self.store, entry) for entry in entries], self.state
         for raw in raws:
@@ -288,10 +285,8 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, that a listing showed.
-
-    Raises:
-        CorruptLog: the file vanished after it was listed, or it is too large.
+    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file vanished after it was
+    listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:

@@ -291,9 +291,7 @@ def _matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) 
 
 
 def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
-    """C2 on rows that a winner brought back to life inside an old file: they are new rows, and not looked at one by
-    one.
-    """
+    """C2 on rows that a winner brought back to life inside an old file: they are new, and not looked at one by one."""
     for path, change in sorted(net.changed.items()):
         if change.after is None or path in ours.touched:
             continue
