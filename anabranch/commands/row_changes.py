@@ -42,14 +42,10 @@ from anabranch.transaction.relocation import NothingLeft
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
-Counter = dict[str, int]
-
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to the rows that ``where`` selects: given ``assignments`` they are updated, without they are
-    deleted.
-    """
+    """What is done to the rows that ``where`` selects: with ``assignments`` they are updated, without deleted."""
 
     operation: str
     where: Condition
@@ -113,7 +109,7 @@ class RowRebaseHandler(ABC):
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
         self._metadata = snapshot.metadata  # of what is written
         self._settings = dict(engine.settings())
-        self._started, self._staged = False, list[str]()
+        self._staged = list[str]()
 
     @abstractmethod
     def stage(self, runtime: Runtime) -> Transaction:
@@ -148,25 +144,15 @@ class RowRebaseHandler(ABC):
 
     def discard(self) -> None:
         """Remove what was staged."""
-        if self._started:
-            self._staging.discard()
+        self._staging.discard()
 
     def finish(self) -> None:
         """Close the job folder's markers."""
-        if self._started:
-            self._staging.finish()
-
-    def _start(self) -> None:
-        """Begin the job folder, unless that was done."""
-        if not self._started:
-            self._started = True
-            self._staging.start()
+        self._staging.finish()
 
     def check_settings(self) -> None:
-        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command.
-
-        Raises:
-            ExecutionFailed: a setting of the session on which its value depends was changed.
+        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command: no setting
+        of the session on which its value depends was changed.
         """
         if dict(self._engine.settings()) != self._settings:
             reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
@@ -179,14 +165,28 @@ class RowRebaseHandler(ABC):
         return files
 
 
+class WholeFilesHandler(RowRebaseHandler):
+    """What the handlers of commands have in common that write whole files anew, and select no row."""
+
+    def matches(self, files: pa.Table) -> Marks:
+        """New rows do not concern it."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("it selects no new row")
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """Rows are moved whole; none says more than its file."""
+        return ()
+
+
 def staged_and_committed(
     handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
-    is committed with it, also where that is all.
-
-    Raises:
-        DeltaConcurrentModificationException: a winner stands in the way.
+    is committed with it, also where that is all. Raises DeltaConcurrentModificationException: a winner stands in the
+    way.
     """
     try:
         ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
@@ -287,7 +287,7 @@ class ChangeHandler(RowRebaseHandler):
         rewritten = chosen if change.assignments is not None else chosen.restricted(set(marks) - emptied)
         if len(rewritten.files) == 0 or (keeps and change.assignments is None):
             return chosen.files.slice(0, 0), 0
-        self._start()
+        self._staging.start()
         if keeps and change.assignments is not None:
             engine.update(rewritten, marks, change.assignments, self._staging.folder)
         else:

@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.row_tracking import backfilled
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
     InvalidOption,
     InvalidProperty,
@@ -74,7 +74,7 @@ class Alteration:
 
 
 @dataclass(frozen=True)
-class SetProperties:
+class SetProperties(Masked):
     """ALTER TABLE … SET TBLPROPERTIES.
 
     Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
@@ -88,8 +88,6 @@ class SetProperties:
 
     table: Location
     properties: Mapping[str, str]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table says so already.
@@ -106,7 +104,7 @@ class SetProperties:
 
         base = context.snapshot(log)
         change = altered(base)
-        if not _tracks_rows_then(change, base):
+        if change.metadata is None or not is_enabled(change.metadata) or is_enabled(base.metadata):
             return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
@@ -137,7 +135,7 @@ class SetProperties:
 
 
 @dataclass(frozen=True)
-class UnsetProperties:
+class UnsetProperties(Masked):
     """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
 
     Example:
@@ -147,8 +145,6 @@ class UnsetProperties:
     table: Location
     keys: Sequence[str]
     if_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where none of them is set.
@@ -197,7 +193,7 @@ class NewColumn:
 
 
 @dataclass(frozen=True)
-class AddColumns:
+class AddColumns(Masked):
     """ALTER TABLE … ADD COLUMNS: rows that are there have NULL in them.
 
     Example:
@@ -206,8 +202,6 @@ class AddColumns:
 
     table: Location
     columns: Sequence[NewColumn]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -243,7 +237,7 @@ def _check_new(field: Field) -> None:
 
 
 @dataclass(frozen=True)
-class DropConstraint:
+class DropConstraint(Masked):
     """ALTER TABLE … DROP CONSTRAINT, of a CHECK or a key.
 
     Example:
@@ -253,8 +247,6 @@ class DropConstraint:
     table: Location
     name: str
     if_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is none of this name and this is ``if_exists``.
@@ -273,11 +265,6 @@ class DropConstraint:
         left = {each: value for each, value in known.items() if each != found}
         parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
         return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
-
-
-def _tracks_rows_then(change: Alteration, base: Snapshot) -> bool:
-    """Whether rows are to be tracked from now on that were not before."""
-    return change.metadata is not None and is_enabled(change.metadata) and not is_enabled(base.metadata)
 
 
 def _only_written(before: Snapshot, after: Snapshot) -> bool:
@@ -341,10 +328,8 @@ def _real_part(change: Alteration, base: Snapshot) -> Alteration:
 
 
 def _check_allowed(change: Alteration, base: Snapshot) -> None:
-    """Raises an error unless this version may write the table, and knows what new columns ask for.
-
-    Raises:
-        UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
+    """Raises UnsupportedFeature, by its name, unless this version may write the table and knows what new columns ask
+    for; InvalidOption where a key stands in the way.
     """
     check_writable(base.table, base.protocol, base.metadata, changes_rows=False)
     if change.metadata is not None:
