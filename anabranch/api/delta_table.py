@@ -225,13 +225,7 @@ class DeltaTable:
         if not isinstance(condition, str | Column):
             raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
         return DeltaMergeBuilder(
-            self._path,
-            self._engine,
-            source,
-            condition,
-            self._alias,
-            reads_target=reads_target,
-            reshaped=self._reshaped,
+            self._path, self._engine, source, condition, self._alias, reads_target=reads_target, reshaped=self._reshaped
         )
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -310,11 +304,7 @@ class DeltaTable:
         DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
 
     def clone(
-        self,
-        target: str,
-        isShallow: bool = False,
-        replace: bool = False,
-        properties: Mapping[str, str] | None = None,
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
         """Make a table at another place that is as this one is now.
 

@@ -99,9 +99,7 @@ def _asked(name: Name, spark: SparkSession) -> str:
 
 
 def find(spark: SparkSession, name: Name) -> Entry | None:
-    """The entry of the table of this name; None where it is the name of something else (a temporary view counts first),
-    or none.
-    """
+    """The entry of the table of this name; None where another thing has it (a temporary view counts first), or none."""
     found = look_up(spark, name)
     return found if isinstance(found, Entry) else None
 
@@ -192,11 +190,7 @@ def can_be_kept(spark: SparkSession, name: Name) -> bool:
 
 
 def folder(spark: SparkSession, name: Name) -> str:
-    """Where Spark would keep the files of a managed table of this whole name.
-
-    Raises:
-        AnalysisException: SCHEMA_NOT_FOUND.
-    """
+    """Where Spark would keep a managed table of this whole name. Raises AnalysisException: SCHEMA_NOT_FOUND."""
     base = spark.catalog.getDatabase(_asked(name[:-1], spark)).locationUri
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
@@ -304,11 +298,7 @@ def fingerprint(schema: Struct, comment: str | None) -> str:
 
 
 def rename(spark: SparkSession, name: Name, to: Name) -> None:
-    """Give an entry another name; both are whole names.
-
-    Raises:
-        AnalysisException: Spark's: the name is taken, or of another schema.
-    """
+    """Give an entry another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
     forget()
     exact_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
 
@@ -330,11 +320,7 @@ def take(spark: SparkSession, name: Name) -> bool:
 
 
 def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
-    """Let an entry say to which name it moves; None: that it has one name alone.
-
-    Raises:
-        AnalysisException: Spark's: it is gone.
-    """
+    """Let an entry say to which name it moves; None: it has one alone. Raises Spark's AnalysisException: it is gone."""
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
         change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
@@ -342,11 +328,7 @@ def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
 
 
 def unmark_view(spark: SparkSession, name: Name) -> None:
-    """Let a lasting view be one of Spark's own, with the query that it has there.
-
-    Raises:
-        AnalysisException: Spark's: it is gone.
-    """
+    """Let a lasting view be one of Spark's own, with its query there. Raises Spark's AnalysisException: it is gone."""
     forget()
     exact_sql(spark, f"ALTER VIEW {spelled(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
 
@@ -383,11 +365,7 @@ def _kept(value: str) -> str:
 
 
 def _said(key: str, value: str) -> str:
-    """A property's value behind what the catalog says.
-
-    Raises:
-        InvalidOption: the session hides it.
-    """
+    """A property's value behind what the catalog says. Raises InvalidOption: the session hides it."""
     if not key.startswith(_OURS):
         return value
     if value == _HIDDEN:
@@ -397,11 +375,7 @@ def _said(key: str, value: str) -> str:
 
 
 def _text(text: str, spark: SparkSession) -> str:
-    """A text as SQL.
-
-    Raises:
-        InvalidOption: the session reads what stands for a quote or a backslash in another way.
-    """
+    """A text as SQL. Raises InvalidOption: the session reads what stands for a quote or a backslash in another way."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     if escaped != text and (spark.conf.get(_ESCAPED, None) or "").lower() == "true":
         reason = "with it this text cannot be said in a statement: " + text

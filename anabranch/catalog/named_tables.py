@@ -95,10 +95,8 @@ def _free_folder(wanted: str) -> str:
 
 @contextmanager
 def naming(spark: SparkSession, named: Named) -> Iterator[None]:
-    """Give the table that is made inside its name.
-
-    Raises:
-        NameTaken: somebody else took it meanwhile; the files of a managed table are removed again.
+    """Give the table that is made inside its name. Raises NameTaken: somebody else took it meanwhile; the files of a
+    managed table are removed again.
     """
     yield
     snapshot = open_log(named.location).snapshot()

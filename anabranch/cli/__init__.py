@@ -34,15 +34,10 @@ def main() -> None:
         print_error(error.message)
         raise SystemExit(2) from None
     except Exception as error:
-        if not _is_of_spark(error):
+        if not any(f"{kind.__module__}.{kind.__name__}" in _SPARK_ERRORS for kind in type(error).__mro__):
             raise
         print_error(_message_of(error))
         raise SystemExit(2) from None
-
-
-def _is_of_spark(error: Exception) -> bool:
-    """Whether an error is one of Spark's own for its users; it is shown in Spark's words."""
-    return any(f"{kind.__module__}.{kind.__name__}" in _SPARK_ERRORS for kind in type(error).__mro__)
 
 
 def _message_of(error: Exception) -> str:

@@ -20,19 +20,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for ma
 
 
 def location_of(table: str) -> str:
-    """Where a table lies.
-
-    Raises:
-        UnknownPathOrName: as `found_table`.
-    """
+    """Where a table lies. Raises UnknownPathOrName: as `found_table`."""
     return found_table(table)[0]
 
 
 def found_table(table: str) -> tuple[str, Entry | None]:
-    """Where a table lies; and its entry in the catalog, if it was given by its name.
-
-    Raises:
-        UnknownPathOrName: it is neither a path nor the name of a table.
+    """Where a table lies; and its entry in the catalog, if it was given by its name. Raises UnknownPathOrName: it is
+    neither a path nor the name of a table.
     """
     if "/" in table or "\\" in table or Path(table).exists():
         return table, None

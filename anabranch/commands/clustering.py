@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import AppendOnlyTable, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
@@ -87,7 +87,7 @@ def clustered(ours: Transaction, columns: Sequence[Path]) -> Transaction:
 
 
 @dataclass(frozen=True)
-class ClusterBy:
+class ClusterBy(Masked):
     """ALTER TABLE … CLUSTER BY: other clustering columns from now on, or none; files that are there stay as they are.
 
     Source: PROTOCOL.md "Clustered Table".
@@ -98,8 +98,6 @@ class ClusterBy:
 
     table: Location
     columns: tuple[Path, ...]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is clustered so already.

@@ -156,15 +156,12 @@ def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: 
     pairs = {target: source for target, source in matching.equated if target not in known}
     of_partition = [name for name in pairs if name in snapshot.partition_columns]
     found = []
+    prefix = f"{_name(matching.target)}." if matching.target else ""
     for name in (of_partition or list(pairs))[:_NAMED]:
         few = values(pairs[name])
-        said = None if few is None else _in(_prefix(matching), snapshot.schema.field(name), few)
+        said = None if few is None else _in(prefix, snapshot.schema.field(name), few)
         found += [said] if said is not None else []
     return " AND ".join(found) or None
-
-
-def _prefix(matching: Matching) -> str:
-    return f"{_name(matching.target)}." if matching.target else ""
 
 
 def _in(prefix: str, column: Field, values: Sequence[Any]) -> str | None:

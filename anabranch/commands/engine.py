@@ -131,11 +131,7 @@ class Engine(Protocol):
         ...
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """Raises an error unless a table's expressions fit its columns.
-
-        Raises:
-            InvalidCondition, SchemaMismatch: one does not.
-        """
+        """Raises InvalidCondition or SchemaMismatch unless a table's expressions fit its columns."""
         ...
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:

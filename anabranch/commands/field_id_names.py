@@ -45,10 +45,8 @@ def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[s
 
 
 def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> Struct:
-    """The table's columns with the names that a file of this Arrow schema has for physical ones.
-
-    Raises:
-        CorruptLog: the file says no ids, and the table is of mode ``id``.
+    """The table's columns with the names that a file of this Arrow schema has for physical ones. Raises CorruptLog: the
+    file says no ids, and the table is of mode ``id``.
     """
     if not is_by_id(metadata):
         return metadata.schema
@@ -62,11 +60,7 @@ def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> St
 
 
 def schema_of(store: Store, path: str) -> pa.Schema:
-    """The Arrow schema of a data file, from its footer.
-
-    Raises:
-        MissingDataFile: it is not there.
-    """
+    """The Arrow schema of a data file, from its footer. Raises MissingDataFile: it is not there."""
     key = (store.url, path)
     found: pa.Schema | None = _schemas.get(key)
     if found is None:

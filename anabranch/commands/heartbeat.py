@@ -26,25 +26,15 @@ _logger = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Puts the file ``name`` every so often until it is stopped or dropped; the first time after one such while.
-
-    Args:
-        store: of the table.
-        name: of the file.
-        every_seconds: how often.
-        wait: how to wait, for tests.
+    """Puts the file ``name`` into a store every so many seconds until it is stopped or dropped; the first time after
+    one such while. Tests ``wait`` in other ways.
 
     Attributes:
         beats: how many there were.
     """
 
     def __init__(
-        self,
-        store: Store,
-        name: str,
-        *,
-        every_seconds: float = EVERY_SECONDS,
-        wait: Wait = threading.Event.wait,
+        self, store: Store, name: str, *, every_seconds: float = EVERY_SECONDS, wait: Wait = threading.Event.wait
     ) -> None:
         self._store, self._name = store, name
         self._stopped, self._guard = threading.Event(), threading.Lock()

@@ -21,9 +21,7 @@ def application(
     app_id: str | None, version: int | str | None, names: tuple[str, str] = ("txnAppId", "txnVersion")
 ) -> AppTransaction | None:
     """How far an application will have written, from what the user gives under these names; None where that is nothing.
-
-    Raises:
-        InvalidOption: one is given without the other, or the version is no whole number from 0.
+    Raises InvalidOption: one is given without the other, or the version is no whole number from 0.
     """
     if app_id is None and version is None:
         return None
@@ -38,9 +36,7 @@ def application(
 
 def application_of(given: AppTransaction | None = None) -> AppTransaction | None:
     """How far an application will have written with a write: as the command was given it, else as its session says.
-
-    Raises:
-        InvalidOption: the session says only a part of it, or no number.
+    Raises InvalidOption: the session says only a part of it, or no number.
     """
     if given is not None:
         return given

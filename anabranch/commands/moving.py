@@ -17,7 +17,7 @@ from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
-from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
@@ -25,7 +25,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, files_table
 from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.layout.moves import Group, Origin, Output
 from anabranch.protocol.layout.paths import decode, encode
 from anabranch.protocol.partitions import hive_segment
@@ -80,7 +80,7 @@ class Move:
         return staged_and_committed(MoveHandler(self, engine, staging, context.progress), log, context)[1]
 
 
-class MoveHandler(RowRebaseHandler):
+class MoveHandler(WholeFilesHandler):
     """The handler of one move."""
 
     def __init__(self, move: Move, engine: Engine, staging: Staging, progress: Progress) -> None:
@@ -92,7 +92,7 @@ class MoveHandler(RowRebaseHandler):
         began, move, snapshot = runtime.now_ms(), self._move, self._snapshot
         chosen = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
         if chosen:
-            self._start()
+            self._staging.start()
         self._write(chosen)
         files = self._collected().to_pylist()
         parts = _by_batch(files, self._staging.folder, len(chosen))
@@ -125,7 +125,9 @@ class MoveHandler(RowRebaseHandler):
         if batch.curve is None:
             self._engine.pack(files, folder)
             return
-        moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if self._is_recorded(files) else None
+        # Where each row of an order went is kept for marks alone.
+        kept = self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
+        moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if kept else None
         self._engine.cluster(files, batch.curve, batch.outputs, folder, moves)
 
     def _folder(self, number: int, files: FileSet) -> str:
@@ -136,10 +138,6 @@ class MoveHandler(RowRebaseHandler):
         return "/".join(
             [self._staging.folder, f"{number:05d}", *(hive_segment(name, by_key[key]) for name, key in keys)]
         )
-
-    def _is_recorded(self, files: FileSet) -> bool:
-        """Whether it is kept where each row of an order that changes went: marks are what it is asked for."""
-        return self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
 
     def _origins(self) -> Mapping[str, str]:
         """The files that say where rows came from: batch and number of the output -> path."""
@@ -167,18 +165,6 @@ class MoveHandler(RowRebaseHandler):
 
     def _tagged(self, number: int, row: FileRow) -> FileRow:
         return {**row, "tags": dict(self._move.batches[number].tags) or None, "clusteringProvider": self._move.provider}
-
-    def matches(self, files: pa.Table) -> Marks:
-        """New rows do not concern it."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a move selects no new row")
-
-    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
-        """Rows are moved whole; none says more than its file."""
-        return ()
 
 
 _MOVES = "_moves"

@@ -30,16 +30,18 @@ _SECRET = ("storage_options", "target_options")
 
 
 def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:
-    """The log of the table at a path or URL; nothing is read yet.
-
-    Raises:
-        UnknownStore: the location names no store.
-    """
+    """The log of the table at a path or URL; nothing is read yet. Raises UnknownStore: the location names no store."""
     return Log(open_store(location, storage_options))
 
 
-def without_options(command: Any) -> str:
-    """A command, with no secret of a location and none of its storage options."""
+class Masked:
+    """A value whose text shows no secret of a location and none of its storage options."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = _without_options  # type: ignore[method-assign]
+
+
+def _without_options(command: Any) -> str:
     values = ((each.name, getattr(command, each.name)) for each in fields(command) if each.repr)
     told = ((name, "..." if name in _SECRET and value else value) for name, value in values)
     return without_secrets(f"{type(command).__name__}({', '.join(f'{name}={value!r}' for name, value in told)})")

@@ -40,11 +40,7 @@ class Options:
         return dict(self._values.values())
 
     def put(self, name: str, value: Any) -> None:
-        """Set one, or leave it out with None.
-
-        Raises:
-            LoneSurrogate: its name or its value is no text.
-        """
+        """Set one, or leave it out with None. Raises LoneSurrogate: its name or its value is no text."""
         check_text("The name of an option", name)
         if value is not None:
             check_text(f"The option {name}", str(value))
@@ -56,11 +52,7 @@ class Options:
         return self._values.pop(name.lower(), ("", None))[1]
 
     def flag(self, name: str) -> bool | None:
-        """Whether one is true, which is then used up; None where it is not set.
-
-        Raises:
-            InvalidOption: it is neither true nor false.
-        """
+        """Whether one is true, which is then used up; None where it is not set. Raises InvalidOption: it is neither."""
         text = self.take(name)
         if text is not None and text.lower() not in ("true", "false"):
             raise InvalidOption(option=name, value=text, reason="it takes true or false.")
@@ -72,10 +64,8 @@ class Options:
         return dict(self._values.pop(key) for key in keys)
 
     def of_a_write(self) -> dict[str, Any]:
-        """What they say of any write, as arguments of `anabranch.commands.dml.write.Write`.
-
-        Raises:
-            InvalidOption: one has a value that it does not take.
+        """What they say of any write, as arguments of `anabranch.commands.dml.write.Write`. Raises InvalidOption: one
+        has a value that it does not take.
         """
         return {
             "user_metadata": self.take("userMetadata"),

@@ -7,7 +7,7 @@ it, the commit stands directly behind the version that was looked at, or fails.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -16,13 +16,13 @@ from anabranch.commands.clustering import clustered
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
-from anabranch.commands.row_changes import RowRebaseHandler, rows_of, staged_and_committed, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, rows_of, staged_and_committed, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.predicates import Always, Condition
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
@@ -90,7 +90,7 @@ def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return files.set_column(place, known, pa.array(values, known.type))
 
 
-class RewriteHandler(RowRebaseHandler):
+class RewriteHandler(WholeFilesHandler):
     """The handler of one rewriting."""
 
     def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
@@ -123,22 +123,10 @@ class RewriteHandler(RowRebaseHandler):
         return clustered(ours, columns) if columns else ours  # it names them as files do
 
     def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
-        self._start()
+        self._staging.start()
         self._engine.rewrite(chosen, {}, None, self._staging.folder)
         adds, live = self._collected(), rows_of(chosen.files) - count_of(chosen.vectors)
         if rows_of(adds) != live:
             reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."
             raise ExecutionFailed(what=self._plan.operation, reason=reason)
         return adds, live
-
-    def matches(self, files: pa.Table) -> Marks:
-        """New rows do not concern it."""
-        return {}
-
-    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
-        raise AssertionError("a rewriting selects no new row")
-
-    def sample(self, file: Mapping[str, object], rows: Sequence[int]) -> Sequence[Mapping[str, object]]:
-        """Rows are moved whole; none says more than its file."""
-        return ()

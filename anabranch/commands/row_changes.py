@@ -44,14 +44,10 @@ from anabranch.transaction.relocation import NothingLeft
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
-Counter = dict[str, int]
-
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to the rows that ``where`` selects: given ``assignments`` they are updated, without they are
-    deleted.
-    """
+    """What is done to the rows that ``where`` selects: with ``assignments`` they are updated, without deleted."""
 
     operation: str
     where: Condition
@@ -114,7 +110,7 @@ class RowRebaseHandler(ABC):
         self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
         self._metadata = snapshot.metadata  # of what is written
         self._settings = dict(engine.settings())
-        self._started, self._staged = False, list[str]()
+        self._staged = list[str]()
 
     @abstractmethod
     def stage(self, runtime: Runtime) -> Transaction:
@@ -149,25 +145,15 @@ class RowRebaseHandler(ABC):
 
     def discard(self) -> None:
         """Remove what was staged."""
-        if self._started:
-            self._staging.discard()
+        self._staging.discard()
 
     def finish(self) -> None:
         """Close the job folder's markers."""
-        if self._started:
-            self._staging.finish()
-
-    def _start(self) -> None:
-        """Begin the job folder, unless that was done."""
-        if not self._started:
-            self._started = True
-            self._staging.start()
+        self._staging.finish()
 
     def check_settings(self) -> None:
-        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command.
-
-        Raises:
-            ExecutionFailed: a setting of the session on which its value depends was changed.
+        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command: no setting
+        of the session on which its value depends was changed.
         """
         if dict(self._engine.settings()) != self._settings:
             reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
@@ -180,14 +166,28 @@ class RowRebaseHandler(ABC):
         return files
 
 
+class WholeFilesHandler(RowRebaseHandler):
+    """What the handlers of commands have in common that write whole files anew, and select no row."""
+
+    def matches(self, files: pa.Table) -> Marks:
+        """New rows do not concern it."""
+        return {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """Never asked for."""
+        raise AssertionError("it selects no new row")
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """Rows are moved whole; none says more than its file."""
+        return ()
+
+
 def staged_and_committed(
     handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
-    is committed with it, also where that is all.
-
-    Raises:
-        DeltaConcurrentModificationException: a winner stands in the way.
+    is committed with it, also where that is all. Raises DeltaConcurrentModificationException: a winner stands in the
+    way.
     """
     try:
         ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
@@ -296,7 +296,7 @@ class ChangeHandler(RowRebaseHandler):
         rewritten = chosen if updates and not apart else chosen.restricted(set(marks) - emptied)
         if keeps or len(rewritten.files) == 0:
             return images, none, 0
-        self._start()
+        self._staging.start()
         self._engine.rewrite(rewritten, marks, None if apart else change.assignments, self._staging.folder)
         copies = self._collected()
         return images, copies, max(rows_of(copies) - (selected if updates and not apart else 0), 0)
@@ -304,7 +304,7 @@ class ChangeHandler(RowRebaseHandler):
     def _images(self, chosen: FileSet, marks: Marks) -> pa.Table:
         """The new images of these rows, and of no others."""
         assert self._change.assignments is not None, "a DELETE has none"
-        self._start()
+        self._staging.start()
         self._engine.update(chosen, marks, self._change.assignments, self._staging.folder)
         images, selected = self._collected(), count_of(marks)
         if (written := rows_of(images)) != selected:

@@ -23,8 +23,6 @@ def version_read(engine: Engine, source: Any, seen: Snapshot | None, declared: i
     """The version of a table that a source was read from, or None where it comes from elsewhere.
 
     Args:
-        engine: looks for it.
-        source: the rows.
         seen: the table to which they will be written, as the command found it; None where there is none to be read.
         declared: what the user says, for sources that hide it; the older one counts.
 
@@ -43,10 +41,8 @@ def version_read(engine: Engine, source: Any, seen: Snapshot | None, declared: i
 
 
 def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
-    """The version that a user declares a source to be read from: a number, or True for the newest one.
-
-    Raises:
-        InvalidOption: it is neither, or there is no such version yet.
+    """The version that a user declares a source to be read from: a number, or True for the newest one. Raises
+    InvalidOption: it is neither, or there is no such version yet.
     """
     text = "false" if given is None else str(given).strip().lower()
     if text in ("true", "false"):
@@ -58,9 +54,7 @@ def declared_version(option: str, given: bool | int | str | None, newest: int) -
 
 def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
     """The version that a command starts from: the one that it found, but no later one than its source was read from.
-
-    Raises:
-        VersionNotFound: there is no such version any more.
+    Raises VersionNotFound: there is no such version any more.
     """
     return seen if read is None or read >= seen.version else log.snapshot(read)
 

@@ -50,9 +50,9 @@ _READERS = 8
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Staging:
-    """The folder of one transaction's new files; ``txn_id`` names it.
+    """The folder of one transaction's new files, once it is started; ``txn_id`` names it.
 
     While it is in use its heart beats every ``beat_seconds``.
     """
@@ -60,7 +60,8 @@ class Staging:
     store: Store
     txn_id: str
     beat_seconds: float = EVERY_SECONDS
-    _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False, compare=False)
+    _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False)
+    _started: bool = field(default=False, init=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -73,15 +74,18 @@ class Staging:
         return f"{CHANGE_FOLDER}/{self.folder}"
 
     def start(self) -> None:
-        """Leave the marker that says: a transaction is writing here; and show from now on that it still does."""
+        """Leave the marker that says: a transaction is writing here; and show from now on that it still does. The
+        second call does nothing.
+        """
+        if self._started:
+            return
+        self._started = True
         self.store.put(self._marker("started"), b"")
         self._heart.append(Heartbeat(self.store, self._marker("beating"), every_seconds=self.beat_seconds))
 
     def check_alive(self) -> None:
-        """Raises StagedFilesVacuumed if a VACUUM has taken this job for dead: then what it had written may be gone.
-
-        Raises:
-            StagedFilesVacuumed: one has; run the command again.
+        """Raises StagedFilesVacuumed if a VACUUM has taken this job for dead: then what it had written may be gone, and
+        the command has to be run again.
         """
         if self._heart and self.store.head(self._marker("started")) is None:
             raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
@@ -94,10 +98,8 @@ class Staging:
         return self._alive(lambda: self._collect_changes(metadata, set(already)))
 
     def collect(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
-        """The files written since, made durable, as a `FILES` table with statistics from their footers.
-
-        Args:
-            already: paths that an earlier call gave.
+        """The files written since, made durable, as a `FILES` table with statistics from their footers; ``already`` are
+        paths that an earlier call gave.
 
         Raises:
             NotNullViolated: a NOT NULL column holds a NULL.
@@ -177,6 +179,8 @@ class Staging:
 
     def finish(self) -> None:
         """Say that the folder's files are committed. They are, whatever happens to the markers."""
+        if not self._started:
+            return
         try:
             beaten = self._stop()
             self.store.put(self._marker("committed"), b"")
@@ -193,6 +197,8 @@ class Staging:
 
         What cannot be removed is left to VACUUM, so that the reason for giving up is what the user sees.
         """
+        if not self._started:
+            return
         self._stop()
         try:
             for folder in (self.folder, self.change_folder):
@@ -261,11 +267,7 @@ def describe_file(
     footer: pq.FileMetaData,
     nan_free: frozenset[Name] = frozenset(),
 ) -> dict[str, Any]:
-    """The row of a `FILES` table for one new Parquet file.
-
-    Raises:
-        NotNullViolated: a NOT NULL column holds a NULL.
-    """
+    """The row of a `FILES` table for one new Parquet file. Raises NotNullViolated: a NOT NULL column holds a NULL."""
     check_not_null(store.url, metadata, values, footer)
     check_ids(store.url, metadata, footer)
     return {
@@ -285,10 +287,7 @@ def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[
 
 def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
     """Raises ExecutionFailed unless a new file says the numbers of its columns where it is read by them, in mode ``id``
-    or as Iceberg's.
-
-    Raises:
-        ExecutionFailed: it does not; a setting of Spark keeps them out.
+    or as Iceberg's; a setting of Spark may keep them out.
     """
     compatible = flags(metadata.configuration)
     if not is_by_id(metadata) and not compatible:
@@ -301,9 +300,7 @@ def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
 
 def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:
     """Hold NOT NULL by what the footer says, whatever an engine did; inside nested columns a footer says nothing.
-
-    Raises:
-        NotNullViolated: a NOT NULL column holds a NULL.
+    Raises NotNullViolated: a NOT NULL column holds a NULL.
     """
     for column in metadata.schema.fields:
         count = 0 if column.nullable else _nulls(column, metadata, values, footer)

@@ -1,6 +1,4 @@
-"""Conflicts: another transaction committed first. Documented names; Delta's own classes too where delta-spark is
-installed.
-"""
+"""Conflicts: another transaction committed first. Documented names; Delta's classes too where delta-spark is there."""
 
 from __future__ import annotations
 

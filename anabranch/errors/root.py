@@ -108,9 +108,7 @@ class AnabranchError(_Base):
         return partial(type(self), **self.facts), ()
 
     def getCondition(self) -> str:
-        """The stable name of this condition, as PySpark's errors give theirs; the fact ``delta_condition`` overrides
-        it.
-        """
+        """The stable name of this condition, as in PySpark's errors; the fact ``delta_condition`` overrides it."""
         return str(self.facts.get("delta_condition") or self.condition)
 
     getErrorClass = getCondition

@@ -127,10 +127,8 @@ class _Listing:
 
 
 def disagreements(snapshot: Snapshot) -> Iterator[Disagreement]:
-    """The faults of checkpoints and log compaction files up to the version of a snapshot, and of their commits.
-
-    Raises:
-        StoreError: the log cannot be read.
+    """The faults of checkpoints and log compaction files up to the version of a snapshot, and of their commits. Raises
+    StoreError: the log cannot be read.
     """
     names = _Listing.of(snapshot)
     here: _State | None = _State()

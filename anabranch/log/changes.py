@@ -54,13 +54,9 @@ from anabranch.storage.contract import Entry
 
 
 def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
-    """The changes of the versions from ``start`` to ``end``, both included.
-
+    """The changes of the versions from ``start`` to ``end``, both included; an ``end`` after ``newest`` means that one.
     They have the columns that delta-spark uses: those of the newest version, or of ``end`` where the table maps
     columns.
-
-    Args:
-        newest: the newest snapshot of the table; an ``end`` after it means it.
 
     Raises:
         VersionNotFound: a version does not exist, or its files were cleaned up.
@@ -94,11 +90,7 @@ def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges
 
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:
-    """The bodies of a commit's ``cdc`` actions, which are in no snapshot.
-
-    Raises:
-        CorruptLog: one is malformed.
-    """
+    """The bodies of a commit's ``cdc`` actions, which are in no snapshot. Raises CorruptLog: one is malformed."""
     lines = commit.raw.data.split(b"\n") if commit.has_change_feed else ()
     try:
         actions = [json.loads(text) for text in lines if b'"cdc"' in text]
@@ -180,10 +172,8 @@ def _timestamp(commit: Commit, line: Timeline) -> int:
 
 
 def _with_values(log: Log, commit: Commit) -> pa.Table:
-    """The removes with their partition values, which a remove may lack (``extendedFileMetadata``).
-
-    Raises:
-        CorruptLog: the version before has no such file.
+    """The removes with their partition values, which a remove may lack (``extendedFileMetadata``). Raises CorruptLog:
+    the version before has no such file.
     """
     removes = commit.removes
     stated = pc.and_(pc.fill_null(removes["extendedFileMetadata"], False), pc.is_valid(removes["partitionValues"]))

@@ -32,12 +32,9 @@ class CheckpointFiles:
 
 
 def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[CheckpointFiles]:
-    """The whole checkpoints of a listing, oldest first; of one version the best last.
-
-    The best is one classic file, then a file under a UUID, then parts, which two writers may have mixed.
-
-    Args:
-        but: the names of checkpoints to leave out, since they were found to be broken.
+    """The whole checkpoints of a listing, oldest first, but those named in ``but``, which were found to be broken. Of
+    one version the best is last: one classic file, then a file under a UUID, then parts, which two writers may have
+    mixed.
     """
     groups: dict[tuple[int, int, int, str], list[Entry]] = {}
     for entry in listing:

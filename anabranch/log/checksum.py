@@ -75,11 +75,7 @@ class Checksum:
 
     @classmethod
     def from_json(cls, version: int, text: bytes) -> Checksum:
-        """The content of a checksum file.
-
-        Raises:
-            ValueError: it is malformed.
-        """
+        """The content of a checksum file. Raises ValueError: it is malformed."""
         try:
             return cls._from_json(version, json.loads(text))
         except _NOT_WHOLE as error:
@@ -124,10 +120,8 @@ class Checksum:
         return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
     def followed_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
-        """The checksum of the next version, or None where the commit does not tell how the totals change.
-
-        Args:
-            restated: paths of live files for which the commit has an ``add``; they change no total.
+        """The checksum of the next version, or None where the commit does not tell how the totals change; ``restated``
+        are paths of live files for which the commit has an ``add``, which change no total.
         """
         change = _change(commit.lines.joined(), frozenset(restated))
         if commit.version != self.version + 1 or change is None:

@@ -46,18 +46,14 @@ class ChecksumVerifier:
     def verify(
         self, checkpoint: CheckpointFiles | None, base: pa.Table, files: pa.Table, compaction: str | None = None
     ) -> None:
-        """Raises unless the files of this version, of which the checkpoint had ``base``, agree with the checksum.
-
-        Args:
-            compaction: a log compaction file that was read in place of commits.
-
-        Raises:
-            CorruptLog: they differ; it names the compaction, or else the checkpoint if there is one, so that the caller
-                reads another segment. Also where nothing confirms a compaction: its commits are there.
+        """Raises CorruptLog unless the files of this version, of which the checkpoint had ``base``, agree with the
+        checksum; and where nothing confirms ``compaction``, a log compaction file that was read in place of commits.
+        The error names the compaction, or else the checkpoint if there is one, so that the caller reads another
+        segment.
         """
         assert self._stated is not None
         stated = self._stated.result()
-        if compaction is not None and (stated is None or not self._agrees(stated, files)):
+        if compaction is not None and (stated is None or stated.version != self._version or stated.differs_from(files)):
             reason = f"{checksum_name(self._version)} does not say that it is right."
             raise CorruptLog(table=self._store.url, file=compaction, reason=reason)
         if stated is None:
@@ -69,9 +65,6 @@ class ChecksumVerifier:
             different = [*different, "it states another protocol or metadata"]
         if different and not self._is_second(checkpoint, files):
             raise self._contradiction(stated, checkpoint, base, "; ".join(different))
-
-    def _agrees(self, stated: Checksum, files: pa.Table) -> bool:
-        return stated.version == self._version and not stated.differs_from(files)
 
     def _is_second(self, checkpoint: CheckpointFiles | None, files: pa.Table) -> bool:
         """Whether another segment without a common commit gave the same files before."""

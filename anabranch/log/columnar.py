@@ -35,14 +35,9 @@ _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
 def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
-    """The ``add`` and ``remove`` actions of these lines, in order, each with its line's number in a column ``line``.
-
-    Args:
-        lines: newline-separated JSON objects, each ``{"add": …}`` or ``{"remove": …}``.
-        partition_keys: the keys that ``partitionValues`` may have.
-
-    Raises:
-        ValueError: a line is not JSON, has a field of another type than the protocol says, or lacks path or size.
+    """The ``add`` and ``remove`` actions of newline-separated JSON objects, in order, each with its line's number in a
+    column ``line``; ``partition_keys`` are the keys that ``partitionValues`` may have. Raises ValueError: a line is not
+    JSON, has a field of another type than the protocol says, or lacks path or size.
     """
     if not lines.isascii():
         lines.decode()  # Arrow's reader lets bytes through that are no text

@@ -150,22 +150,15 @@ class Commit:
 
 
 def parse_head(table: str, raw: Raw) -> Head:
-    """All actions but files. For a pure append this is enough of each winner.
-
-    Raises:
-        CorruptLog: the file is empty, or a line is not an action.
+    """All actions but files. For a pure append this is enough of each winner. Raises CorruptLog: the file is empty, or
+    a line is not an action.
     """
     return _split(table, raw)[0]
 
 
 def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commit:
-    """A whole commit.
-
-    Args:
-        partition_keys: of the table before this commit; a ``metaData`` in the commit adds its own.
-
-    Raises:
-        CorruptLog: the file is empty, or a line is not an action.
+    """A whole commit; ``partition_keys`` are those of the table before it, to which its own ``metaData`` adds. Raises
+    CorruptLog: the file is empty, or a line is not an action.
     """
     head, lines = _split(table, raw)
     columns = frozenset(partition_keys) | frozenset(head.metadata.partition_keys if head.metadata else ())

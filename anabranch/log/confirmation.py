@@ -63,11 +63,7 @@ def confirm(snapshot: Snapshot) -> None:
 
 
 def check_end(snapshot: Snapshot) -> None:
-    """Raises if a file of the log belongs to a version after the newest commit.
-
-    Raises:
-        LiveFilesNotConfirmed: there is one: the newest commit was lost.
-    """
+    """Raises LiveFilesNotConfirmed if a file of the log belongs to a version after the newest commit: one was lost."""
     store, hint = snapshot.store, read_hint(snapshot.store)
     listing = store.list_from(first_name(snapshot.version))
     commits = {commit_version(entry.name) for entry in listing}
@@ -80,10 +76,8 @@ def check_end(snapshot: Snapshot) -> None:
 
 
 def from_other_segment(snapshot: Snapshot, version: int) -> Snapshot | None:
-    """The table at a version from a segment without a checkpoint of that version; None where there is none.
-
-    Raises:
-        CorruptLog: the segment is damaged.
+    """The table at a version from a segment without a checkpoint of that version; None where there is none. Raises
+    CorruptLog: the segment is damaged.
     """
     own = {found.name for found in checkpoints_in(snapshot.store.list_from(first_name(version)))}
     try:

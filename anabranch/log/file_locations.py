@@ -27,10 +27,7 @@ def allowed_by(store: Store) -> tuple[str, ...]:
 
 
 def located_file(store: Store, path: str) -> tuple[Store, str]:
-    """The store of the file at a path, and its name there.
-
-    Args:
-        store: of the table whose log has the path.
+    """The store of the file at a path in the log of a store's table, and its name there.
 
     Raises:
         CorruptLog: the path names no file, leaves the table's folder, or goes up and down.

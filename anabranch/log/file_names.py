@@ -27,11 +27,6 @@ class CheckpointName(NamedTuple):
     parts: int = 1
     id: str | None = None
 
-    @property
-    def is_classic(self) -> bool:
-        """Whether it is a classic checkpoint in one file, which every reader knows."""
-        return self.parts == 1 and self.id is None
-
 
 def commit_name(version: int) -> str:
     """The commit file of a version."""

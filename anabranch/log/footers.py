@@ -28,10 +28,7 @@ def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
     """The same, after a check that it is consistent: Arrow aborts the process when asked for a column chunk of another
-    type than its column.
-
-    Raises:
-        ValueError: it contradicts itself.
+    type than its column. Raises ValueError: it contradicts itself.
     """
     tail = read_tail(store, entry)
     footer = pq.read_metadata(io.BytesIO(tail))
@@ -40,22 +37,14 @@ def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 
 def read_tail(store: Store, entry: Entry) -> bytes:
-    """The end of a Parquet file, with its whole footer.
-
-    Raises:
-        ValueError: it is too short for one.
-    """
+    """The end of a Parquet file, with its whole footer. Raises ValueError: it is too short for one."""
     tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
     length = _length(tail, entry.name)
     return tail if length <= len(tail) else store.read_range(entry.name, -length, length)
 
 
 def footer_in(tail: bytes, name: str) -> bytes:
-    """The footer in the end of a Parquet file.
-
-    Raises:
-        ValueError: it is not there.
-    """
+    """The footer in the end of a Parquet file. Raises ValueError: it is not there."""
     length = _length(tail, name)
     if length > len(tail):
         raise ValueError(f"{name} has {len(tail)} bytes, and a footer of {length}")
@@ -63,11 +52,8 @@ def footer_in(tail: bytes, name: str) -> bytes:
 
 
 def check_is_parquet(store: Store, name: str) -> None:
-    """Raises unless a file begins and ends as Parquet does and has a readable footer.
-
-    Raises:
-        ValueError: it is not a Parquet file.
-        NotFound: there is no such file.
+    """Raises ValueError unless a file begins and ends as Parquet does and has a readable footer, NotFound where there
+    is none.
     """
     entry = store.head(name)
     if entry is None:
@@ -81,9 +67,7 @@ def check_is_parquet(store: Store, name: str) -> None:
 
 
 def _length(tail: bytes, name: str) -> int:
-    """The length of the footer and the bytes after it. Content of a file that is not Parquet is not quoted: it may be
-    anything.
-    """
+    """The length of the footer and the bytes after it. What is not Parquet is not quoted: it may be anything."""
     if len(tail) < _LEAST_BYTES:
         raise ValueError(f"{name} has {len(tail)} bytes, which is less than any Parquet file")
     if tail[-4:] not in _MAGICS:

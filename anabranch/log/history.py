@@ -24,12 +24,8 @@ class HistoryEntry:
 
 
 def history(log: Log, limit: int | None = None, metadata: Metadata | None = None) -> Iterator[HistoryEntry]:
-    """The newest versions first, at most ``limit``; those whose commit files were cleaned up are missing.
-
-    The timestamps are those of time travel.
-
-    Args:
-        metadata: the newest, which says whether commits have in-commit timestamps.
+    """The newest versions first, at most ``limit``, with the timestamps of time travel; those whose commit files were
+    cleaned up are missing. The newest ``metadata`` says whether commits have in-commit timestamps.
     """
     line = timeline(log.store, metadata)
     for place in list(range(len(line)))[::-1][:limit]:

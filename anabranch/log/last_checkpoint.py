@@ -49,12 +49,6 @@ def read_hint(store: Store) -> Hint | None:
         return None
 
 
-def hinted_version(store: Store) -> int | None:
-    """The version in the hint, or None where it cannot be trusted."""
-    hint = read_hint(store)
-    return None if hint is None else hint.version
-
-
 def hint_bytes(fields: Mapping[str, Any]) -> bytes:
     """A hint of these fields, with its checksum."""
     return json.dumps({**fields, "checksum": checksum(fields)}, separators=(",", ":")).encode()

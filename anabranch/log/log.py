@@ -13,14 +13,7 @@ from uuid import UUID, uuid4
 
 import pyarrow.compute as pc
 
-from anabranch.errors import (
-    AlreadyExists,
-    CorruptLog,
-    NotATable,
-    UnsupportedFeature,
-    VersionCleanedUp,
-    VersionNotFound,
-)
+from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFeature, VersionCleanedUp, VersionNotFound
 from anabranch.errors.process_state import cache
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, put_classic, put_v2
@@ -179,10 +172,8 @@ class Log:
         return found if found is not None and found.metadata.id == table_id else None
 
     def check_stands(self, version: int) -> None:
-        """Refuse a commit of ours that came so late that the log was cleaned up past its version.
-
-        Raises:
-            VersionCleanedUp: no reader will ever see it.
+        """Refuse a commit of ours that came so late that the log was cleaned up past its version. Raises
+        VersionCleanedUp: no reader will ever see it.
         """
         if not stands(self.store, version):
             earliest = earliest_version(self.store)
@@ -220,10 +211,7 @@ class Log:
 
     def _read_anew(self) -> Snapshot:
         """The newest snapshot; if its end looks wrong, after a second look, since a listing is not an atomic view of a
-        folder.
-
-        Raises:
-            CorruptLog: the newest commit was lost, by both looks.
+        folder. Raises CorruptLog: the newest commit was lost, by both looks.
         """
         for _ in range(_LOOKS):
             segment = find_segment(self.store)

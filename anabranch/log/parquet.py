@@ -23,13 +23,8 @@ READ_WHOLE_BYTES = 1 << 20
 
 
 class LogParquet:
-    """One Parquet file of the log, as a listing (or another file of the log) describes it.
-
-    Args:
-        checkpoint: the name of the checkpoint that the file belongs to, for errors.
-
-    Raises:
-        CorruptLog: the file is missing, truncated or not Parquet.
+    """One Parquet file of the log, as a listing (or another file of the log) describes it; ``checkpoint`` is the name
+    of the checkpoint that it belongs to, for errors. Raises CorruptLog: the file is missing, truncated or not Parquet.
     """
 
     def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:

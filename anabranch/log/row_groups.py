@@ -37,13 +37,8 @@ _Leaf = tuple[list[bytes], int | None, bool]
 
 
 class RowGroups:
-    """The row groups of a footer, which is parsed on first use.
-
-    Args:
-        footer: its bytes, without those after it.
-        count: the number of row groups.
-
-    Every call raises ``ValueError`` where the footer contradicts itself.
+    """The ``count`` row groups of a footer (its bytes, without those after it), which is parsed on first use. Every
+    call raises ``ValueError`` where the footer contradicts itself.
     """
 
     def __init__(self, footer: bytes, count: int) -> None:

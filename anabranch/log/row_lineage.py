@@ -16,11 +16,7 @@ from anabranch.storage.native import native_file
 
 
 def origins_of(store: Store, path: str) -> pa.Table:
-    """The row lineage at a path that a commit names.
-
-    Raises:
-        CorruptLog: the file is missing or malformed.
-    """
+    """The row lineage at a path that a commit names. Raises CorruptLog: the file is missing or malformed."""
     try:
         table = pq.read_table(native_file(store.get(decode(path))), columns=ORIGINS.names)
         return pa.table([table[name].cast(ORIGINS.field(name).type) for name in ORIGINS.names], schema=ORIGINS)

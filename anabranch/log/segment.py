@@ -80,10 +80,8 @@ class Segment:
 
 
 def find_segment(store: Store, version: int | None = None, but: Collection[str] = ()) -> Segment:
-    """The segment of a version, or of the newest one.
-
-    Args:
-        but: the names of checkpoints that must not be used, since they were found to be broken.
+    """The segment of a version, or of the newest one, without the checkpoints named in ``but``, which were found to be
+    broken.
 
     Raises:
         NotATable: there is no log.
@@ -110,10 +108,8 @@ def stated_after(listing: Sequence[Entry], newest: int) -> int | None:
 
 
 def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
-    """Raises unless commits count up from ``first`` without a gap, to ``last`` if given.
-
-    Raises:
-        CorruptLog: names the missing file.
+    """Raises CorruptLog, with the missing file, unless commits count up from ``first`` without a gap, to ``last`` if
+    given.
     """
     found = [commit_version(entry.name) for entry in commits]
     wanted = range(first, first + len(found) if last is None else last + 1)

@@ -33,11 +33,7 @@ def whole(store: Store, entry: Entry) -> bytes:
 
 
 def largest() -> int:
-    """The allowed number of bytes.
-
-    Raises:
-        InvalidOption: the environment variable is not a positive integer.
-    """
+    """The allowed number of bytes. Raises InvalidOption: the environment variable is not a positive integer."""
     text = os.environ.get(LARGEST, "").strip()
     if not text:
         return LARGEST_BYTES
@@ -48,10 +44,8 @@ def largest() -> int:
 
 @contextmanager
 def enough_memory(table: str, file: str) -> Iterator[None]:
-    """Converts a `MemoryError` within the block into an error with the name of the file.
-
-    Raises:
-        CorruptLog: there is not enough memory.
+    """Converts a `MemoryError` within the block into an error with the name of the file. Raises CorruptLog: there is
+    not enough memory.
     """
     try:
         yield

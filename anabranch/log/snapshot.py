@@ -93,13 +93,7 @@ class Snapshot:
         >>> snapshot.version, snapshot.files.num_rows
     """
 
-    def __init__(
-        self,
-        store: Store,
-        segment: Segment,
-        state: State,
-        ancestor: Ancestor | None = None,
-    ) -> None:
+    def __init__(self, store: Store, segment: Segment, state: State, ancestor: Ancestor | None = None) -> None:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
         self._ancestor = ancestor
@@ -196,11 +190,8 @@ class Snapshot:
         )
 
     def followed_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
-        """The snapshot after these further commits; costs what they changed, not what the table holds.
-
-        Args:
-            entries: the commit files after this version, in order.
-            checkpoint: a checkpoint at or before the newest of them that a later full read may start from.
+        """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
+        later full read may start from ``checkpoint``, which is at or before the newest of them.
         """
         raws, state = [read_commit(self.store, entry) for entry in entries], self.state
         for raw in raws:
@@ -294,10 +285,8 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, that a listing showed.
-
-    Raises:
-        CorruptLog: the file vanished after it was listed, or it is too large.
+    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file vanished after it was
+    listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:

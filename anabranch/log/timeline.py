@@ -63,10 +63,8 @@ class Timeline:
         return np.maximum.accumulate(modified - steps) + steps if len(self) else modified
 
     def timestamp(self, place: int) -> int:
-        """The commit time of the version at this index, in milliseconds.
-
-        Raises:
-            CorruptLog: it lacks its in-commit timestamp.
+        """The commit time of the version at this index, in milliseconds. Raises CorruptLog: it lacks its in-commit
+        timestamp.
         """
         name = self.entries[place].name
         if place < self.unstated or commit_version(name) is None:
@@ -88,10 +86,8 @@ class Timeline:
 
 
 def timeline(store: Store, metadata: Metadata | None) -> Timeline:
-    """The timeline of the commits in the store.
-
-    Args:
-        metadata: the newest, which says whether commits have in-commit timestamps; None: they do not.
+    """The timeline of the commits in the store; the newest ``metadata`` says whether they have in-commit timestamps,
+    which they have not where it is None.
     """
     found = {v: entry for entry in store.list_from(first_name(0)) if (v := commit_version(entry.name)) is not None}
     last = max(found, default=-1)
@@ -127,10 +123,8 @@ def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> i
 
 
 def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int | None:
-    """The oldest readable version committed at or after a timestamp, where ``snapshot`` is the newest.
-
-    Args:
-        beyond: whether the timestamp may be after the newest version; then the result is None.
+    """The oldest readable version committed at or after a timestamp, where ``snapshot`` is the newest; with ``beyond``,
+    the timestamp may be after the newest version, and then it is None.
 
     Raises:
         TimestampAfterLatestCommit: it is after the newest version.
@@ -180,9 +174,7 @@ def in_words(milliseconds: int) -> str:
 
 
 def stated_ms(store: Store, entry: Entry) -> int | None:
-    """The in-commit timestamp of a commit, from its first line; the whole file is read only where that is no
-    ``commitInfo``.
-    """
+    """The in-commit timestamp of a commit, from its first line; from the whole file where that is no ``commitInfo``."""
     line, ended, _ = store.read_range(entry.name, 0, min(_HEAD_BYTES, max(entry.size, 1))).partition(b"\n")
     info = _commit_info(line) if ended or entry.size <= _HEAD_BYTES else None
     info = parse_head(store.url, read_commit(store, entry)).info if info is None else info

@@ -6,9 +6,6 @@ cardinality are right; vectors are immutable once logged, so small ones are cach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -108,8 +105,3 @@ def vector_location(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
     if descriptor.storage_type != "p":
         raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
     return located_file(store, descriptor.path_or_inline)
-
-
-def as_mapping(files: pa.Table) -> Mapping[str, dict[str, Any]]:
-    """A few files as rows by path."""
-    return {row["path"]: row for row in files.to_pylist()}

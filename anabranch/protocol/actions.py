@@ -47,9 +47,7 @@ FILES = pa.schema(
         ("clusteringProvider", pa.string()),
     ]
 )
-"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which belongs to a commit and not to a
-state.
-"""
+"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which is a commit's and no state's."""
 
 REMOVES = pa.schema(
     [
@@ -95,11 +93,9 @@ class Protocol:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Protocol:
-        """The value of a ``protocol`` action.
-
-        Raises:
-            ValueError: it is malformed: versions are integers from 1 on, and a list of features stands with exactly
-                those versions that know features, 3 for readers and 7 for writers (PROTOCOL.md, "Table Features").
+        """The value of a ``protocol`` action. Raises ValueError: it is malformed: versions are integers from 1 on, and
+        a list of features stands with exactly those versions that know features, 3 for readers and 7 for writers
+        (PROTOCOL.md, "Table Features").
         """
         reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
         if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
@@ -296,11 +292,7 @@ def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
 
 
 def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
-    """A 64-bit integer that an action may have.
-
-    Raises:
-        TypeError: the value is not one.
-    """
+    """A 64-bit integer that an action may have. Raises TypeError: the value is not one."""
     found = action.get(name)
     return None if found is None else _number(found, name)
 

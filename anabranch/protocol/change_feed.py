@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 
 from anabranch.protocol.actions import FILES, FileRow, Metadata
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
 
 ENABLED = "delta.enableChangeDataFeed"
 INSERT, DELETE = "insert", "delete"
@@ -223,7 +223,7 @@ def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
         return key or unreadable(older.value, newer.value, f"{path}.value")
     if older == newer:
         return None
-    return f"{path} is no longer of the type {older if isinstance(older, str) else type(older).__name__.lower()}"
+    return f"{path} is no longer of the type {kind_of(older)}"
 
 
 def _unreadable_field(older: Field, newer: Struct, prefix: str) -> str | None:

@@ -68,9 +68,7 @@ class Deep:
 
 def named(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
     """A file of the table at ``root`` as another table names it: by absolute URIs, except for files in ``target``.
-
-    Raises:
-        ValueError: the path leaves the table's folder.
+    Raises ValueError: the path leaves the table's folder.
     """
     path, vector = without_secrets(absolute(root, row["path"])), row.get("deletionVector")
     inside = None if target is None else store_name(target, path)

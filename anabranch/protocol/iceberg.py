@@ -14,7 +14,8 @@ import pyarrow as pa
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, PARQUET_ID, is_mapped
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, decimal_of
+from anabranch.protocol.schema.editing import inside_of
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, decimal_of, kind_of, parts_of
 
 ICEBERG_V1 = "delta.enableIcebergCompatV1"
 VECTORS = "delta.enableDeletionVectors"
@@ -66,7 +67,7 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
             raise _refusal(flag, "it goes without deletion vectors; rows must be purged and the feature dropped first.")
         for path, type_ in _types(metadata.schema):
             if not _is_allowed(type_, flag):
-                raise _refusal(flag, f"the column {path} has the type {_kind(type_)}.")
+                raise _refusal(flag, f"the column {path} has the type {kind_of(type_)}.")
         for field, change in _type_changes(metadata.schema):
             if not _is_known_to_iceberg(change):
                 raise _refusal(flag, f"the type of {field.name} was changed as Iceberg cannot.")
@@ -105,14 +106,8 @@ def _types(type_: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
     """Every type inside this one, with its path."""
     if path:
         yield path, type_
-    if isinstance(type_, Struct):
-        for field in type_:
-            yield from _types(field.type, f"{path}.{field.name}" if path else field.name)
-    elif isinstance(type_, Array):
-        yield from _types(type_.element, f"{path}.element")
-    elif isinstance(type_, Map):
-        yield from _types(type_.key, f"{path}.key")
-        yield from _types(type_.value, f"{path}.value")
+    for step, inner in parts_of(type_):
+        yield from _types(inner, f"{path}.{step}" if path else step)
 
 
 def _is_allowed(type_: DataType, flag: str) -> bool:
@@ -121,19 +116,13 @@ def _is_allowed(type_: DataType, flag: str) -> bool:
     return isinstance(type_, Struct) or type_ in _TYPES or decimal_of(type_) is not None
 
 
-def _kind(type_: DataType) -> str:
-    return type_ if isinstance(type_, str) else type(type_).__name__.lower()
-
-
 def _type_changes(type_: DataType) -> Iterator[tuple[Field, Mapping[str, Any]]]:
     if isinstance(type_, Struct):
         for field in type_:
             for change in field.metadata.get("delta.typeChanges", ()):
                 yield field, change
             yield from _type_changes(field.type)
-    for inner in (type_.element,) if isinstance(type_, Array) else ():
-        yield from _type_changes(inner)
-    for inner in (type_.key, type_.value) if isinstance(type_, Map) else ():
+    for inner in inside_of(type_).values():
         yield from _type_changes(inner)
 
 

@@ -62,11 +62,9 @@ def boundary(metadata: Metadata) -> Boundary | None:
 
 
 def bounded(metadata: Metadata, before: Metadata | None, *, version: int, timestamp: int | None) -> Metadata:
-    """Metadata for the commit of ``version`` that states where in-commit timestamps begin.
-
-    Args:
-        before: the metadata until then; None for a new table, all of whose commits have a timestamp.
-        timestamp: the in-commit timestamp of that commit, if it has one.
+    """Metadata for the commit of ``version`` that states where in-commit timestamps begin. ``before`` is the metadata
+    until then, None for a new table, all of whose commits have a timestamp; ``timestamp`` is that of the commit, if it
+    has one.
     """
     if not is_enabled(metadata) and not is_enabled(before):
         return metadata

@@ -5,7 +5,7 @@ snapshots or stores. Pure. Guarantee: ``read_value(write_value(v, t), t) == v``;
 every type; a text that is not a value of the type is refused, never guessed.
 
 A ``timestamp`` without a zone means, by the protocol, the zone of the system that wrote it, which the log does not say.
-It is read as UTC here; what is *decided* on such values must allow for every zone (`has_zone`).
+It is read as UTC here; what is *decided* on such values must allow for every zone (`zoned`).
 """
 
 from __future__ import annotations
@@ -129,11 +129,6 @@ def _offset(zone: str) -> timedelta:
     return ahead if zone[0] == "+" else -ahead
 
 
-def has_zone(text: str) -> bool:
-    """Whether a ``timestamp`` partition string states its instant, in whatever zone its writer was."""
-    return re.search(_ZONED, text) is not None
-
-
 def _checked(pattern: re.Pattern[str], text: str) -> str:
     if pattern.fullmatch(text.strip()) is None:
         raise ValueError(f"{text!r} is not a number")
@@ -169,15 +164,12 @@ def write_value(value: Any, data_type: str) -> str | None:
         return None
     value = _single(value) if data_type == "float" else value
     text = _text_of(value, data_type)
-    if _same(read_value(text, data_type), value):
+    read = read_value(text, data_type)
+    if read == value or (isinstance(read, float) and isnan(read) and isnan(value)):
         return text or None
     if text == "":
         return None
     raise ValueError(f"{value!r} is not a {data_type}")
-
-
-def _same(left: Any, right: Any) -> bool:
-    return left == right or (isinstance(left, float) and isnan(left) and isnan(right))
 
 
 def _text_of(value: Any, data_type: str) -> str:
@@ -252,7 +244,7 @@ def typed_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
 
 
 def zoned(texts: pa.Array) -> pa.Array:
-    """`has_zone` of each text, null for null."""
+    """Whether each ``timestamp`` string states its instant, in whatever zone its writer was; null for null."""
     return pc.match_substring_regex(texts, _ZONED)
 
 
@@ -280,11 +272,8 @@ def hive_segment(column: str, value: str | None) -> str:
 
 
 def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
-    """The partition strings in the folders of a path, for those of ``columns`` that they name.
-
-    Args:
-        path: '/'-separated and not URL-encoded, such as ``year=2020/day=a%2Fb/part-0.parquet``.
-        columns: partition columns; a folder's name for one may differ in case.
+    """The partition strings in the folders of a '/'-separated path that is not URL-encoded, such as
+    ``year=2020/day=a%2Fb/part-0.parquet``, for those of ``columns`` that they name, perhaps in another case.
     """
     pairs = (segment.partition("=") for segment in path.split("/")[:-1])
     folders = {_unescaped(name).lower(): _unescaped(value) for name, equals, value in pairs if equals}

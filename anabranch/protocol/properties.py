@@ -54,14 +54,7 @@ RESERVED: Mapping[str, str] = {
 }
 """Properties that Spark reserves, and the clause to use instead."""
 _DAY_MS = 86_400_000
-_UNITS_MS = {
-    "millisecond": 1,
-    "second": 1000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": _DAY_MS,
-    "week": 7 * _DAY_MS,
-}
+_UNITS_MS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
 
 
 def _boolean(text: str) -> bool:
@@ -102,10 +95,8 @@ def _choice(*values: str) -> Callable[[str], str]:
 
 
 def interval_ms(text: str) -> int:
-    """Milliseconds of an interval such as ``interval 30 days`` or ``interval 1 week 2 hours``.
-
-    Raises:
-        ValueError: not such an interval.
+    """Milliseconds of an interval such as ``interval 30 days`` or ``interval 1 week 2 hours``. Raises ValueError: not
+    such an interval.
     """
     words = text.lower().split()
     words = words[1:] if words[:1] == ["interval"] else words
@@ -368,11 +359,9 @@ class Properties:
 
 
 def validate(configuration: Mapping[str, str]) -> None:
-    """Raises unless a user may set these properties here; protocol requests are not among them.
-
-    Raises:
-        InvalidProperty: an unknown ``delta.`` or ``anabranch.`` key, a value that the key does not take, or one that
-            requires something unsupported.
+    """Raises InvalidProperty unless a user may set these properties here: an unknown ``delta.`` or ``anabranch.`` key,
+    a value that the key does not take, or one that requires something unsupported. Protocol requests are not among
+    them.
     """
     for key, value in configuration.items():
         if not isinstance(value, str):

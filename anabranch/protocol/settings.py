@@ -148,14 +148,7 @@ NAMED = tuple(each.name for each in SETTINGS if each.fate is not Fate.HARMLESS)
 
 
 def check(values: Mapping[str, str], verb: str) -> None:
-    """Raises if a session setting requests something unsupported of a statement.
-
-    Args:
-        values: the settings that are set.
-        verb: the statement.
-
-    Raises:
-        UnsupportedSetting: one does.
+    """Raises UnsupportedSetting if one of these session settings requests something unsupported of a statement.
 
     Example:
         >>> check({"spark.databricks.delta.stalenessLimit": "1h"}, "DELETE")
@@ -204,11 +197,7 @@ def default_properties(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
-    """The value of a boolean setting.
-
-    Raises:
-        UnsupportedSetting: it is neither true nor false.
-    """
+    """The value of a boolean setting. Raises UnsupportedSetting: it is neither true nor false."""
     value = values.get(name)
     if value is None:
         return default
@@ -218,11 +207,7 @@ def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def number(values: Mapping[str, str], name: str) -> int | None:
-    """The positive integer value of a setting; None where it is not set.
-
-    Raises:
-        UnsupportedSetting: it is not one.
-    """
+    """The positive integer value of a setting; None where it is not set. Raises UnsupportedSetting: it is not one."""
     value = values.get(name)
     if value is None:
         return None
@@ -233,11 +218,7 @@ def number(values: Mapping[str, str], name: str) -> int | None:
 
 
 def compaction(value: str) -> str:
-    """The auto compaction that the session requests.
-
-    Raises:
-        UnsupportedSetting: the value is not valid.
-    """
+    """The auto compaction that the session requests. Raises UnsupportedSetting: the value is not valid."""
     wished = value.strip().lower()
     if wished not in ("true", "false", "auto", "legacy"):
         reason = "it takes true, false, auto or legacy"

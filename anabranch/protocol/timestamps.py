@@ -52,10 +52,8 @@ def milliseconds(given: Any, zone: str) -> int:
 
 
 def at_milliseconds(digits: str, zone: str) -> int:
-    """The timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone.
-
-    Raises:
-        InvalidTimestamp: there is no such day or time.
+    """The timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone. Raises InvalidTimestamp: there is no
+    such day or time.
     """
     return _since_epoch(_read(digits, _packed), digits, zone)
 
@@ -98,11 +96,7 @@ def _since_epoch(moment: dt.datetime, given: Any, zone: str) -> int:
 
 
 def _zone(name: str) -> dt.tzinfo:
-    """A zone as Java names it.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """A zone as Java names it. Raises ValueError: there is none of this name."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return dt.timezone.utc
     match = _OFFSET.fullmatch(name)

@@ -127,11 +127,7 @@ def _opened(
     schema: Struct | None = None,
     layouts: dict[str, Struct] | None = None,
 ) -> Opened:
-    """All rows of these files, each opened once.
-
-    Raises:
-        ChangeFilesMissing: one is gone.
-    """
+    """All rows of these files, each opened once. Raises ChangeFilesMissing: one is gone."""
     paths = found["path"].to_pylist()
     first = {path: i for i, path in reversed(list(enumerate(paths)))}
     once = found.take(pa.array(sorted(first.values()), pa.int64()))

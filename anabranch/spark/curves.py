@@ -61,10 +61,8 @@ def in_plan(spark: SparkSession, values: pa.Array) -> Column:
 
 
 def count_reached(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Sequence[Column]) -> list[Column]:
-    """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL.
-
-    Args:
-        bounds: for each value an array of bounds, and its length.
+    """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL. ``bounds`` has for
+    each value an array of bounds, and its length.
     """
     found = [F.lit(0) for _ in values]
     for bit in reversed(range(max(count for _, count in bounds).bit_length())):

@@ -76,13 +76,8 @@ def keeps_out(rows: DataFrame) -> bool:
 
 
 def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool) -> bool:
-    """Whether scans in subqueries or cached frames, of DataFrames that are not ours, may read a table's files.
-
-    Args:
-        known: whether the rows come from a known version of the table, too.
-
-    Raises:
-        UnknownSourceVersion: one does.
+    """Whether scans in subqueries or cached frames, of DataFrames that are not ours, may read a table's files;
+    ``known`` where the rows come from a known version of the table, too. Raises UnknownSourceVersion: one does.
     """
     may_read = False
     for scan in hidden_scans(printed_plan(rows, "formatted")):

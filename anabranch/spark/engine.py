@@ -180,16 +180,9 @@ class SparkEngine:
         columns: Sequence[str] | None = None,
         ids: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The live rows for which the condition is TRUE, with these columns; see `anabranch.spark.scan.scan`.
-
-        Args:
-            files: what to read.
-            condition: which rows; all where None.
-            columns: which columns; all of the schema where None.
-            ids: hidden column -> the name under which it is shown.
-
-        Raises:
-            InvalidCondition: the condition does not fit the columns.
+        """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
+        ``ids`` are hidden columns and the names under which they are shown. See `anabranch.spark.scan.scan`. Raises
+        InvalidCondition: the condition does not fit the columns.
         """
         names, shown = [files.schema.field(name).name for name in columns or files.schema.names], ids or {}
         if condition is None:

@@ -26,13 +26,8 @@ from anabranch.spark.write import changed, text_of
 def check_change(
     spark: SparkSession, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None
 ) -> None:
-    """Raises an error unless a condition and assigned values fit a table's columns and depend on the row alone.
-
-    Args:
-        spark: the session.
-        files: the table's columns; it holds no file.
-        condition: text or a Column over the old row.
-        assignments: as for `anabranch.spark.write.update`; None where rows are deleted.
+    """Raises an error unless a condition (text or a Column over the old row) and assigned values (as for
+    `anabranch.spark.write.update`; None where rows are deleted) fit a table's columns and depend on the row alone.
 
     Raises:
         InvalidCondition: a name is unknown, or a part is an aggregate, a window, or something else that no row decides.
@@ -53,11 +48,7 @@ def check_change(
 
 
 def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:
-    """Raises an error unless conditions over rows have the same value each time they are evaluated.
-
-    Raises:
-        AnalysisException: Spark's own; a condition is not deterministic.
-    """
+    """Raises Spark's AnalysisException unless conditions over rows are deterministic: have the same value each time."""
     # Spark demands a deterministic condition of a join, but not of a WHERE.
     other = rows.sparkSession.range(0).select(F.lit(1).alias(free_name("__anabranch_other", rows.columns)))
     _ = rows.join(other, reduce(Column.__and__, conditions)).schema

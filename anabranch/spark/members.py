@@ -26,8 +26,6 @@ def rebuilt(
     """A column's new value.
 
     Args:
-        field: the column.
-        old: its value before.
         new: path -> the column with the value assigned there; at least one path begins with the field's name.
         types: the types of those columns.
         table: for messages.

@@ -101,10 +101,7 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
     not count, as on Databricks from 16.1 on and in other databases; delta-spark counts them (delta-io/delta #3413).
 
     Args:
-        spark: the session.
-        files: the files to match.
         matching: text or Columns; those of NOT MATCHED BY SOURCE clauses see the table's columns only.
-        held: the source.
         folder: a folder of this transaction in the table; a hidden folder in it is written.
 
     Raises:
@@ -123,9 +120,7 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> None:
     """Write the new images of the rows that a join found to be updated below ``folder``; no clause is evaluated again.
-
-    Raises:
-        RowViolation: a new image breaks a rule of the table.
+    Raises RowViolation: a new image breaks a rule of the table.
     """
     count, changes = joined.updated + joined.updated_alone, joined.handle
     if not count:

@@ -44,17 +44,16 @@ class Place:
 
 
 def spark_root(spark: SparkSession, root: str) -> str:
-    """The URL of a table's root for Spark; ``s3://`` becomes ``s3a://`` unless the session maps ``s3`` itself.
-
-    Raises:
-        UnknownStore: a store that Spark cannot reach.
+    """The URL of a table's root for Spark; ``s3://`` becomes ``s3a://`` unless the session maps ``s3`` itself. Raises
+    UnknownStore: a store that Spark cannot reach.
     """
     scheme, _, rest = root.partition(":")
     if root.startswith("/"):
         return f"file://{root}"
     if scheme in _UNREACHABLE:
         raise UnknownStore(location=root, reason=_UNREACHABLE[scheme])
-    return f"s3a:{rest}" if _is_plain_s3(spark, scheme) else root
+    without_s3 = scheme == "s3" and spark.conf.get("spark.hadoop.fs.s3.impl", None) is None
+    return f"s3a:{rest}" if without_s3 else root
 
 
 def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequence[str] = ()) -> list[Place]:
@@ -116,10 +115,6 @@ def _place(spark: SparkSession, root: str, base: str, path: str, allowed: Sequen
     if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
         raise MissingDataFile(table=root, file=path, reason="Spark leaves out, for it takes such names for hidden")
     return Place(path, reader, shown(reader))
-
-
-def _is_plain_s3(spark: SparkSession, scheme: str) -> bool:
-    return scheme == "s3" and spark.conf.get("spark.hadoop.fs.s3.impl", None) is None
 
 
 def _parts(url: str) -> tuple[str, str, str]:

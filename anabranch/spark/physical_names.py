@@ -41,14 +41,9 @@ def _logical(field: Field) -> Column:
 
 
 def stored(field: Field, *, compatible: bool) -> Column:
-    """A column as files have it: physical names, Parquet field ids also inside, and no void members.
-
-    Args:
-        field: a column of which files hold something (`anabranch.protocol.schema.voids.held`).
-        compatible: whether the table is Iceberg-compatible, so that elements, keys and values need field ids.
-
-    Raises:
-        NotBuilt: they need field ids, which Spark's writer cannot set.
+    """A column of which files hold something, as they have it: physical names, Parquet field ids also inside, and no
+    void members. Raises NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field
+    ids, which Spark's writer cannot set.
     """
     value, numbered, there = column(field.name), _metadata(field), held(field.type)
     assert there is not None, "files hold it"

@@ -18,9 +18,7 @@ from anabranch.spark.types import column, delta_type, is_void, spark_type
 
 def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = False) -> DataFrame:
     """The rows under the names and types of a table's columns; with ``adds``, further columns keep their own names.
-
-    Raises:
-        SchemaMismatch: they have more or fewer columns than the table, or a type from which no value fits.
+    Raises SchemaMismatch: they have more or fewer columns than the table, or a type from which no value fits.
     """
     found, wanted = rows.schema, schema.fields
     if len(found) < len(wanted) or (len(found) > len(wanted) and not adds):
@@ -36,10 +34,8 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
 
 
 def as_given(rows: DataFrame, schema: Struct) -> Struct:
-    """The columns of rows by position: the table's names, as far as it has any, and the types of the rows.
-
-    Raises:
-        UnsupportedType: a column (named) has a type that Delta lacks.
+    """The columns of rows by position: the table's names, as far as it has any, and the types of the rows. Raises
+    UnsupportedType: a column (named) has a type that Delta lacks.
     """
     both = zip(schema, rows.schema, strict=False)  # further ones are no matter of the table's columns
     return Struct(tuple(Field(w.name, delta_type(_named_as(f.dataType, w.type), w.name)) for w, f in both))
@@ -47,9 +43,7 @@ def as_given(rows: DataFrame, schema: Struct) -> Struct:
 
 def by_name(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
     """The rows under the types of the columns that they name; ``schema`` has just these, in the order of the rows.
-
-    Raises:
-        SchemaMismatch: a type from which no value fits, or a struct with more or fewer members than its column's.
+    Raises SchemaMismatch: a type from which no value fits, or a struct with more or fewer members than its column's.
     """
     numbered = rows.toDF(*(f"c{i}" for i in range(len(schema))))
     found = enumerate(zip(schema, rows.schema, strict=True))

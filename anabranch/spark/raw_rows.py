@@ -106,18 +106,12 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Ope
 
 
 def _addressed(
-    spark: SparkSession,
-    files: FileSet,
-    found: list[Place],
-    whole: bool,
-    file: str,
-    row: str,
-    tracked: Tracked | None,
+    spark: SparkSession, files: FileSet, found: list[Place], whole: bool, file: str, row: str, tracked: Tracked | None
 ) -> DataFrame:
     """The rows with their places, and the ids that their files hold; files with other physical names are read apart."""
     parts = []
     for schema, some in _by_layout(files, found):
-        wanted = schema if whole else _in_files(files, schema)
+        wanted = schema if whole else Struct(tuple(each for each in schema if each.name not in files.partition_columns))
         wanted = wanted if tracked is None else tracked.beside(wanted)
         read = _read(spark, files, some, wanted, whole=whole)
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
@@ -164,11 +158,6 @@ def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
 
 
 # -- what only the log says --------------------------------------------------------------------------------------------
-
-
-def _in_files(files: FileSet, schema: Struct) -> Struct:
-    """The columns that are in the Parquet files."""
-    return Struct(tuple(each for each in schema if each.name not in files.partition_columns))
 
 
 def _partition_values(files: FileSet) -> dict[str, pa.Array]:

@@ -28,13 +28,8 @@ _PARTITIONED_PARTS = 256
 
 
 def evened(spark: SparkSession, rows: DataFrame, partition_columns: Sequence[str], rules: Rules) -> DataFrame:
-    """The rows shuffled into few parts, where that is asked for and adaptive execution is on.
-
-    Args:
-        spark: the session.
-        rows: the rows, with the partition columns.
-        partition_columns: the table's; rows of one partition come together.
-        rules: what the table and the command ask for.
+    """The rows, with their partition columns, shuffled into few parts where the rules of table and command ask for that
+    and adaptive execution is on; rows of one partition come together.
     """
     if not is_wished(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
         return rows

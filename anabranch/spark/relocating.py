@@ -50,7 +50,6 @@ def pack(spark: SparkSession, files: FileSet, folder: str) -> None:
     """Write the live rows of these files as one file: file after file as they are listed, the rows of each as they lie.
 
     Args:
-        spark: the session.
         files: the files, which share their partition values.
         folder: a folder of that partition in the table, which no other job writes to.
 
@@ -71,7 +70,6 @@ def cluster(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, fol
     did: file after file, the rows of each in their order.
 
     Args:
-        spark: the session.
         files: the files, which share their partition values.
         curve: the order.
         outputs: how many files at most.

@@ -21,13 +21,9 @@ _IN_PARTITION = 33
 
 
 def with_numbers(spark: SparkSession, url: str, schema: T.StructType, values: Mapping[str, range]) -> DataFrame:
-    """The rows kept in a folder, with one more column for each name: one of its values for each row, none twice.
-
-    Args:
-        spark: the session.
-        url: a folder of `anabranch.spark.scratch.keep`, whose last column numbers the rows.
-        schema: its other columns.
-        values: name -> at least as many values as there are rows.
+    """The rows kept in a folder (`anabranch.spark.scratch.keep`, whose last column numbers them), with one more column
+    for each name of ``values``: one of its values for each row, none twice; there are enough. ``schema`` has the other
+    columns.
     """
     number = free_name("__anabranch_number", schema.names)
     rows = kept(spark, [url], T.StructType([*schema, T.StructField(number, T.LongType())]))

@@ -82,8 +82,6 @@ def is_marked(
     """Whether each row is in ``marks``: the rows, perhaps with more columns, and a boolean column over them.
 
     Args:
-        spark: the session.
-        rows: the rows.
         file: the column with the file's name, as in the keys of ``marks``; a name that is not there stops the query.
         position: the column with the position.
         marks: name -> positions, for every file that can come up.
@@ -98,7 +96,9 @@ def is_marked(
 def _words_in_plan(spark: SparkSession, file: str, names: list[str], bits: list[Words]) -> Column:
     keys, key = file_keys(names)
     known = F.array(*[F.lit(each) for each in keys.to_pylist()])
-    sets = spark.createDataFrame(pa.table({"sets": _one_list(word_lists(bits))})).scalar()
+    lists = word_lists(bits)
+    one_list = pa.ListArray.from_arrays(pa.array([0, len(lists)], pa.int32()), lists)
+    sets = spark.createDataFrame(pa.table({"sets": one_list})).scalar()
     # array_position gives 0 for an unknown key, and at -1 there is nothing.
     found = F.get(sets, F.array_position(known, key(column(file))).cast("int") - 1)
     return F.coalesce(found, _unknown(file))
@@ -133,7 +133,3 @@ def word_lists(bits: list[Words]) -> pa.ListArray:
     """Sets of positions as one column."""
     offsets = np.cumsum([0, *map(len, bits)])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(bits)))
-
-
-def _one_list(values: pa.Array) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)

@@ -17,11 +17,7 @@ from anabranch.spark.sql_text import expression
 
 
 def check_column(spark: SparkSession, check: Check, schema: Struct, table: str) -> Column:
-    """The condition of a constraint.
-
-    Raises:
-        RuleRefused: it may not be evaluated.
-    """
+    """The condition of a constraint. Raises RuleRefused: it may not be evaluated."""
     reading = read_check(check, schema, table)
     return _column(spark, reading, f"constraint {check.name}", check.expression, table)
 

@@ -59,8 +59,6 @@ def obeying(
 
     Args:
         rows: at least the schema's columns.
-        schema: the table's columns.
-        rules: the table's rules.
         writings: which rows are written how, each row in at most one way; where in none, it is only copied.
         table: for messages.
         beside: further columns of the rows, which no rule names.
@@ -85,7 +83,9 @@ def obeying(
 
 def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequence[Writing], table: str) -> DataFrame:
     """The rows with this column computed wherever it has to be."""
-    wanted = [each.where for each in writings if _is_computed(rule, each)]
+    wanted = [
+        each.where for each in writings if rule.column not in each.given and (each.new or rule.columns & each.given)
+    ]
     if not wanted:
         return rows
     field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
@@ -96,10 +96,6 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
         value = assigned(field, column(name), valued.schema[name].dataType, table, partial=True)
         image = F.when(_any(wanted), value).otherwise(column(rule.column))
         return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
-
-
-def _is_computed(rule: Generated, writing: Writing) -> bool:
-    return rule.column not in writing.given and (writing.new or bool(rule.columns & writing.given))
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -120,18 +116,14 @@ def _checked(
     if not found:
         return rows
     with reported("the table's rules", table):
-        carrier = _carrier(schema)
+        # A column that is written as it is; void columns are not written.
+        carrier = min(schema, key=lambda each: (held(each.type) is None, has_void(each.type))).name
         judged = F.when(F.lit(False), column(carrier))
         for broken, failure in found:
             judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
         judged = judged.otherwise(column(carrier)).alias(carrier)
         others = map(column, beside)
         return rows.select(*[judged if name == carrier else column(name) for name in schema.names], *others)
-
-
-def _carrier(schema: Struct) -> str:
-    """A column that is written as it is; void columns are not written."""
-    return min(schema, key=lambda each: (held(each.type) is None, has_void(each.type))).name
 
 
 def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterator[tuple[Column, Column]]:

@@ -36,7 +36,6 @@ def scan(
     """The live rows of these files.
 
     Args:
-        spark: the session.
         files: what to read.
         columns: the columns wanted, in this order; all of the schema where None.
         address: add the two columns of `anabranch.spark.raw_rows.address_of`: the file's path as in the log, and the
@@ -58,10 +57,8 @@ def scan(
 
 
 def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
-    """The files that have deleted rows, and the others.
-
-    Raises:
-        CorruptVector: a file has a vector in the log but none in the set; its deleted rows would come back.
+    """The files that have deleted rows, and the others. Raises CorruptVector: a file has a vector in the log but none
+    in the set; its deleted rows would come back.
     """
     paths = files.files["path"]
     for path in files.files.filter(pc.is_valid(files.files["deletionVector"]))["path"].to_pylist():

@@ -26,10 +26,8 @@ _NOT_IN_PARQUET = ("interval", "time")
 
 
 def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
-    """Evaluate rows and write them to ``root/folder``; its URL.
-
-    Raises:
-        UnsupportedType: a column (named) has a type that Parquet cannot hold.
+    """Evaluate rows and write them to ``root/folder``; its URL. Raises UnsupportedType: a column (named) has a type
+    that Parquet cannot hold.
     """
     url = f"{spark_root(spark, root)}/{folder}"
     schema = rows.schema
@@ -42,11 +40,7 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
 
 
 def check_types(schema: T.StructType) -> None:
-    """Raises `UnsupportedType` unless Parquet can hold these columns.
-
-    Raises:
-        UnsupportedType: it cannot hold the named column.
-    """
+    """Raises UnsupportedType, with the column, unless Parquet can hold these columns."""
     for field in schema:
         if field.dataType.typeName() in _NOT_IN_PARQUET:
             raise UnsupportedType(column=field.name, type=field.dataType.simpleString())

@@ -52,11 +52,7 @@ def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, 
 
 
 def check_java() -> str:
-    """The ``java`` that Spark will start.
-
-    Raises:
-        MissingJava: there is none, or it is too old.
-    """
+    """The ``java`` that Spark will start. Raises MissingJava: there is none, or it is too old."""
     java = _java()
     version = _version(java)
     if version is None or version < OLDEST_JAVA:

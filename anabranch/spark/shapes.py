@@ -23,7 +23,8 @@ def _members(value: Column, source: DataType, target: DataType) -> Column:
     if _alike(source, target):
         return value
     if isinstance(source, Struct) and isinstance(target, Struct):
-        return F.when(value.isNotNull(), F.struct(*_each_member(value, source, target)))
+        members = [_member(value, source, each.name, each.type).alias(each.name) for each in target]
+        return F.when(value.isNotNull(), F.struct(*members))
     if isinstance(source, Array) and isinstance(target, Array):
         element, wanted = source.element, target.element
         return F.transform(value, lambda each: _members(each, element, wanted))
@@ -32,10 +33,6 @@ def _members(value: Column, source: DataType, target: DataType) -> Column:
     before, after = source, target
     keyed = F.transform_keys(value, lambda key, _: _members(key, before.key, after.key))
     return F.transform_values(keyed, lambda _, each: _members(each, before.value, after.value))
-
-
-def _each_member(value: Column, source: Struct, target: Struct) -> list[Column]:
-    return [_member(value, source, each.name, each.type).alias(each.name) for each in target]
 
 
 def _member(value: Column, source: Struct, name: str, wanted: DataType) -> Column:

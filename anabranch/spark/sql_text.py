@@ -33,11 +33,7 @@ _REFERENCE = re.compile(r"\$\{(?:\w+?:)?\S+?\}", re.ASCII)
 
 
 def verbatim(text: str, spark: SparkSession) -> str:
-    """The text that Spark makes this one of, without filling anything in.
-
-    Raises:
-        LoneSurrogate: no text can hold it.
-    """
+    """The text that Spark makes this one of, without filling anything in. Raises LoneSurrogate: no text can hold it."""
     check_text("SQL", text)
     return text.replace(_OPENS, _NOTHING) if _OPENS in text and _substitutes(spark) else text
 
@@ -76,13 +72,12 @@ def joined_sql(spark: SparkSession, parts: Sequence[Part], args: Arguments = Non
     frames = {f"anabranch_{i}": each for i, each in enumerate(parts) if not isinstance(each, str)}
     if not frames:
         return plain_sql(spark, "".join(map(str, parts)), args)
-    texts = (_doubled(each) if isinstance(each, str) else f"{{anabranch_{i}}}" for i, each in enumerate(parts))
+    # PySpark's way of putting DataFrames into a statement leaves doubled braces as they are.
+    texts = (
+        each.replace("{", "{{").replace("}", "}}") if isinstance(each, str) else f"{{anabranch_{i}}}"
+        for i, each in enumerate(parts)
+    )
     return plain_sql(spark, "".join(texts), args, **frames)
-
-
-def _doubled(text: str) -> str:
-    """Text that PySpark's way of putting DataFrames into a statement leaves as it is."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 # -- DataFrames in a user's text ---------------------------------------------------------------------------------------
@@ -134,10 +129,8 @@ def _substitutes(spark: SparkSession) -> bool:
 
 
 def _value_of(reference: str, spark: SparkSession) -> str:
-    """What Spark puts in place of a reference, asked for in two kinds of quotes, of which it may hold one.
-
-    Raises:
-        InvalidOption: it holds both.
+    """What Spark puts in place of a reference, asked for in two kinds of quotes, of which it may hold one. Raises
+    InvalidOption: it holds both.
     """
     text, name = _asked(f"SELECT r'<{reference}>'", spark), _asked(f"SELECT 0 AS `<{reference}>`", spark)
     found = text if text is not None and (text == name or "`" in text) else name

@@ -85,10 +85,8 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 def spark_schema(struct: Struct) -> T.StructType:
     """The schema to read with: everything nullable, and of the metadata only comments and the lengths of chars, which
-    Spark pads by these where it reads and compares them.
-
-    Raises:
-        UnsupportedType: a type that this version does not read.
+    Spark pads by these where it reads and compares them. Raises UnsupportedType: a type that this version does not
+    read.
     """
     return T.StructType([_spark_field(each) for each in struct])
 
@@ -110,11 +108,7 @@ def spark_type(data_type: DataType, path: str = "") -> T.DataType:
 
 
 def parse_type(ddl: str) -> T.DataType:
-    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``.
-
-    Raises:
-        InvalidOption: there is no such type.
-    """
+    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises InvalidOption: there is no such type."""
     _check_brackets(ddl)
     try:
         return T.DataType.fromDDL(ddl)
@@ -124,11 +118,7 @@ def parse_type(ddl: str) -> T.DataType:
 
 
 def parse_columns(ddl: str) -> T.StructType:
-    """The columns of SQL text such as ``day DATE, hour INT``.
-
-    Raises:
-        InvalidOption: it is no list of columns.
-    """
+    """The columns of SQL text such as ``day DATE, hour INT``. Raises InvalidOption: it is no list of columns."""
     _check_brackets(ddl)
     try:
         found = T.DataType.fromDDL(ddl)
@@ -141,10 +131,8 @@ def parse_columns(ddl: str) -> T.StructType:
 
 
 def _check_brackets(ddl: str) -> None:
-    """Spark's parser ends in an error of the JVM where types are nested some thousand levels deep.
-
-    Raises:
-        InvalidSchema: they are.
+    """Spark's parser ends in an error of the JVM where types are nested some thousand levels deep. Raises
+    InvalidSchema: they are.
     """
     level = 0
     for sign in ddl:
@@ -154,10 +142,8 @@ def _check_brackets(ddl: str) -> None:
 
 
 def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of an Arrow table, with the types that Delta gives them.
-
-    Raises:
-        UnsupportedType: a column (named) has a type that Delta lacks.
+    """The rows of an Arrow table, with the types that Delta gives them. Raises UnsupportedType: a column (named) has a
+    type that Delta lacks.
     """
     schema = from_arrow(table.schema)
     # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.

@@ -25,13 +25,8 @@ _SHOWN_CHARACTERS = 200
 
 
 def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
-    """An expression that makes the query fail with this error.
-
-    Args:
-        error: the error's class.
-        facts: its details, as `stated` gives them.
-        values: column -> text of the row; left out where the table's rows are not to be shown.
-        table: for messages.
+    """An expression that makes the query fail with this error. ``facts`` are its details, as `stated` gives them,
+    ``values`` column -> text of the row, which is left out where the table's rows are not to be shown.
     """
     values = values if may_show_rows(table) else {}
     cut = [F.substring(each, 1, _SHOWN_CHARACTERS).alias(f"v{i}") for i, each in enumerate(values.values())]

@@ -61,9 +61,7 @@ def write(
     """Write rows below ``root/folder``, fitted to a schema.
 
     Args:
-        spark: the session.
         rows: the rows; columns are matched by name, whatever the case.
-        schema: what the table holds.
         partition_columns: those of its columns that become folders.
         root: URL of the table.
         folder: a folder in it that no other job writes to: two jobs in one folder would delete each other's files.
@@ -85,7 +83,6 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
 
     Args:
-        spark: the session.
         files: the files that hold them.
         marks: path as in the log -> positions.
         assignments: column -> SQL text or Column over the old row, or `Members` of these; all are evaluated at once.
@@ -225,10 +222,8 @@ def write_files(
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write rows with a schema's columns as they are. Files hold partition columns only where the rules say
-    ``materialised``. ``options`` are further options of the writer.
-
-    Raises:
-        UnwritableVoid: no file can hold such rows, for their void.
+    ``materialised``. ``options`` are further options of the writer. Raises UnwritableVoid: no file can hold such rows,
+    for their void.
     """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]

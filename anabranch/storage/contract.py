@@ -56,18 +56,11 @@ class Store(Protocol):
         """The root's canonical URL, without a trailing slash and not percent-encoded; ``open_store`` takes it back."""
 
     def get(self, name: str) -> bytes:
-        """All bytes of a name, from one single put.
-
-        Raises:
-            NotFound: there is no such name.
-        """
+        """All bytes of a name, from one single put. Raises NotFound: there is no such name."""
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
-        """``get(name)[start:][:length]``, without reading the rest.
-
-        Args:
-            start: the first byte, from 0; if negative, that many bytes from the end.
-            length: bytes to read; fewer are returned where the name holds fewer.
+        """``get(name)[start:][:length]``, without reading the rest; a negative ``start`` counts from the end, and fewer
+        bytes come where the name holds fewer.
 
         Raises:
             NotFound: there is no such name.
@@ -147,10 +140,8 @@ class Store(Protocol):
 
 
 def checked(name: str, root: str) -> str:
-    """``name``, unless it leaves the root.
-
-    Raises:
-        StoreError: it is empty or absolute, or has an empty part, ``.``, ``..`` or a NUL.
+    """``name``, unless it leaves the root. Raises StoreError: it is empty or absolute, or has an empty part, ``.``,
+    ``..`` or a NUL.
     """
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise StoreError(name=repr(name), root=root, reason="this is no name below the root.")
@@ -158,9 +149,5 @@ def checked(name: str, root: str) -> str:
 
 
 def checked_folder(folder: str, root: str) -> str:
-    """``folder``, with ``""`` for the root itself and no trailing slash.
-
-    Raises:
-        StoreError: it is not below the root.
-    """
+    """``folder``, with ``""`` for the root itself and no trailing slash. Raises StoreError: it leaves the root."""
     return checked(folder.removesuffix("/"), root) if folder else ""

@@ -78,9 +78,7 @@ def claim(aside: str, path: str) -> bool:
 
 
 def decided(error: OSError) -> bool:
-    """Whether this failure of ``claim`` or ``os.replace`` means that nothing happened; otherwise the outcome is
-    unknown.
-    """
+    """Whether this failure of ``claim`` or ``os.replace`` means that nothing happened; else the outcome is unknown."""
     return error.errno in _REFUSALS
 
 

@@ -129,10 +129,8 @@ class ObjectStore:
             raise self._failed_put(name, error) from safe_cause(error)
 
     def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
-        """Let the service copy a name from a store in the same bucket; False if it cannot, and nothing happened.
-
-        Raises:
-            NotFound: there is no such source.
+        """Let the service copy a name from a store in the same bucket; False if it cannot, and nothing happened. Raises
+        NotFound: there is no such source.
         """
         if other.bucket is not self.bucket:
             return False
@@ -153,7 +151,10 @@ class ObjectStore:
         """See ``Store.list_from``."""
         folder = checked_folder(start[: start.rfind("/") + 1], self.url)
         with self._typed(start):
-            found = self._listed(folder, _just_before(self._at(start))) if folder else self._top()
+            if folder:
+                found = self._listed(folder, _just_before(self._at(start)))
+            else:  # without a walk: a table's root is full of folders that are not worth walking through
+                found = self._entries(obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
             return sorted(entry for entry in found if entry.name >= start and entry.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
@@ -220,10 +221,6 @@ class ObjectStore:
         key = self._at(folder)
         for found in obstore.list(self.bucket, key or None, offset=after, chunk_size=_LISTED_AT_ONCE):
             yield from self._entries(found)
-
-    def _top(self) -> Iterator[Entry]:
-        """The entries at the root only: a table's root is full of folders that are not worth walking through."""
-        return self._entries(obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
 
     def _entries(self, found: Sequence[ObjectMeta]) -> Iterator[Entry]:
         # Some tools mark a folder by an empty key that ends in a slash; the root's own mark is no name below it.

@@ -131,10 +131,8 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
 
 
 def open_beside(store: Store, location: str) -> Store:
-    """The store of another location, with the same credentials if it is in the same bucket.
-
-    Raises:
-        UnknownStore: as `open_store`.
+    """The store of another location, with the same credentials if it is in the same bucket. Raises UnknownStore: as
+    `open_store`.
     """
     match = _SCHEME.match(location)
     canonical = _CANONICAL.get(match[1].lower()) if match is not None else None

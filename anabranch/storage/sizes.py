@@ -24,11 +24,7 @@ _MANY_TO_A_FOLDER = 64
 
 
 def sizes(store: Store, names: Sequence[str]) -> Mapping[str, int | None]:
-    """The size in bytes of each of these names.
-
-    Raises:
-        StoreError: the store did not say, or a name leaves its root.
-    """
+    """The size in bytes of each of these names. Raises StoreError: the store did not say, or a name leaves its root."""
     if isinstance(store, LocalStore):
         return {name: _size(store, name) for name in names}
     found = _listed(store, names) if len(names) > _FEW else {}

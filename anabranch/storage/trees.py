@@ -24,9 +24,7 @@ Skip = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Tree:
-    """``files`` below a root, its ``folders`` where the store has such, and ``left_out``, the folders that were
-    skipped.
-    """
+    """``files`` below a root, its ``folders`` where the store has such, and ``left_out``, folders that were skipped."""
 
     files: list[Entry] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -40,11 +38,7 @@ class Tree:
 
 
 def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
-    """All files and folders, without those below skipped folders.
-
-    Raises:
-        StoreError: something could not be listed.
-    """
+    """All files and folders, without those below skipped folders. Raises StoreError: something could not be listed."""
     if isinstance(store, LocalStore):
         return _local(store, skip, threads)
     if isinstance(store, ObjectStore):

@@ -132,7 +132,6 @@ class DictStore:
 
 
 PUTS = ("put_if_absent", "put", "put_stream")
-CALLS = (*PUTS, "put_hint", "get", "read_range", "head", "list_from", "list_all", "delete", "sync")
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,8 @@ def _committed(ours: Transaction, version: int, attempts: int) -> Committed:
 
 
 def check_place(ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime) -> None:
-    """Raises a conflict unless ``ours``, which found nothing to do, would have found nothing behind the versions either
-    that stood there when its command began, though its base is older.
-
-    Raises:
-        DeltaConcurrentModificationException: what was committed by then may matter to it.
+    """Raises a DeltaConcurrentModificationException unless ``ours``, which found nothing to do, would have found
+    nothing behind the versions either that stood there when its command began, though its base is older.
     """
     if ours.base is None or ours.stands.must_follow <= ours.base.version:
         return

@@ -41,10 +41,8 @@ class VectorFile:
 
 
 def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFile:
-    """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none.
-
-    Raises:
-        StoreError: nothing was committed.
+    """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
+    StoreError: nothing was committed.
     """
     vectors = {path: vector for path in sorted(ours.does.marks) if (vector := _joined(ours, path)) is not None}
     vectors |= {row["path"]: rows for row in _buried(ours) if (rows := _partly(ours, row)) is not None}

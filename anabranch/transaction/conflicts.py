@@ -36,14 +36,7 @@ from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.table_features import writer_features
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.transaction.conflict_errors import (
-    SAMPLE,
-    Conflict,
-    file_of,
-    some_of,
-    why_files,
-    why_rows,
-)
+from anabranch.transaction.conflict_errors import SAMPLE, Conflict, file_of, some_of, why_files, why_rows
 from anabranch.transaction.identity_marks import (
     fallen_back,
     is_reservation,
@@ -55,13 +48,7 @@ from anabranch.transaction.identity_marks import (
 from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.relocation import Relocation, relocation_of
-from anabranch.transaction.transaction import (
-    Source,
-    Transaction,
-    is_blind_append,
-    is_vacuum,
-    only_deletes,
-)
+from anabranch.transaction.transaction import Source, Transaction, is_blind_append, is_vacuum, only_deletes
 
 
 @dataclass(frozen=True)
@@ -304,9 +291,7 @@ def _matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) 
 
 
 def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
-    """C2 on rows that a winner brought back to life inside an old file: they are new rows, and not looked at one by
-    one.
-    """
+    """C2 on rows that a winner brought back to life inside an old file: they are new, and not looked at one by one."""
     for path, change in sorted(net.changed.items()):
         if change.after is None or path in ours.touched:
             continue

@@ -6,19 +6,16 @@ that is passed in. What came and went again inside the run has no effect and is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FILES, FileRow, empty_files
 from anabranch.transaction.transaction import is_blind_append
-
-LoadVector = Callable[[FileRow], BitMap64]
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Added:
-    """Files that are live after the run and were not before: ``files`` (`FILES`), all brought by the same kind of
-    winner.
-    """
+    """Files that are live after the run and were not before: ``files`` (`FILES`), all of the same kind of winner."""
 
     files: pa.Table
     winners: Mapping[str, Commit]
@@ -145,8 +140,3 @@ def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
 def growth(before: BitMap64, after: BitMap64) -> tuple[BitMap64, BitMap64]:
     """Positions that a vector gained, and those that it lost (a RESTORE can bring rows back)."""
     return after - before, before - after
-
-
-def files_of(table: pa.Table, paths: Iterable[str]) -> pa.Table:
-    """The rows of a `FILES` table with these paths."""
-    return table.filter(pc.is_in(table["path"], value_set=pa.array(list(paths), pa.string())))

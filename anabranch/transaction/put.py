@@ -108,9 +108,7 @@ def _decided(ours: Transaction, log: Log, version: int, data: bytes, retry: Retr
 
 def _is_ours(ours: Transaction, log: Log, version: int) -> bool:
     """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
-
-    Raises:
-        PutOutcomeUnknown: it cannot be read now, so it is not known.
+    Raises PutOutcomeUnknown: it cannot be read now, so it is not known.
     """
     try:
         winner = log.read(version)

@@ -66,9 +66,7 @@ class Rebase:
 
     def keep_identity_values(self) -> None:
         """Let new metadata of ours remember which identity values the table has given, whichever command brings it.
-
-        Raises:
-            InvalidProperty: what the table remembers of them is damaged.
+        Raises InvalidProperty: what the table remembers of them is damaged.
         """
         base, metadata = self.ours.base, self.ours.says.metadata
         if base is not None and metadata is not None:
@@ -76,10 +74,8 @@ class Rebase:
             self.ours = self.to_put = replace(self.ours, says=says)
 
     def look(self) -> Sequence[Commit]:
-        """The window: all winners since the version that ours stands behind, oldest first.
-
-        Raises:
-            ProtocolChangedException: another table stands at this path now.
+        """The window: all winners since the version that ours stands behind, oldest first. Raises
+        ProtocolChangedException: another table stands at this path now.
         """
         base = self.ours.base
         if self.winners:
@@ -94,11 +90,7 @@ class Rebase:
         return [winner for winner in self.winners if winner.version > self.ours.stands.rebased_to]
 
     def over(self, window: Sequence[Commit]) -> None:
-        """Move ours behind the winners of a window.
-
-        Raises:
-            DeltaConcurrentModificationException: it cannot stand there.
-        """
+        """Move ours behind the winners of a window. Raises DeltaConcurrentModificationException: it cannot stand."""
         try:
             self._over(window)
         except Exceeded as bound:
@@ -108,21 +100,15 @@ class Rebase:
             raise self.error(Conflict(kind, "ALLOTTED_TIME_EXCEEDED", said, window[-1], more=more)) from bound
 
     def check_guard(self) -> None:
-        """Let a command that names files which others may delete look whether they are there.
-
-        Raises:
-            AnabranchError: ours may not be put now.
+        """Let a command that names files which others may delete look whether they are there. Raises AnabranchError:
+        ours may not be put now.
         """
         conflict = self._guard.before_put(self.winners) if self._guard is not None else None
         if conflict is not None:
             raise self.error(conflict)
 
     def discard(self) -> None:
-        """Remove what was staged on the way, and by the command.
-
-        Raises:
-            AnabranchError: something could not be removed.
-        """
+        """Remove what was staged on the way, and by the command. Raises AnabranchError: some could not be removed."""
         self._fence.discard()
         self._handler.discard()
 
@@ -220,10 +206,8 @@ def _bounds(ours: Transaction) -> Bounds:
 
 def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:
     """Ours behind all winners of the verdict: sources re-pointed at their newest state, and rows of blind winners
-    redone; a relocation with what they deleted.
-
-    Raises:
-        NothingLeft: ours only moves rows, and others have moved them all.
+    redone; a relocation with what they deleted. Raises NothingLeft: ours only moves rows, and others have moved them
+    all.
     """
     if not verdict.behind:
         return ours
@@ -238,9 +222,7 @@ def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, lo
 
 
 def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
-    """Ours, knowing the newest metadata; where it changes that, it keeps what others have reserved of identity columns
-    meanwhile.
-    """
+    """Ours, with the newest metadata; where it changes that, it keeps what others reserved of identity columns."""
     known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
     if not known:
         return ours
@@ -253,7 +235,8 @@ def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
 def joined(ours: Transaction, extra: Transaction) -> Transaction:
     """Ours together with what was done in addition, on files that ours had not touched."""
     assert not ours.touched & extra.touched, "a redo may only touch files that came in since"
-    withdrawn = _now(ours, extra.does.withdraws)
+    # A redo knows ours by the names under which it staged them.
+    withdrawn = frozenset(ours.does.restaged.get(path, path) for path in extra.does.withdraws)
     does = replace(
         ours.does,
         marks={**ours.does.marks, **extra.does.marks},
@@ -264,11 +247,6 @@ def joined(ours: Transaction, extra: Transaction) -> Transaction:
     )
     together = replace(ours, does=does, reads=_both(ours.reads, extra.reads))
     return together.with_counts(**extra.info.metrics)
-
-
-def _now(ours: Transaction, paths: frozenset[str]) -> frozenset[str]:
-    """What these files of ours are called by now: a redo knows them by the names under which it staged them."""
-    return frozenset(ours.does.restaged.get(path, path) for path in paths)
 
 
 def _kept(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:

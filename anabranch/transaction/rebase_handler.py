@@ -14,13 +14,8 @@ from pyroaring import BitMap64
 from anabranch.log.commits import Commit
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.transaction.conflict_errors import (
-    Conflict,
-    ConflictDetails,
-)
-from anabranch.transaction.transaction import (
-    Transaction,
-)
+from anabranch.transaction.conflict_errors import Conflict, ConflictDetails
+from anabranch.transaction.transaction import Transaction
 
 
 class RebaseHandler(ConflictDetails, Protocol):

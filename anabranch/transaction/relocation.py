@@ -206,10 +206,7 @@ class NothingLeft(Exception):
 
 def overtaken(ours: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
     """Ours, which only moves rows, behind winners: what they deleted is deleted where ours has put it; a group of files
-    that others have moved, or brought rows back to, is left as it is.
-
-    Raises:
-        NothingLeft: of ours nothing remains.
+    that others have moved, or brought rows back to, is left as it is. Raises NothingLeft: of ours nothing remains.
     """
     assert ours.does.groups is not None, "only a relocation is overtaken"
     found = (_overtaken(ours, group, net, loaders) for group in ours.does.groups)
@@ -260,10 +257,8 @@ def _overtaken(ours: Transaction, group: Group, net: Net, loaders: Loaders) -> _
 
 
 def _state(before: Source, change: Change, loaders: Loaders) -> tuple[Source | None, BitMap64]:
-    """The newest state of a source, None where it is gone, and its rows that were deleted since.
-
-    Raises:
-        Misplaced: they are not where ours has put them, or not all of those that are there now are.
+    """The newest state of a source, None where it is gone, and its rows that were deleted since. Raises Misplaced: they
+    are not where ours has put them, or not all of those that are there now are.
     """
     if change.after is None:
         if _was_moved(change):

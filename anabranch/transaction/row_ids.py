@@ -84,7 +84,8 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     kept = tracked(protocol, metadata) is not None or not ours.touched
     tags = {PRESERVED: str(kept).lower()}
     named = sorted(ours.does.recommits | ours.does.marks.keys())
-    again = [row for path in named if _lacks(row := ours.does.sources[path].row)]
+    rows = [ours.does.sources[path].row for path in named]
+    again = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
     if not again and not len(ours.does.adds):
         return RowIds(ours.does.adds, tags=tags)
     before = _mark(base, winners)
@@ -94,10 +95,6 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
     return RowIds(adds, _fields(files), (domain_of(mark),) if mark > before else (), tags)
-
-
-def _lacks(row: FileRow) -> bool:
-    return row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None
 
 
 def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:

@@ -284,7 +284,8 @@ def is_blind_append(commit: Commit) -> bool:
     head = commit.head
     says_so = head.info.get("isBlindAppend") is True and READ not in tags_of(commit)
     only_adds = len(commit.removes) == 0 and not commit.has_change_feed and head.kinds <= _OF_APPENDS
-    return says_so and only_adds and not _domains(commit) and _are_new_data(commit.adds)
+    only_mark = all(each.domain == row_tracking.DOMAIN for each in head.domains)  # the mark goes with every new row
+    return says_so and only_adds and only_mark and _are_new_data(commit.adds)
 
 
 def is_vacuum(commit: Commit) -> bool:
@@ -312,11 +313,6 @@ def tags_of(commit: Commit) -> Mapping[str, Any]:
 
 def _holds_no_file(commit: Commit) -> bool:
     return len(commit.adds) == 0 and len(commit.removes) == 0 and not commit.has_change_feed
-
-
-def _domains(commit: Commit) -> frozenset[str]:
-    """The domains that a winner wrote, but for the mark of row ids, which goes with every new row."""
-    return frozenset(each.domain for each in commit.head.domains) - {row_tracking.DOMAIN}
 
 
 def only_deletes(commit: Commit) -> bool:

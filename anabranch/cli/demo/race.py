@@ -95,9 +95,7 @@ class Race:
 
 def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]) -> list[Writer]:
     """The writers of the demo: all touch the same files, no two of them the same row; one moves all rows elsewhere.
-
-    Args:
-        changes: carrier -> rows to merge by `KEY`, for carriers that nobody corrects.
+    ``changes`` are rows to merge by `KEY` for each carrier that nobody corrects.
     """
     corrections = [_correction(engine, carrier) for carrier in CORRECTED]
     purge = Writer("purge", "DELETE WHERE dep_time IS NULL", lambda path: _delete(engine, path, "dep_time IS NULL"))

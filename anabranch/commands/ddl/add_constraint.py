@@ -12,7 +12,7 @@ from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, without_options
+from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition, InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -28,7 +28,7 @@ from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)
-class AddConstraint:
+class AddConstraint(Masked):
     """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
 
     It reads the whole table, so that any row which came meanwhile is a conflict.
@@ -40,8 +40,6 @@ class AddConstraint:
     table: Location
     name: str
     where: Condition
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it, at the version for which ``where`` was understood.

@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.row_tracking import backfilled
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
     InvalidOption,
     InvalidProperty,
@@ -40,14 +40,7 @@ from anabranch.protocol.features.table_features import (
 )
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.clustering import check_clustering, clustering_of
-from anabranch.protocol.properties import (
-    COMMENT,
-    PROTECTED_BEFORE,
-    check_retention,
-    described,
-    respelled_key,
-    validate,
-)
+from anabranch.protocol.properties import COMMENT, PROTECTED_BEFORE, check_retention, described, respelled_key, validate
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import GIVEN
 from anabranch.protocol.schema.column_mapping import check_change, is_mapped
@@ -81,7 +74,7 @@ class Alteration:
 
 
 @dataclass(frozen=True)
-class SetProperties:
+class SetProperties(Masked):
     """ALTER TABLE … SET TBLPROPERTIES.
 
     Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
@@ -95,8 +88,6 @@ class SetProperties:
 
     table: Location
     properties: Mapping[str, str]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table says so already.
@@ -113,7 +104,7 @@ class SetProperties:
 
         base = context.snapshot(log)
         change = altered(base)
-        if not _tracks_rows_then(change, base):
+        if change.metadata is None or not is_enabled(change.metadata) or is_enabled(base.metadata):
             return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
@@ -144,7 +135,7 @@ class SetProperties:
 
 
 @dataclass(frozen=True)
-class UnsetProperties:
+class UnsetProperties(Masked):
     """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
 
     Example:
@@ -154,8 +145,6 @@ class UnsetProperties:
     table: Location
     keys: Sequence[str]
     if_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where none of them is set.
@@ -204,7 +193,7 @@ class NewColumn:
 
 
 @dataclass(frozen=True)
-class AddColumns:
+class AddColumns(Masked):
     """ALTER TABLE … ADD COLUMNS: rows that are there have NULL in them.
 
     Example:
@@ -213,8 +202,6 @@ class AddColumns:
 
     table: Location
     columns: Sequence[NewColumn]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -250,7 +237,7 @@ def _check_new(field: Field) -> None:
 
 
 @dataclass(frozen=True)
-class DropConstraint:
+class DropConstraint(Masked):
     """ALTER TABLE … DROP CONSTRAINT, of a CHECK or a key.
 
     Example:
@@ -260,8 +247,6 @@ class DropConstraint:
     table: Location
     name: str
     if_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is none of this name and this is ``if_exists``.
@@ -280,11 +265,6 @@ class DropConstraint:
         left = {each: value for each, value in known.items() if each != found}
         parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
         return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
-
-
-def _tracks_rows_then(change: Alteration, base: Snapshot) -> bool:
-    """Whether rows are to be tracked from now on that were not before."""
-    return change.metadata is not None and is_enabled(change.metadata) and not is_enabled(base.metadata)
 
 
 def _only_written(before: Snapshot, after: Snapshot) -> bool:
@@ -348,10 +328,8 @@ def _real_part(change: Alteration, base: Snapshot) -> Alteration:
 
 
 def _check_allowed(change: Alteration, base: Snapshot) -> None:
-    """Raises an error unless this version may write the table, and knows what new columns ask for.
-
-    Raises:
-        UnsupportedFeature: with the feature's name. InvalidOption: a key stands in the way.
+    """Raises UnsupportedFeature, by its name, unless this version may write the table and knows what new columns ask
+    for; InvalidOption where a key stands in the way.
     """
     check_writable(base.table, base.protocol, base.metadata)
     if change.metadata is not None:

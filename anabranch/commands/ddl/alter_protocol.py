@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, without_options
+from anabranch.commands.opening import Location, Masked
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import upgraded_to
 from anabranch.protocol.properties import FEATURE_PREFIX
@@ -20,7 +20,7 @@ from anabranch.transaction.commit import Committed
 
 
 @dataclass(frozen=True)
-class UpgradeProtocol:
+class UpgradeProtocol(Masked):
     """Raise the versions of the protocol that a table demands; they never go down.
 
     Example:
@@ -30,8 +30,6 @@ class UpgradeProtocol:
     table: Location
     reader_version: int
     writer_version: int
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has these versions.
@@ -49,7 +47,7 @@ class UpgradeProtocol:
 
 
 @dataclass(frozen=True)
-class AddFeatureSupport:
+class AddFeatureSupport(Masked):
     """List a feature in the protocol of a table; Delta's history shows it as the property that stands for it.
 
     Example:
@@ -58,8 +56,6 @@ class AddFeatureSupport:
 
     table: Location
     feature: str
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has it.

@@ -17,7 +17,7 @@ from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, without_options
+from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -41,7 +41,7 @@ DROPPED = ""
 
 
 @dataclass(frozen=True)
-class ChangeColumn:
+class ChangeColumn(Masked):
     """ALTER TABLE … ALTER COLUMN (CHANGE COLUMN); what is None stays as it is.
 
     Attributes:
@@ -66,8 +66,6 @@ class ChangeColumn:
     first: bool = False
     after: str | None = None
     length: str | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the column is so already.
@@ -160,7 +158,7 @@ class ChangeColumn:
 
 
 @dataclass(frozen=True)
-class ChangeColumns:
+class ChangeColumns(Masked):
     """ALTER TABLE … ALTER COLUMN a …, b …: several columns changed in one commit, one after the other, or none of them.
 
     Example:
@@ -170,8 +168,6 @@ class ChangeColumns:
 
     table: Location
     changes: Sequence[ChangeColumn]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where all of them are so already.
@@ -261,10 +257,8 @@ def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:
 
 
 def _is_missing(schema: Struct, path: tuple[str, ...]) -> Condition:
-    """Rows in which the column is NULL; a member, where the structs around it are not.
-
-    Raises:
-        InvalidOption: it stands inside an array or a map.
+    """Rows in which the column is NULL; a member, where the structs around it are not. Raises InvalidOption: it stands
+    inside an array or a map.
     """
     data_type: DataType = schema
     names: list[str] = []

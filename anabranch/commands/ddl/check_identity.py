@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.rules.identity import Identity, identities
+from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.stats.statistics import stats_columns
 
 
@@ -27,11 +27,6 @@ def values_behind_marks(snapshot: Snapshot, files: Sequence[FileRow]) -> Iterato
         stated = known.columns.get(each.column)
         farthest = (stated.maximum if each.step > 0 else stated.minimum).to_pylist() if stated is not None else []
         for file, value in zip(files, farthest, strict=False):
-            if value is not None and _is_ahead(each, value):
+            if value is not None and (value - each.next) * each.step >= 0:
                 last = "no value was given" if each.mark is None else f"{each.mark} was the last"
                 yield file["path"], f"the column {each.column} holds {value}, and its mark says that {last}"
-
-
-def _is_ahead(identity: Identity, value: int) -> bool:
-    """Whether the table would give this value, or one before it, next."""
-    return (value - identity.next) * identity.step >= 0

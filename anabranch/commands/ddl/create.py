@@ -10,13 +10,13 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
 
 
 @dataclass(frozen=True)
-class Create:
+class Create(Masked):
     """Create an empty table of these columns, partitioning and properties.
 
     Of several writers that create one table at once, one wins; the others get `ProtocolChangedException`.
@@ -28,8 +28,6 @@ class Create:
     table: Location
     new: NewTable
     if_not_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a table already and ``if_not_exists`` is set.
@@ -53,7 +51,7 @@ class Create:
 
 
 @dataclass(frozen=True)
-class Replace:
+class Replace(Masked):
     """Put an empty table of these columns, partitioning and properties in the place of the one that there is.
 
     All rows, properties and the description go in one commit; the history and the table's id stay, and so do the
@@ -66,8 +64,6 @@ class Replace:
     table: Location
     new: NewTable
     or_create: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.

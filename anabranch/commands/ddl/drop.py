@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.storage.trees import remove_empty, tree
 
 _LOG = "_delta_log/"
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(Masked):
     """Remove a table with all its files; where there is no log, nothing.
 
     Example:
@@ -25,8 +25,6 @@ class Drop:
     """
 
     table: Location
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> int:
         """Run it; gives how many files went.

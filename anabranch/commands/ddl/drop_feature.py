@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.feature_removal import remove_traces, removed
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import FeatureNotDropped
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.cleanup import YOUNGEST_MS, is_whole
@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DropFeature:
+class DropFeature(Masked):
     """ALTER TABLE … DROP FEATURE … [TRUNCATE HISTORY].
 
     Without ``truncate_history`` older versions stay readable, for those who know the feature; the protocol then lists
@@ -55,8 +55,6 @@ class DropFeature:
     table: Location
     feature: str
     truncate_history: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.

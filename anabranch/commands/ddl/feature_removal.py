@@ -33,10 +33,8 @@ from anabranch.transaction.transaction import Changes, CommitInfo, Declarations,
 
 
 def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
-    """Take out what shows the feature; whether there was anything.
-
-    Raises:
-        DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
+    """Take out what shows the feature; whether there was anything. Raises DeltaConcurrentModificationException: the
+    table was written meanwhile; what was done so far stays done.
     """
     if feature.name == COLUMN_MAPPING:
         return _unmap(log, feature, engine, context)

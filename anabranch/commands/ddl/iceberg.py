@@ -15,11 +15,8 @@ from anabranch.protocol.stats.statistics import num_records
 
 
 def check_files(base: Snapshot, metadata: Metadata) -> None:
-    """Raises InvalidProperty unless all live files fit what is switched on; without a change of that, no file is looked
-    at.
-
-    Raises:
-        InvalidProperty: a file has deletion vectors, no number of rows, no field ids or no partition values in it.
+    """Raises InvalidProperty unless all live files fit what is switched on: a file has deletion vectors, no number of
+    rows, no field ids or no partition values in it. Without a change of that, no file is looked at.
     """
     for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
         for file in base.files.to_pylist():

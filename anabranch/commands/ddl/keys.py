@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, without_options
+from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX
@@ -20,7 +20,7 @@ from anabranch.transaction.commit import Committed
 
 
 @dataclass(frozen=True)
-class AddKey:
+class AddKey(Masked):
     """ALTER TABLE … ADD CONSTRAINT … PRIMARY KEY or FOREIGN KEY.
 
     Example:
@@ -29,8 +29,6 @@ class AddKey:
 
     table: Location
     key: Key
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -52,7 +50,7 @@ class AddKey:
 
 
 @dataclass(frozen=True)
-class DropKey:
+class DropKey(Masked):
     """ALTER TABLE … DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns.
 
     Example:
@@ -63,8 +61,6 @@ class DropKey:
     kind: str
     columns: tuple[str, ...] = ()
     if_exists: bool = False
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is none and this is ``if_exists``.

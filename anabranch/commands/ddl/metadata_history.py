@@ -18,10 +18,8 @@ _READERS = 8
 
 
 def metadata_between(base: Snapshot, target: Snapshot) -> tuple[Metadata, ...]:
-    """The metadata that commits behind ``target`` have brought, up to ``base``, oldest first.
-
-    Raises:
-        CorruptLog: a commit cannot be read.
+    """The metadata that commits behind ``target`` have brought, up to ``base``, oldest first. Raises CorruptLog: a
+    commit cannot be read.
     """
     line = timeline(base.store, base.metadata)
     entries = [

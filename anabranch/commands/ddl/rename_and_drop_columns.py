@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, without_options
+from anabranch.commands.opening import Location, Masked
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class RenameColumn:
+class RenameColumn(Masked):
     """ALTER TABLE … RENAME COLUMN … TO …: the column at ``path`` gets another name; ``element``, ``key`` and ``value``
     lead into arrays and maps.
 
@@ -41,8 +41,6 @@ class RenameColumn:
     table: Location
     path: Path
     name: str
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where it has that name already.
@@ -67,7 +65,7 @@ class RenameColumn:
 
 
 @dataclass(frozen=True)
-class DropColumns:
+class DropColumns(Masked):
     """ALTER TABLE … DROP COLUMNS (…): readers see these columns no more.
 
     Example:
@@ -76,8 +74,6 @@ class DropColumns:
 
     table: Location
     paths: Sequence[Path]
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -141,7 +137,7 @@ def _spelled(base: Snapshot, path: Path) -> Path:
 
     spelled: list[str] = []
     for end in range(1, len(path) + 1):
-        if _is_step(base.schema, path[:end]):
+        if end > 1 and isinstance(_type_at(base.schema, path[: end - 1]), Array | Map):
             spelled.append(path[end - 1].lower())
             continue
         rewritten(base.schema, path[:end], keep)
@@ -149,11 +145,6 @@ def _spelled(base: Snapshot, path: Path) -> Path:
     if len(path) > 1 and LENGTH in base.schema.field(path[0]).metadata:
         raise NotBuilt(what=f"changing members of {path[0]}, which has texts of limited length", instead="Leave it.")
     return tuple(spelled)
-
-
-def _is_step(schema: Struct, path: Path) -> bool:
-    """Whether the last part of a path leads into an array or a map."""
-    return len(path) > 1 and isinstance(_type_at(schema, path[:-1]), Array | Map)
 
 
 def _type_at(schema: Struct, path: Path) -> DataType | None:

@@ -15,7 +15,7 @@ from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.ddl.change_column import objection
 from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlisted
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, without_options
+from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import upgraded
@@ -27,7 +27,7 @@ from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
-class ReplaceColumns:
+class ReplaceColumns(Masked):
     """ALTER TABLE … REPLACE COLUMNS (…): the table has these columns, in this order.
 
     What stays is told by its name, whatever the case, and may get another place and comment, a wider type, and NULL
@@ -39,8 +39,6 @@ class ReplaceColumns:
 
     table: Location
     columns: Struct
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table has these columns already.

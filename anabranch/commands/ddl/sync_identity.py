@@ -15,7 +15,7 @@ from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, open_log, without_options
+from anabranch.commands.opening import Location, Masked, file_set, open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
@@ -25,7 +25,7 @@ from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)
-class SyncIdentity:
+class SyncIdentity(Masked):
     """Let an identity column go on behind the farthest value that a row has.
 
     Example:
@@ -34,8 +34,6 @@ class SyncIdentity:
 
     table: Location
     column: str
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where no row has a value behind the mark.

@@ -17,11 +17,7 @@ from anabranch.protocol.schema.types import INTEGERS, Field
 
 
 def older_than_types(base: Snapshot) -> pa.Table:
-    """The live files that hold some column in another type than the table's.
-
-    Raises:
-        MissingDataFile: a file is not there.
-    """
+    """The live files that hold some column in another type than the table's. Raises MissingDataFile: one is gone."""
     partitions = [base.schema.field(name) for name in base.partition_columns]
     if any(_is_spelled_otherwise(each) for each in partitions):
         return base.files

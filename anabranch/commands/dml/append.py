@@ -23,7 +23,7 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obedient
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file, remove
 from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
@@ -59,7 +59,7 @@ _CAST = "Cast it first."
 
 
 @dataclass(frozen=True)
-class Append:
+class Append(Masked):
     """Append rows to ``table``, or create it with them (schema from the rows) where there is none.
 
     Attributes:
@@ -81,8 +81,6 @@ class Append:
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
     texts: Texts = UNREAD
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it; returns the version at which the rows stand.
@@ -196,9 +194,7 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
 
 def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
     """Rows with a table's columns, or some of them, as its files hold them: without voids, and under other names.
-
-    Raises:
-        UnwritableVoid: void stands where no file could hold such rows.
+    Raises UnwritableVoid: void stands where no file could hold such rows.
     """
     schema = Struct(tuple(map(metadata.schema.field, rows.column_names)))
     check_writable(schema)
@@ -239,9 +235,7 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
 
 def _check_nesting(values: Iterable[Any]) -> None:
     """Arrow looks for the types of values by recursion, which ends the process where they are nested without end.
-
-    Raises:
-        InvalidSchema: they are nested deeper than types may be.
+    Raises InvalidSchema: they are nested deeper than types may be.
     """
     left = [(each, 0) for each in values if isinstance(each, _NESTED)]
     while left:
@@ -272,10 +266,8 @@ def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, te
 
 
 def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
-    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL.
-
-    Raises:
-        SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
+    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL. Raises
+    SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
     """
     for name in rows.column_names:
         if schema.find(name) is None:

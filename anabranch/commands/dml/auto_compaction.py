@@ -30,10 +30,8 @@ PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "t
 def compact_after(
     committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime
 ) -> None:
-    """Compact the partitions that a commit wrote to, where the table wishes for that and enough small files lie there.
-
-    Args:
-        base: the version that the commit was based on, None where it made the table.
+    """Compact the partitions that a commit wrote to, where the table wishes for that and enough small files lie there;
+    ``base`` is the version that the commit was based on, None where it made the table.
     """
     wished = current().compacts
     if committed is None or (base is not None and (wished or base.properties.auto_compaction) == "false"):

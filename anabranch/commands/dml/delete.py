@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.log.log import Log
 from anabranch.protocol.predicates import Always, Condition
@@ -18,7 +18,7 @@ EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expre
 
 
 @dataclass(frozen=True)
-class Delete:
+class Delete(Masked):
     """Delete the rows of ``table`` for which ``where`` is TRUE.
 
     Row-local: it may commit behind any winner that took none of its rows and brought none that it should have read.
@@ -29,8 +29,6 @@ class Delete:
 
     table: Location
     where: Condition = EVERY_ROW
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was understood, or at the newest.

@@ -32,10 +32,8 @@ def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> No
 
 
 def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Identity, ...]:
-    """The identity columns that rows with these columns lack, so that values have to be reserved.
-
-    Raises:
-        IdentityColumnGiven: the rows have one whose values only the table gives.
+    """The identity columns that rows with these columns lack, so that values have to be reserved. Raises
+    IdentityColumnGiven: the rows have one whose values only the table gives.
     """
     names = {name.lower() for name in given}
     missing = []
@@ -54,10 +52,8 @@ def own_numbers(schema: Struct, given: Sequence[str]) -> frozenset[str]:
 
 
 def not_inserted(matching: Matching, schema: Struct, table: str) -> tuple[str, ...]:
-    """The identity columns that some INSERT of a MERGE leaves out.
-
-    Raises:
-        IdentityColumnGiven: an UPDATE sets one, or an INSERT gives one whose values only the table gives.
+    """The identity columns that some INSERT of a MERGE leaves out. Raises IdentityColumnGiven: an UPDATE sets one, or
+    an INSERT gives one whose values only the table gives.
     """
     missing: dict[str, None] = {}
     for clause in matching.clauses:
@@ -82,13 +78,8 @@ def _with_values(clause: Clause, values: Mapping[str, range]) -> Clause:
 
 
 def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: Runtime) -> Mapping[str, range]:
-    """Reserve ``count`` values of each of these identity columns, by a commit of their new marks.
-
-    Args:
-        log: of the table.
-        columns: their names.
-        count: how many rows will need a value.
-        writer: names the transaction that will use them, which must not take this commit for another's.
+    """Reserve ``count`` values of each of these identity columns, by a commit of their new marks; ``writer`` names the
+    transaction that will use them, which must not take this commit for another's.
 
     Raises:
         InvalidSchema: the numbers are used up.

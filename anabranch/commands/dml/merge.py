@@ -23,7 +23,7 @@ from anabranch.commands.dml.identity_values import not_inserted, own_numbers, re
 from anabranch.commands.dml.insert import under
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
-from anabranch.commands.opening import Location, file_set, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, file_set, only, open_log
 from anabranch.commands.row_changes import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
@@ -47,7 +47,7 @@ from anabranch.transaction.transaction import Changes, CommitInfo, IdentityUse, 
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Masked):
     """Merge ``source`` into ``table``.
 
     Attributes:
@@ -69,8 +69,6 @@ class Merge:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Struct | None = None
     reads_target: int | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
         """Run it at the version for which it was understood, or at the newest.
@@ -178,9 +176,7 @@ class MergeHandler(RowRebaseHandler):
         return files if every else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows of these files on which the outcome would depend: those that match, and those that are changed
-        because they do not.
-        """
+        """The rows on which the outcome would depend: those that match, and those changed because they do not."""
         self.check_settings()
         self._looked = self._join(files)
         self._staging.check_alive()  # the source's kept rows were all there
@@ -207,17 +203,10 @@ class MergeHandler(RowRebaseHandler):
     def _few_values(self, column: str) -> Sequence[Any] | None:
         return self._engine.few_values(self._held, column, conflict_details.FEW_VALUES)
 
-    def _told_first(self) -> frozenset[str]:
-        return frozenset(target for target, _ in self._merge.matching.equated)
-
-    def discard(self) -> None:
-        """Remove what was staged."""
-        self._staging.discard()
-
     def finish(self) -> None:
         """Remove what was only kept to work with, and close the job folder's markers."""
         self._staging.sweep()
-        self._staging.finish()
+        super().finish()
 
     def _with_identities(self, runtime: Runtime) -> Matching:
         """The clauses with values for the identity columns that inserts leave out: one for each source row."""

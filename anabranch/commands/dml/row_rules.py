@@ -42,10 +42,8 @@ UNREAD = Texts(lambda text, schema: None, lambda text: None)
 def default_scalars(
     table: str, schema: Struct, rules: Rules, absent: Sequence[str], texts: Texts
 ) -> dict[str, pa.Scalar]:
-    """The default values of columns that rows lack.
-
-    Raises:
-        NotBuilt: one is no literal of its column's kind, or a column that they lack is generated.
+    """The default values of columns that rows lack. Raises NotBuilt: one is no literal of its column's kind, or a
+    column that they lack is generated.
     """
     found = {}
     for name in absent:

@@ -11,7 +11,7 @@ from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
@@ -20,7 +20,7 @@ from anabranch.protocol.predicates import Condition
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Masked):
     """Set columns of the rows of ``table`` for which ``where`` is TRUE.
 
     ``assignments`` maps columns to what the engine evaluates against the old row, all at once.
@@ -32,8 +32,6 @@ class Update:
     table: Location
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which it was understood, or at the newest.

@@ -20,7 +20,7 @@ from anabranch.commands.dml.new_table import NewTable, completed, replaced_metad
 from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
-from anabranch.commands.opening import Location, file_set, live_rows, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -47,7 +47,7 @@ SchemaChange = Literal["merge", "overwrite"]
 
 
 @dataclass(frozen=True)
-class Write:
+class Write(Masked):
     """Write a source's rows to ``table``.
 
     Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
@@ -91,8 +91,6 @@ class Write:
     creates: bool = True
     codec: str | None = None
     most_rows: int | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -238,10 +236,8 @@ class _Jobs:
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
-        """Write the rows into a new folder and give its files.
-
-        Raises:
-            ReplaceWhereMismatch: ``where`` does not select some row.
+        """Write the rows into a new folder and give its files. Raises ReplaceWhereMismatch: ``where`` does not select
+        some row.
         """
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()

@@ -23,7 +23,7 @@ from anabranch.commands.ddl.alter import refuse_constraints
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
@@ -57,7 +57,7 @@ _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
 
 
 @dataclass(frozen=True)
-class Clone:
+class Clone(Masked):
     """Make a table at ``target`` that is as ``source`` was.
 
     Attributes:
@@ -83,8 +83,6 @@ class Clone:
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     target_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it.
@@ -155,7 +153,6 @@ class _Cloning:
         self._plan, self._source, self._root, self._base, self._runtime = plan, source, root, base, runtime
         self._table = log.table
         self.staging = Staging(log.store, str(runtime.new_id()))
-        self._started = False
 
     def staged(self) -> Transaction:
         """Ours, with every file that it names in its place."""
@@ -194,8 +191,7 @@ class _Cloning:
 
     def finish(self) -> None:
         """Close the job folder's markers."""
-        if self._started:
-            self.staging.finish()
+        self.staging.finish()
 
     # -- what the table is to say --------------------------------------------------------------------------------------
 
@@ -282,15 +278,12 @@ class _Cloning:
             raise CorruptLog(table=self._source.table, file="_delta_log", reason=f"{error}.") from None
         self._copied = [each for each in needed.copies if each.had is None]
         if needed.copies:
-            self._started = True
             self.staging.start()
         return copy_files(self._source, needed.copies, self.staging, self._runtime.new_id), needed.removes
 
     def _refuse_other(self, paths: frozenset[str]) -> None:
         """No commit may take away and add one file with one vector, so that the log cannot say other things of it.
-
-        Raises:
-            CloneRefused: it would have to.
+        Raises CloneRefused: it would have to.
         """
         if paths:
             reason = f"it names {min(paths)} already, of which the source now says another size, time or first row id."
@@ -308,10 +301,8 @@ class _Cloning:
     def _numbered(
         self, adds: list[FileRow], protocol: Protocol, metadata: Metadata
     ) -> tuple[pa.Table, tuple[DomainMetadata, ...]]:
-        """The files with the row ids that they have in the source, or with new ones; and all domains.
-
-        Raises:
-            CloneRefused: ids are asked for, and a file does not say how many rows it has.
+        """The files with the row ids that they have in the source, or with new ones; and all domains. Raises
+        CloneRefused: ids are asked for, and a file does not say how many rows it has.
         """
         files = files_table([{**row} for row in adds])
         if not row_tracking.assigns(protocol, metadata):

@@ -23,7 +23,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.new_table import NewTable, completed, first_protocol, new_metadata
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file
 from anabranch.errors import (
     ConversionRefused,
@@ -61,7 +61,7 @@ _STREAMED = "_spark_metadata"
 
 
 @dataclass(frozen=True)
-class Convert:
+class Convert(Masked):
     """Make a Delta table of the Parquet files under ``table``.
 
     ``partitions`` are the columns that the folders ``name=value`` stand for, in their order. Without ``statistics`` the
@@ -76,8 +76,6 @@ class Convert:
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     statistics: bool = True
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
@@ -117,7 +115,10 @@ class Convert:
         metadata = new_metadata(new, runtime, named=True)
         _check_found(metadata)
         found = zip(entries, values, footers, strict=True)
-        adds: list[Mapping[str, Any]] = [_add(log.store, metadata, *each) for each in found]
+        adds: list[Mapping[str, Any]] = [
+            describe_file(log.store, metadata, name=e.name, values=v, modified_ms=e.modified_ms, size=e.size, footer=f)
+            for e, v, f in found
+        ]
         if not self.statistics:
             counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
             adds = [{**add, "stats": count} for add, count in zip(adds, counts, strict=True)]
@@ -198,11 +199,7 @@ def _is_hidden_folder(name: str) -> bool:
 
 
 def _hold_still(store: Store, entries: Sequence[Entry]) -> None:
-    """Make the files durable, and see that they are what they were, all of them, and no others.
-
-    Raises:
-        ConversionRefused: they are not.
-    """
+    """Make the files durable. Raises ConversionRefused unless they are what they were, all of them, and no others."""
     try:
         store.sync([entry.name for entry in entries])
         is_same = _identities(_data_files(store)) == _identities(entries)
@@ -231,20 +228,6 @@ def _footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 def _sentence(error: Exception) -> str:
     return detail(error, str).strip().rstrip(".") + "."
-
-
-def _add(
-    store: Store, metadata: Metadata, entry: Entry, values: dict[str, str | None], footer: pq.FileMetaData
-) -> dict[str, Any]:
-    return describe_file(
-        store,
-        metadata,
-        name=entry.name,
-        values=values,
-        modified_ms=entry.modified_ms,
-        size=entry.size,
-        footer=footer,
-    )
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

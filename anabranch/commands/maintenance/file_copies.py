@@ -57,10 +57,7 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
 
 def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
     """Raises an error unless these files are there, each of the size that the log says, and those that hold their
-    vectors.
-
-    Args:
-        files: named as the target names them: by absolute paths, but for those that lie in its own folder.
+    vectors. They are named as the target names them: by absolute paths, but for those that lie in its own folder.
 
     Raises:
         MissingDataFile: one is not; with the version that names it.

@@ -20,13 +20,12 @@ from pyroaring import BitMap64
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import Absent, absent
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features.table_features import check_writable
-from anabranch.protocol.layout.file_sets import Marks
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
@@ -71,7 +70,7 @@ class Repair:
 
 
 @dataclass(frozen=True)
-class Fsck:
+class Fsck(Masked):
     """Take the files out of the table that are gone, or, by ``dry_run``, only name them.
 
     Example:
@@ -81,8 +80,6 @@ class Fsck:
     table: Location
     dry_run: bool = False
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Repair:
         """Run it.
@@ -154,7 +151,3 @@ class FsckHandler(NoRows):
     def vector(self, file: FileRow) -> BitMap64:
         """Never asked for: it is judged by files."""
         raise AssertionError("a repair does not look at vectors")
-
-    def matches(self, files: pa.Table) -> Marks:
-        """It selects no row."""
-        return {}

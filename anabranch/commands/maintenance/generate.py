@@ -16,7 +16,7 @@ from difflib import get_close_matches
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.snapshot import Snapshot
@@ -39,7 +39,7 @@ class Manifests:
 
 
 @dataclass(frozen=True)
-class Generate:
+class Generate(Masked):
     """Write manifests of the newest version, one for each partition, and remove those of partitions that are gone.
 
     Example:
@@ -50,8 +50,6 @@ class Generate:
     table: Location
     mode: str = MODES[0]
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Manifests:
         """Run it.

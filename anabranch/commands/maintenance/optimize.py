@@ -22,7 +22,7 @@ from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -56,7 +56,7 @@ class Optimized:
 
 
 @dataclass(frozen=True)
-class Optimize:
+class Optimize(Masked):
     """Lay out the files of ``table`` anew where that is worth it.
 
     Attributes:
@@ -76,8 +76,6 @@ class Optimize:
     full: bool = False
     auto: bool = False
     workers: int = 1
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest.
@@ -135,10 +133,8 @@ class Optimize:
 
 
 def selected(base: Snapshot, where: Condition) -> pa.Table:
-    """The live files of the partitions that a condition over partition columns selects.
-
-    Raises:
-        InvalidCondition: it names others, or cannot be understood.
+    """The live files of the partitions that a condition over partition columns selects. Raises InvalidCondition: it
+    names others, or cannot be understood.
     """
     if where is EVERY_ROW:
         return base.files

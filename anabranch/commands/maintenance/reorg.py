@@ -21,7 +21,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import layout_of, schema_of
 from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selected
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import PURGE
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -32,7 +32,7 @@ from anabranch.transaction.phases import reach
 
 
 @dataclass(frozen=True)
-class Purge:
+class Purge(Masked):
     """Write anew each file of ``table`` in which rows are deleted, or columns are left that were dropped.
 
     Attributes:
@@ -46,8 +46,6 @@ class Purge:
     table: Location
     where: Condition = EVERY_ROW
     workers: int = 1
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest.

@@ -22,7 +22,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.maintenance.restore_plan import Plan, planned
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import ConcurrentWriteException, InvalidOption, RestoreFilesMissing
 from anabranch.log.commits import Commit, parse_head
@@ -81,7 +81,7 @@ class Restored:
 
 
 @dataclass(frozen=True)
-class Restore:
+class Restore(Masked):
     """Make the table again what it was at ``version``, or at ``timestamp``.
 
     It has read the whole table and puts another in its place: whoever changed rows meanwhile, or the metadata, is in
@@ -101,8 +101,6 @@ class Restore:
     ignore_missing: bool = False
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Restored:
         """Run it.

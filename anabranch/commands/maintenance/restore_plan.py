@@ -205,10 +205,7 @@ def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metada
 
 def restored_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Protocol | None:
     """What the table has to ask for: all that it asks for now, and what the old files and metadata need; None where it
-    does.
-
-    Raises:
-        UnsupportedFeature: the old version needs what is not written here.
+    does. Raises UnsupportedFeature: the old version needs what is not written here.
     """
     check_writable(target.table, target.protocol, target.metadata)
     needed = reader_features(target.protocol) | writer_features(target.protocol)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -30,7 +30,7 @@ from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)
-class UpgradeUniform:
+class UpgradeUniform(Masked):
     """Make a table compatible with Iceberg: a mapping by name, no deletion vectors, files with numbers and partitions.
 
     Danger: files that lack something are written anew, often all; every write meanwhile makes it fail.
@@ -41,8 +41,6 @@ class UpgradeUniform:
 
     table: Location
     version: int = 2
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is so already.

@@ -26,7 +26,7 @@ from anabranch.commands.maintenance.vacuum_retained import (
     kept_names,
     retained_change_data,
 )
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
     AnabranchError,
     DeltaConcurrentModificationException,
@@ -91,7 +91,7 @@ class Vacuumed:
 
 
 @dataclass(frozen=True)
-class Vacuum:
+class Vacuum(Masked):
     """Remove the files of ``table`` that no version holds which was the newest within the last ``retention_hours`` (by
     default what ``delta.deletedFileRetentionDuration`` says).
 
@@ -114,8 +114,6 @@ class Vacuum:
     storage_options: Mapping[str, str] | None = None
     dead_after_seconds: float = DEAD_AFTER_SECONDS
     threads: int = _THREADS
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Vacuumed:
         """Run it.

@@ -47,11 +47,7 @@ class Found:
 
 
 def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:
-    """Everything below the table's root that is not hidden.
-
-    Raises:
-        StoreError: something could not be listed.
-    """
+    """Everything below the table's root that is not hidden. Raises StoreError: something could not be listed."""
     listed = tree(snapshot.store, hidden.skips, threads)
     folders = set(listed.folders) or folders_of(listed.files)
     running = running_jobs(listed.files, alive_since_ms)
@@ -106,11 +102,7 @@ def last_version(store: Store) -> int | None:
 
 
 def remember(store: Store, version: int) -> None:
-    """Say how far the log was worked off; nothing but the next LITE goes by it.
-
-    Raises:
-        StoreError: the store refused.
-    """
+    """Say how far the log was worked off; only the next LITE goes by it. Raises StoreError: the store refused."""
     known = last_version(store)
     if known is None or known < version:
         store.put(LAST, json.dumps({_VERSION: version}, separators=(",", ":")).encode())

@@ -27,11 +27,8 @@ from anabranch.storage.contract import Entry
 
 
 def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
-    """Raises an error if a second witness says that some of what goes is live in the snapshot.
-
-    Raises:
-        LiveFilesNotConfirmed: it is not certain. CorruptLog, CorruptVector, StoreError, UnknownStore: it cannot be
-        found out.
+    """Raises LiveFilesNotConfirmed if a second witness says that some of what goes is live in the snapshot; CorruptLog,
+    CorruptVector, StoreError or UnknownStore where it cannot be found out.
     """
     confirm(snapshot)
     if found.running is None:

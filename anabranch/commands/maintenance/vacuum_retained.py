@@ -87,9 +87,7 @@ def tables_inside(tree: Tree) -> tuple[str, ...]:
 
 def names_of(table: str, actions: pa.Table) -> set[str]:
     """The names of the files that these actions speak of, data and vectors, in each way that they could be meant.
-
-    Raises:
-        CorruptVector: a vector's descriptor says nothing that could be kept.
+    Raises CorruptVector: a vector's descriptor says nothing that could be kept.
     """
     paths = actions["path"].to_pylist()
     found = set(paths)
@@ -180,7 +178,9 @@ class Keeping:
         """Those of these files that go, sorted by name."""
         going = [entry for entry in files if self._goes(entry)]
         names = {entry.name for entry in going}
-        return sorted([*going, *(entry for entry in files if self._goes_with(entry, names))])
+        # Hadoop writes a hidden checksum beside each local file, which is of no use without it.
+        beside = [entry for entry in files if entry.name not in names and _summed(entry.name) in names]
+        return sorted([*going, *beside])
 
     def is_ours(self, folder: str) -> bool:
         """Whether a folder may go once it holds nothing."""
@@ -197,10 +197,6 @@ class Keeping:
         if job is not None:
             return job not in self.spared and _summed(name) not in self.names
         return not self.hidden.holds(name)
-
-    def _goes_with(self, entry: Entry, going: set[str]) -> bool:
-        """Hadoop writes a hidden checksum beside each local file, which is of no use without it."""
-        return entry.name not in going and _summed(entry.name) in going
 
 
 def _summed(name: str) -> str | None:

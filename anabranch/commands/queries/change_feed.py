@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import hold_sizes
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
     ChangeFilesMissing,
     InvalidChangeRange,
@@ -37,7 +37,7 @@ END, END_TIME = "endingVersion", "endingTimestamp"
 
 
 @dataclass(frozen=True)
-class ReadChanges:
+class ReadChanges(Masked):
     """Read the changes of ``table`` from a version to another, both included: by their numbers, or by timestamps,
     which mean the first version that was committed then or later, and the last one then or earlier.
 
@@ -56,8 +56,6 @@ class ReadChanges:
     zone: str = "UTC"
     beyond: bool = False
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Feed:
         """What to read; ``context.at`` counts as the newest version.
@@ -127,10 +125,8 @@ def _hold_sizes(log: Log, feed: Feed) -> None:
 
 
 def _with_layouts(log: Log, feed: Feed) -> Feed:
-    """The feed with what its files call their columns, where those are found by their numbers.
-
-    Raises:
-        ChangeFilesMissing: a file is gone.
+    """The feed with what its files call their columns, where those are found by their numbers. Raises
+    ChangeFilesMissing: a file is gone.
     """
     if not is_by_id(feed.metadata):
         return feed

@@ -103,11 +103,7 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
 
 
 def detail(table: Location, storage_options: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The table as it is now, with the columns of `DETAIL`.
-
-    Raises:
-        NotATable: there is no table.
-    """
+    """The table as it is now, with the columns of `DETAIL`. Raises NotATable: there is no table."""
     snapshot = open_log(table, storage_options).snapshot()
     metadata = snapshot.metadata
     return {

@@ -46,11 +46,8 @@ class Skipping:
 
 
 def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequence[tuple[str, Predicate]]) -> Skipping:
-    """What skipping makes of a condition.
-
-    Args:
-        predicate: what is known of all of it.
-        parts: text and predicate of each part; AND joins them.
+    """What skipping makes of a condition: ``predicate`` is what is known of all of it, ``parts`` are text and predicate
+    of each part, which AND joins.
     """
     files, facts = snapshot.files, snapshot.facts
     kept = only(files, facts.could_match(predicate))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, file_set, only, open_log, without_options
+from anabranch.commands.opening import Location, Masked, file_set, only, open_log
 from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -21,7 +21,7 @@ from anabranch.protocol.stats.statistics import num_records
 
 
 @dataclass(frozen=True)
-class Read:
+class Read(Masked):
     """Read ``table`` at its newest version, or at ``version``.
 
     Example:
@@ -32,8 +32,6 @@ class Read:
     version: int | None = None
     where: Predicate | None = None
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> FileSet:
         """The files to scan, with their vectors, pinned to one version.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch.commands.opening import Location, open_log, without_options
+from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import AmbiguousTimeTravel, InvalidOption
 from anabranch.log.timeline import version_at
 from anabranch.protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
@@ -20,7 +20,7 @@ _AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIG
 
 
 @dataclass(frozen=True)
-class AsOf:
+class AsOf(Masked):
     """A table as it was: at ``version``, or at ``timestamp``, or, where both are None, as it is now.
 
     ``zone`` is that of timestamps which say none; ``storage_options`` are as in obstore.
@@ -34,8 +34,6 @@ class AsOf:
     timestamp: Any = None
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
-
-    __repr__ = without_options
 
     def pinned(self) -> tuple[Location, int | None]:
         """The table's location and the version that is meant, None for the newest.

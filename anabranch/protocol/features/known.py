@@ -57,12 +57,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature(CHECK_CONSTRAINTS, writer_version=3, is_rule=True),
     Feature("changeDataFeed", writer_version=4, flag="delta.enableChangeDataFeed"),
     Feature("generatedColumns", writer_version=4, column_key=table_rules.GENERATION, is_rule=True),
-    Feature(
-        COLUMN_MAPPING,
-        binds_readers=True,
-        reader_version=2,
-        writer_version=5,
-    ),
+    Feature(COLUMN_MAPPING, binds_readers=True, reader_version=2, writer_version=5),
     Feature("identityColumns", writer_version=6, column_key="delta.identity.start", is_rule=True),
     Feature("allowColumnDefaults", column_key=table_rules.DEFAULT, is_rule=True),
     Feature(DELETION_VECTORS, binds_readers=True, flag="delta.enableDeletionVectors"),

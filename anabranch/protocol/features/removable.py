@@ -112,12 +112,7 @@ _ROW_TRACKING = Removable(
     file_fields=("baseRowId", "defaultRowCommitVersion"),
 )
 _MAPPING = Removable(
-    COLUMN_MAPPING,
-    {MODE: None},
-    leftovers=(MAX_ID,),
-    column_keys=IN_COLUMNS,
-    rewrites=True,
-    is_in_history=True,
+    COLUMN_MAPPING, {MODE: None}, leftovers=(MAX_ID,), column_keys=IN_COLUMNS, rewrites=True, is_in_history=True
 )
 
 
@@ -147,11 +142,7 @@ _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
 
 def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, truncates: bool) -> Removable:
-    """The feature of this name, if it can be dropped from such a table.
-
-    Raises:
-        FeatureNotDropped: with the rule that forbids it.
-    """
+    """The feature of this name. Raises FeatureNotDropped, with the rule that forbids to drop it from such a table."""
     present = reader_features(protocol) | writer_features(protocol)
     found = next((each for each in present if each.lower() == name.lower()), name)
     for rule, reason in _objections(found, present, metadata, truncates=truncates):

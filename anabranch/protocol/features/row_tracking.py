@@ -83,11 +83,8 @@ def is_suspended(metadata: Metadata) -> bool:
 
 
 def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata | None = None) -> Metadata:
-    """The metadata with names for the hidden columns, where it needs them; a table keeps the names once chosen.
-
-    Args:
-        new_id: returns a name that no column has.
-        old: the metadata that this one replaces.
+    """The metadata with names for the hidden columns, where it needs them, each a ``new_id`` that no column has; a
+    table keeps those of the ``old`` metadata.
 
     Raises:
         InvalidProperty: row tracking would be enabled and suspended at once.
@@ -158,15 +155,8 @@ def highest(files: pa.Table) -> int:
 
 
 def numbered(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
-    """The files, with fresh ids above the mark for those without, and the new mark.
-
-    Args:
-        files: `FILES`; each states its ``numRecords``.
-        mark: the highest id assigned so far.
-        version: the version that commits them.
-
-    Raises:
-        OverflowError: not enough ids are left.
+    """The files (`FILES`, each with its ``numRecords``), with fresh ids above the mark, the highest so far, for those
+    without, as ``version`` commits them; and the new mark. Raises OverflowError: not enough ids are left.
     """
     bases: list[int] = []
     for known, stats in zip(files["baseRowId"].to_pylist(), files["stats"].to_pylist(), strict=True):

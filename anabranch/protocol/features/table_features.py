@@ -31,13 +31,12 @@ from anabranch.protocol.rules import table_rules
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import (
     LEVELS_IN_FILES,
-    Array,
     DataType,
     Field,
-    Map,
     Struct,
     levels_in_files,
     parse_schema,
+    parts_of,
 )
 
 READABLE = frozenset(each.name for each in KNOWN if each.binds_readers)
@@ -135,11 +134,8 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
-    """Raises unless a table can be written correctly.
-
-    Raises:
-        UnsupportedFeature: with the feature's name.
-        InvalidSchema: a column is nested deeper than files allow.
+    """Raises UnsupportedFeature, by the feature's name, unless a table can be written correctly, and InvalidSchema
+    where a column is nested deeper than files allow.
     """
     check_readable(table, protocol, metadata)
     _check_levels(metadata.schema_string)
@@ -219,10 +215,8 @@ def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
 
 
 def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol at higher versions; the features that legacy versions imply are listed as soon as names are.
-
-    Raises:
-        InvalidOption: a version is lower than the present one or invalid, or reader 3 comes without writer 7.
+    """The protocol at higher versions; the features that legacy versions imply are listed as soon as names are. Raises
+    InvalidOption: a version is lower than the present one or invalid, or reader 3 comes without writer 7.
     """
     present = (protocol.min_reader, protocol.min_writer)
     if not (present[0] <= reader <= 3 and present[1] <= writer <= 7):
@@ -261,17 +255,8 @@ def _members(schema: Struct) -> Iterator[Field]:
 def _type_names(type_: DataType) -> Iterator[str]:
     if isinstance(type_, str):
         yield type_
-    for part in _parts(type_):
-        yield from _type_names(part)
-    if isinstance(type_, Struct):
-        for field in type_.fields:
-            yield from _type_names(field.type)
-
-
-def _parts(type_: DataType) -> tuple[Any, ...]:
-    if isinstance(type_, Array):
-        return (type_.element,)
-    return (type_.key, type_.value) if isinstance(type_, Map) else ()
+    for _, inner in parts_of(type_):
+        yield from _type_names(inner)
 
 
 def describe(protocol: Protocol) -> Mapping[str, Any]:

@@ -28,10 +28,8 @@ _ORDERED = {"byte", "short", "integer", "long", "float", "double", "string", "da
 
 
 def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Struct) -> tuple[Path, ...]:
-    """The clustering columns of a table; none where it is not clustered.
-
-    Raises:
-        CorruptLog: the domain is malformed, or names an unknown column.
+    """The clustering columns of a table; none where it is not clustered. Raises CorruptLog: the domain is malformed, or
+    names an unknown column.
     """
     domain = domains.get(DOMAIN)
     if domain is None or domain.removed:
@@ -86,10 +84,8 @@ def _content(domain: DomainMetadata) -> object:
 
 
 def paths_of(names: Sequence[str]) -> tuple[Path, ...]:
-    """User-given columns as paths; a dot outside backticks separates a struct from its member.
-
-    Raises:
-        InvalidOption: a name is malformed.
+    """User-given columns as paths; a dot outside backticks separates a struct from its member. Raises InvalidOption: a
+    name is malformed.
     """
     return tuple(_parts(name) for name in names)
 
@@ -107,11 +103,7 @@ def _parts(name: str) -> Path:
 
 
 def respelled(columns: Sequence[Path], schema: Struct) -> tuple[Path, ...]:
-    """The same columns in the schema's spelling.
-
-    Raises:
-        InvalidOption: there is no such column.
-    """
+    """The same columns in the schema's spelling. Raises InvalidOption: there is no such column."""
     return tuple(tuple(each.name for each in _fields_on(schema, column)) for column in columns)
 
 

@@ -54,13 +54,8 @@ class Layout:
 
 
 def layout(files: pa.Table, cube: Cube, target: int, *, full: bool = False) -> list[Layout]:
-    """What to cluster: all files, partition by partition, that are not yet clustered.
-
-    Args:
-        files: live files, as a `FILES` table.
-        cube: the wanted clustering.
-        target: bytes of a new file.
-        full: also cluster cubes that are large enough to be left alone.
+    """What to cluster of these live files (`FILES`), partition by partition, to files of ``target`` bytes: all that are
+    not yet clustered as wanted; with ``full`` also cubes that are large enough to be left alone.
     """
     found = []
     for rows in by_partition(files.to_pylist()):

@@ -39,11 +39,7 @@ class Descriptor:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Descriptor:
-        """From the ``deletionVector`` of an action.
-
-        Raises:
-            ValueError: a required field is missing.
-        """
+        """From the ``deletionVector`` of an action. Raises ValueError: a required field is missing."""
         for name in ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"):
             if row.get(name) is None:
                 raise ValueError(f"its descriptor has no {name}")
@@ -84,11 +80,7 @@ def z85_encode(data: bytes) -> str:
 
 
 def z85_decode(text: str) -> bytes:
-    """The bytes of a Z85 text.
-
-    Raises:
-        ValueError: the text is not Z85.
-    """
+    """The bytes of a Z85 text. Raises ValueError: the text is not Z85."""
     if not set(text.encode()) <= set(_Z85):
         raise ValueError(f"{text!r} is not Z85")
     return base64.b85decode(text.encode().translate(_FROM_Z85))
@@ -100,10 +92,8 @@ def payload(vector: BitMap64) -> bytes:
 
 
 def from_payload(data: bytes, *, cardinality: int) -> BitMap64:
-    """The vector of a payload.
-
-    Raises:
-        ValueError: wrong magic number, damaged bytes, or another number of rows than the descriptor says.
+    """The vector of a payload. Raises ValueError: wrong magic number, damaged bytes, or another number of rows than the
+    descriptor says.
     """
     if len(data) < 12 or struct.unpack_from("<I", data)[0] != MAGIC:
         raise ValueError("the magic number is not that of a 64-bit portable Roaring bitmap")
@@ -114,20 +104,14 @@ def from_payload(data: bytes, *, cardinality: int) -> BitMap64:
 
 
 def inline(descriptor: Descriptor) -> BitMap64:
-    """The vector of an ``i`` descriptor.
-
-    Raises:
-        ValueError: as `from_payload`.
-    """
+    """The vector of an ``i`` descriptor. Raises ValueError: as `from_payload`."""
     data = z85_decode(descriptor.path_or_inline)[: descriptor.size]
     return from_payload(data, cardinality=descriptor.cardinality)
 
 
 def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
-    """The vector in the bytes of a descriptor's `span`.
-
-    Raises:
-        ValueError: wrong length or checksum, or as `from_payload`.
+    """The vector in the bytes of a descriptor's `span`. Raises ValueError: wrong length or checksum, or as
+    `from_payload`.
     """
     if len(framed) != descriptor.size + 8:
         raise ValueError(f"its file ends after {len(framed)} of {descriptor.size + 8} bytes")

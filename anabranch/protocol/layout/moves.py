@@ -93,11 +93,7 @@ def to_text(groups: Iterable[Group]) -> str:
 
 
 def from_text(text: str) -> tuple[Group, ...]:
-    """The content of a tag.
-
-    Raises:
-        ValueError: its form is unknown, or it is damaged.
-    """
+    """The content of a tag. Raises ValueError: its form is unknown, or it is damaged."""
     body = json.loads(text)
     if not isinstance(body, dict) or body.get("form") != _FORM:
         raise ValueError("the form of the record of moves is not known here")
@@ -123,7 +119,10 @@ def _group_body(group: Group) -> dict[str, Any]:
 
 
 def _group(body: Mapping[str, Any]) -> Group:
-    sources = tuple(Origin(_text(path), _whole(records), _vector(row)) for path, records, row in body["from"])
+    sources = tuple(
+        Origin(_text(path), _whole(records), None if row is None else Descriptor.from_row(row).to_row())
+        for path, records, row in body["from"]
+    )
     outputs = tuple(
         Output(_text(path), _whole(records), None if origins is None else _text(origins))
         for path, records, origins in body["to"]
@@ -143,24 +142,16 @@ def _whole(value: object) -> int:
     return value
 
 
-def _vector(row: Any) -> Mapping[str, Any] | None:
-    return None if row is None else Descriptor.from_row(row).to_row()
-
-
 # -- from old addresses to new ones ------------------------------------------------------------------------------------
 
 
 def moved(
-    group: Group,
-    rows: Marks,
-    vector: Callable[[FileRow], BitMap64],
-    origins: Callable[[str], pa.Table],
+    group: Group, rows: Marks, vector: Callable[[FileRow], BitMap64], origins: Callable[[str], pa.Table]
 ) -> dict[str, BitMap64]:
     """Where these rows of a group's sources are now: path of an output -> positions. Only the complete set is known, in
     any order.
 
     Args:
-        group: what was moved together.
         rows: path of a source -> positions in it.
         vector: returns the deleted positions of a file; called only for files of ``rows``.
         origins: returns the table of a name (`Output.origins`).

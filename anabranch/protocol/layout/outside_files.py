@@ -23,7 +23,6 @@ def placed(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str | Non
 
     Args:
         root: the URL of the table's store, not percent-encoded.
-        path: as in the log.
         allowed: URLs of other stores, or of folders there, whose files may be opened.
 
     Raises:

@@ -61,11 +61,8 @@ def auto_target(
 
 
 def plan(files: pa.Table, target: int) -> list[pa.Table]:
-    """The files to compact, bin by bin, in the order of their rows: older ones first.
-
-    Args:
-        files: live ones (`anabranch.protocol.actions.FILES`).
-        target: of `target_size`.
+    """The live files (`FILES`) to compact to files of ``target`` bytes (`target_size`), bin by bin, in the order of
+    their rows: older ones first.
     """
     return [_taken(files, bin_) for group in _groups(_candidates(files, target)) for bin_ in _bins(group, target)]
 
@@ -121,7 +118,8 @@ def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate
     deleted, live = deleted_share(row), live_size(row)
     if 2 * live >= target and deleted <= MOST_DELETED:
         return None
-    values = tuple(sorted((key, repr(value)) for key, value in _pairs(row["partitionValues"])))
+    pairs = dict(row["partitionValues"] or {})  # type: ignore[call-overload]
+    values = tuple(sorted((key, repr(value)) for key, value in pairs.items()))
     order = (int(str(row["modificationTime"] or 0)), str(row["path"]))
     return _Candidate(place, live, deleted > MOST_DELETED, order, values)
 
@@ -140,10 +138,6 @@ def deleted_share(row: Mapping[str, object]) -> float:
     if not isinstance(vector, Mapping) or not rows:
         return 0.0
     return min(1.0, int(vector["cardinality"]) / rows)
-
-
-def _pairs(values: object) -> Iterable[tuple[str, str | None]]:
-    return dict(values or {}).items()  # type: ignore[call-overload]
 
 
 def _groups(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:

@@ -24,10 +24,8 @@ def is_absolute(path: str) -> bool:
 
 
 def decode(path: str) -> str:
-    """The store name of a relative path of the log.
-
-    Raises:
-        ValueError: the path would leave the table's folder, or names nothing in it.
+    """The store name of a relative path of the log. Raises ValueError: the path would leave the table's folder, or
+    names nothing in it.
     """
     return _inside(unquote(path))
 
@@ -55,13 +53,9 @@ def _java_quoted_char(char: str) -> str:
 
 
 def store_name(root: str, path: str) -> str | None:
-    """The store name of a path of the log, or None where the file is outside the table's folder.
-
-    Args:
-        root: the store's URL, not percent-encoded.
-
-    Raises:
-        ValueError: a path that leaves the table's folder, or goes up and down on its way.
+    """The store name of a path of the log, or None where the file is outside the table's folder; ``root`` is the
+    store's URL, not percent-encoded. Raises ValueError: the path leaves the table's folder, or goes up and down on its
+    way.
     """
     if not is_absolute(path):
         return decode(path)

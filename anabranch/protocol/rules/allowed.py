@@ -40,11 +40,8 @@ def read_default(column: str, text: str, table: str) -> Reading:
 
 
 def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
-    """Raises unless all rules of a table may be evaluated; called before anything is written.
-
-    Raises:
-        RuleRefused: one may not be evaluated.
-        UnreadableExpression: one ends too early.
+    """Raises RuleRefused unless all rules of a table may be evaluated, UnreadableExpression where one ends too early;
+    called before anything is written.
     """
     for check in rules.checks:
         read_check(check, schema, table)

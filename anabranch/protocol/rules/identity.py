@@ -49,22 +49,14 @@ class Identity:
         return self.start if self.mark is None else self.mark + self.step
 
     def after(self, count: int) -> int:
-        """The mark after ``count`` more values are reserved.
-
-        Raises:
-            InvalidSchema: fewer 64-bit values are left.
-        """
+        """The mark after ``count`` more values are reserved. Raises InvalidSchema: fewer 64-bit values are left."""
         last = self.next + (count - 1) * self.step
         if not -_LONG <= last < _LONG:
             raise InvalidSchema(reason=f"the identity column {self.column} has no {count} values left.")
         return last
 
     def reaching(self, value: int) -> int:
-        """The first mark at or past a value, in the direction of the step.
-
-        Raises:
-            InvalidSchema: no 64-bit value is.
-        """
+        """The first mark at or past a value, in the direction of the step. Raises InvalidSchema: no 64-bit value is."""
         steps = -((self.start - value) // self.step)  # rounded up, whatever the sign
         mark = self.start + steps * self.step
         if not -_LONG <= mark < _LONG:
@@ -93,11 +85,7 @@ def _identity(field: Field) -> Identity:
 
 
 def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any]:
-    """The field metadata of a new identity column.
-
-    Raises:
-        InvalidSchema: the step is 0, or a number does not fit 64 bits.
-    """
+    """The field metadata of a new identity column. Raises InvalidSchema: the step is 0, or a number exceeds 64 bits."""
     if step == 0 or not all(-_LONG <= number < _LONG for number in (start, step)):
         raise InvalidSchema(reason=f"an identity column cannot start at {start} and go on in steps of {step}.")
     return {START: start, STEP: step, EXPLICIT: explicit}
@@ -248,19 +236,13 @@ def _span(parsed: Any) -> tuple[int, int]:
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
-    """Whether marks of identity columns advanced and nothing else differs.
-
-    Raises:
-        InvalidSchema: an identity column is damaged.
-    """
+    """Whether marks of identity columns advanced and nothing else differs. Raises InvalidSchema: one is damaged."""
     return before != after and _unmarked(before) == _unmarked(after) and not goes_back(before, after)
 
 
 def goes_back(before: Metadata, after: Metadata) -> bool:
-    """Whether an identity column in both would assign values again that it had assigned or reserved.
-
-    Raises:
-        InvalidSchema: an identity column is damaged.
+    """Whether an identity column in both would assign values again that it had assigned or reserved. Raises
+    InvalidSchema: an identity column is damaged.
     """
     later = {each.column: each for each in identities(after.schema)}
     both = [(each, later[each.column]) for each in identities(before.schema) if each.column in later]

@@ -116,11 +116,7 @@ NONE = Rules()
 
 
 def rules_of(metadata: Metadata) -> Rules:
-    """The rules of a table.
-
-    Raises:
-        InvalidSchema: an invariant is malformed.
-    """
+    """The rules of a table. Raises InvalidSchema: an invariant is malformed."""
     configuration = metadata.configuration.items()
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
     codec = codec_named(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
@@ -136,11 +132,7 @@ _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
 
 
 def codec_named(text: str) -> str:
-    """A compression codec of Parquet files, by Spark's name.
-
-    Raises:
-        InvalidProperty: there is none of this name.
-    """
+    """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: there is none of this name."""
     found = _CODECS.get(text.strip().lower())
     if found is None:
         raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
@@ -159,7 +151,11 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: 
     return Rules(
         not_null=tuple(not_null(schema)),
         checks=tuple(Check(name, text, mentioned(text, schema.names)) for name, text in texts),
-        generated=tuple(_generated(schema)),
+        generated=tuple(
+            Generated(each.name, text, mentioned(text, schema.names) - {each.name})
+            for each in schema
+            if (text := generation_of(each)) is not None
+        ),
         defaults={each.name: text for each in schema if (text := default_of(each)) is not None},
         codec=codec,
         materialised=materialised,
@@ -189,13 +185,6 @@ def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
 
 def _word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name.replace('`', '``'))}(?!\w)", re.IGNORECASE)
-
-
-def _generated(schema: Struct) -> Iterator[Generated]:
-    for each in schema:
-        text = generation_of(each)
-        if text is not None:
-            yield Generated(each.name, text, mentioned(text, schema.names) - {each.name})
 
 
 def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:

@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 
 from anabranch.protocol.rules.clocks import MOMENTS, has_moments, is_clock, is_of_today, texts_alone
 from anabranch.protocol.rules.cursor import MOST_NESTED, Cursor, too_deep
-from anabranch.protocol.rules.functions import (
-    CLOCKS,
-    CLOCKS_WITHOUT_ARGUMENTS,
-    FUNCTIONS,
-    READS_A_SCHEMA,
-    TIMES,
-)
+from anabranch.protocol.rules.functions import CLOCKS, CLOCKS_WITHOUT_ARGUMENTS, FUNCTIONS, READS_A_SCHEMA, TIMES
 from anabranch.protocol.rules.words import END, NotUnderstood, quoted, words_of
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 

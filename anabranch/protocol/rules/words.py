@@ -72,11 +72,7 @@ _FILLED = "${"
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, followed by the end.
-
-    Raises:
-        NotUnderstood: it holds something that is not allowed.
-    """
+    """The words of a text, followed by the end. Raises NotUnderstood: it holds something that is not allowed."""
     return [*_words(text), END]
 
 

@@ -58,10 +58,8 @@ def spelled(path: Sequence[str], schema: Struct) -> Path | None:
 
 
 def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, Any]:
-    """Assignments from pairs of paths and values, each with the user's key for it.
-
-    Raises:
-        InvalidOption: a column or member is set twice, or a struct both as a whole and in part.
+    """Assignments from pairs of paths and values, each with the user's key for it. Raises InvalidOption: a column or
+    member is set twice, or a struct both as a whole and in part.
     """
     found: dict[str, Any] = {}
     for key, path, value in pairs:

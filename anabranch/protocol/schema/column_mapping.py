@@ -20,7 +20,8 @@ from uuid import UUID
 import pyarrow as pa
 
 from anabranch.errors import InvalidProperty, InvalidSchema
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, arrow_type
+from anabranch.protocol.schema.editing import inside_of, put_inside
+from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, arrow_type, parts_of
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
@@ -37,11 +38,7 @@ IN_COLUMNS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
-    """``none``, ``name`` or ``id``.
-
-    Raises:
-        InvalidProperty: there is no such mode.
-    """
+    """``none``, ``name`` or ``id``. Raises InvalidProperty: there is no such mode."""
     said = configuration.get(MODE, UNMAPPED).strip().lower()
     if said not in (UNMAPPED, BY_NAME, BY_ID):
         raise InvalidProperty(property=MODE, value=said, reason="it takes none, name or id.")
@@ -54,10 +51,8 @@ def is_mapped(configuration: Mapping[str, str]) -> bool:
 
 
 def mapped(schema: Struct, configuration: Mapping[str, str]) -> Struct:
-    """A schema as the table's mode requires; without a mapping, leftover physical names are removed.
-
-    Raises:
-        InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
+    """A schema as the table's mode requires; without a mapping, leftover physical names are removed. Raises
+    InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
     """
     try:
         mode = mode_of(configuration)
@@ -99,11 +94,7 @@ def _check(schema: Struct) -> None:
 
 
 def number_in(configuration: Mapping[str, str], key: str) -> int:
-    """An integer property that writers maintain; 0 where it is not set.
-
-    Raises:
-        InvalidProperty: it is not an integer.
-    """
+    """An integer property that writers maintain; 0 where it is not set. Raises InvalidProperty: it is no integer."""
     text = configuration.get(key, "0").strip()
     if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
         raise InvalidProperty(property=key, value=text[:_DIGITS], reason="the table keeps a whole number there.")
@@ -156,14 +147,9 @@ def _nested_numbered(field: Field, numbers: Iterator[int]) -> Field:
 
 
 def _nested_keys(data_type: DataType, path: str) -> Iterator[str]:
-    if isinstance(data_type, Array):
-        yield f"{path}.element"
-        yield from _nested_keys(data_type.element, f"{path}.element")
-    elif isinstance(data_type, Map):
-        yield f"{path}.key"
-        yield from _nested_keys(data_type.key, f"{path}.key")
-        yield f"{path}.value"
-        yield from _nested_keys(data_type.value, f"{path}.value")
+    for step, inner in inside_of(data_type).items():
+        yield f"{path}.{step}"
+        yield from _nested_keys(inner, f"{path}.{step}")
 
 
 def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
@@ -202,10 +188,8 @@ def _inherited_type(new: DataType, old: DataType) -> DataType | None:
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises unless a table that keeps its files may change its mode so: only from ``none`` to ``name``.
-
-    Raises:
-        InvalidProperty: it may not, or the highest id is set by hand.
+    """Raises InvalidProperty unless a table that keeps its files may change its mode so: only from ``none`` to
+    ``name``, and the highest id is never set by hand.
     """
     old, new = mode_of(before), mode_of(after)
     if old != new and (old, new) != (UNMAPPED, BY_NAME):
@@ -223,26 +207,15 @@ def fields_of(data_type: DataType) -> Iterator[Field]:
         for field in data_type:
             yield from fields_of(field.type)
             yield field
-    elif isinstance(data_type, Array):
-        yield from fields_of(data_type.element)
-    elif isinstance(data_type, Map):
-        yield from fields_of(data_type.key)
-        yield from fields_of(data_type.value)
+    for inner in inside_of(data_type).values():
+        yield from fields_of(inner)
 
 
 def _structs(data_type: DataType) -> Iterator[Struct]:
     if isinstance(data_type, Struct):
         yield data_type
-    for inner in _parts(data_type):
+    for _, inner in parts_of(data_type):
         yield from _structs(inner)
-
-
-def _parts(data_type: DataType) -> list[DataType]:
-    if isinstance(data_type, Struct):
-        return [each.type for each in data_type]
-    if isinstance(data_type, Array):
-        return [data_type.element]
-    return [data_type.key, data_type.value] if isinstance(data_type, Map) else []
 
 
 def _each(struct: Struct, change: Callable[[Field], Field]) -> Struct:
@@ -254,10 +227,8 @@ def _each(struct: Struct, change: Callable[[Field], Field]) -> Struct:
 def _each_in(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
     if isinstance(data_type, Struct):
         return _each(data_type, change)
-    if isinstance(data_type, Array):
-        return replace(data_type, element=_each_in(data_type.element, change))
-    if isinstance(data_type, Map):
-        return replace(data_type, key=_each_in(data_type.key, change), value=_each_in(data_type.value, change))
+    for step, inner in inside_of(data_type).items():
+        data_type = put_inside(data_type, step, _each_in(inner, change))
     return data_type
 
 

@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parts_of
 
 
 def inside_of(data_type: DataType) -> dict[str, DataType]:
     """The types inside an array or a map, by step."""
-    if isinstance(data_type, Array):
-        return {"element": data_type.element}
-    return {"key": data_type.key, "value": data_type.value} if isinstance(data_type, Map) else {}
+    return {} if isinstance(data_type, Struct) else dict(parts_of(data_type))
 
 
 def put_inside(data_type: DataType, step: str, inner: DataType) -> DataType:
@@ -27,11 +25,7 @@ def put_inside(data_type: DataType, step: str, inner: DataType) -> DataType:
 
 
 def field_at(schema: Struct, path: Sequence[str]) -> Field:
-    """The column or member at a path.
-
-    Raises:
-        UnknownColumn: there is none.
-    """
+    """The column or member at a path. Raises UnknownColumn: there is none."""
     found: list[Field] = []
 
     def noted(field: Field) -> Field:
@@ -43,11 +37,7 @@ def field_at(schema: Struct, path: Sequence[str]) -> Field:
 
 
 def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
-    """The schema with ``edit`` applied to the column or member at a path.
-
-    Raises:
-        UnknownColumn: there is none.
-    """
+    """The schema with ``edit`` applied to the column or member at a path. Raises UnknownColumn: there is none."""
 
     def edited_in(struct: Struct) -> Struct:
         field = _named(struct, path[-1], path)

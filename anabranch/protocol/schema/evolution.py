@@ -90,13 +90,9 @@ def respelled(given: DataType, target: DataType) -> DataType:
 
 
 def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
-    """The table's columns, followed by those that only the rows have, also inside structs, arrays and maps; a void
-    column of the table gets the rows' type.
-
-    Args:
-        table: its columns.
-        rows: theirs; new ones are taken as they are.
-        where: the table, for messages; None leaves columns of other types to the code that casts the values.
+    """The table's columns, followed by those that only the rows have, as they are, also inside structs, arrays and
+    maps; a void column of the table gets the rows' type. ``where`` names the table in messages; None leaves columns of
+    other types to the code that casts the values.
 
     Raises:
         SchemaMismatch: a type is neither the column's nor widens to it.
@@ -131,18 +127,6 @@ def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str)
     return table
 
 
-def with_member(table: Struct, path: Sequence[str], type_: DataType) -> Struct:
-    """The columns with one more at a path, unless it exists; the structs above it must exist."""
-    first, *rest = path
-    found = table.find(first)
-    if found is None:
-        return table if rest else Struct((*table.fields, Field(first, type_)))
-    if not rest or not isinstance(found.type, Struct):
-        return table
-    inner = replace(found, type=with_member(found.type, rest, type_))
-    return Struct(tuple(inner if each is found else each for each in table))
-
-
 def inserted(
     table: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
 ) -> Struct:
@@ -166,10 +150,7 @@ def inserted(
 
 def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
     """The columns with ``change`` applied to the struct of the field at a path; ``element``, ``key`` and ``value`` lead
-    into arrays and maps.
-
-    Raises:
-        UnknownColumn: there is nothing at this path.
+    into arrays and maps. Raises UnknownColumn: there is nothing at this path.
     """
     first, *rest = path
     if isinstance(columns, Array) and first.lower() == "element" and rest:

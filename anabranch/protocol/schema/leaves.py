@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.predicates import Name
-from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of
+from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, kind_of
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _BOUNDED = (*INTEGERS, "float", "double", "string", "date", "timestamp", "timestamp_ntz")
@@ -75,11 +75,8 @@ def leaf_at(schema: Struct, name: Name) -> Leaf | None:
 
 
 def indexed(schema: Struct, wanted: Collection[Name] | int, partition_columns: Collection[str]) -> list[Leaf]:
-    """The leaves that get statistics.
-
-    Args:
-        wanted: columns, members by their paths, or structs for all their leaves, in any case; or how many leaves of the
-            schema without partition columns (a negative number: all).
+    """The leaves that get statistics: ``wanted`` are columns, members by their paths, or structs for all their leaves,
+    in any case; or how many leaves of the schema without partition columns (a negative number: all).
     """
     leaves = [leaf for leaf in leaves_of(schema.fields) if leaf.path[0].name not in partition_columns]
     if isinstance(wanted, int):
@@ -143,10 +140,8 @@ def _spelled(name: str) -> str:
 
 
 def check_stats_columns(schema: Struct, partition_columns: Collection[str], configuration: Mapping[str, str]) -> None:
-    """Raises unless all columns chosen for statistics can have bounds, as delta-spark does.
-
-    Raises:
-        InvalidProperty: one is unknown, has no order, is a partition column, or is named twice.
+    """Raises InvalidProperty unless all columns chosen for statistics can have bounds, as delta-spark does: one is
+    unknown, has no order, is a partition column, or is named twice.
     """
     text = configuration.get(STATS_COLUMNS, "")
     seen: set[tuple[str, ...]] = set()
@@ -155,8 +150,8 @@ def check_stats_columns(schema: Struct, partition_columns: Collection[str], conf
             if leaf.path[0].name in partition_columns:
                 raise _refused(text, f"{leaf.path[0].name} partitions the table: its values stand in the log anyway.")
             if leaf.type not in _BOUNDED and decimal_of(leaf.type) is None:
-                kind = leaf.type if isinstance(leaf.type, str) else type(leaf.type).__name__.lower()
-                raise _refused(text, f"{'.'.join(leaf.names)} is of the type {kind}, which has no bounds.")
+                reason = f"{'.'.join(leaf.names)} is of the type {kind_of(leaf.type)}, which has no bounds."
+                raise _refused(text, reason)
             if leaf.names in seen:
                 raise _refused(text, f"{'.'.join(leaf.names)} is named twice.")
             seen.add(leaf.names)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from anabranch.errors import UnsupportedType
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NARROW = ("byte", "short", "integer")
@@ -51,9 +51,7 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
 
 def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
     """The columns of earlier files merged with those of one more: new ones last, 32-bit integers at their widest.
-
-    Raises:
-        DoNotMerge: the types of a column are incompatible, or its names differ in case.
+    Raises DoNotMerge: the types of a column are incompatible, or its names differ in case.
     """
     fields = {each.name: each for each in known}
     spelled = {name.lower(): name for name in fields}
@@ -85,12 +83,8 @@ def _merged(known: DataType, more: DataType, path: str) -> DataType:
     if known in _NARROW and more in _NARROW:
         return max(str(known), str(more), key=_NARROW.index)
     if known != more:
-        raise DoNotMerge(path, f"is {_word(more)} there and {_word(known)} before")
+        raise DoNotMerge(path, f"is {kind_of(more)} there and {kind_of(known)} before")
     return known
-
-
-def _word(type_: DataType) -> str:
-    return type_ if isinstance(type_, str) else type(type_).__name__.lower()
 
 
 # -- one file ----------------------------------------------------------------------------------------------------------
@@ -157,10 +151,8 @@ def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str |
 
 
 def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
-    """Spark's metadata of the top-level columns, if Spark wrote the file.
-
-    Raises:
-        UnsupportedType: a type is stored as another one, such as an interval as a number.
+    """Spark's metadata of the top-level columns, if Spark wrote the file. Raises UnsupportedType: a type is stored as
+    another one, such as an interval as a number.
     """
     try:
         fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]

@@ -163,15 +163,31 @@ def check_depth(level: int) -> None:
         raise InvalidSchema(reason=f"types are nested more than {DEEPEST} levels deep in it.")
 
 
+def parts_of(data_type: DataType) -> tuple[tuple[str, DataType], ...]:
+    """The types directly inside a type by step: a member's name, or ``element``, ``key`` or ``value``."""
+    if isinstance(data_type, Struct):
+        return tuple((each.name, each.type) for each in data_type)
+    if isinstance(data_type, Array):
+        return (("element", data_type.element),)
+    return (("key", data_type.key), ("value", data_type.value)) if isinstance(data_type, Map) else ()
+
+
+def kind_of(data_type: DataType) -> str:
+    """``struct``, ``array`` or ``map``, or else the type itself.
+
+    Example:
+        >>> kind_of(Array("long")), kind_of("long")
+        ('array', 'long')
+    """
+    return data_type if isinstance(data_type, str) else type(data_type).__name__.lower()
+
+
 def levels_in_files(data_type: DataType) -> int:
     """The number of levels of a column of this type in a Parquet file's schema."""
-    if isinstance(data_type, Struct):
-        return 1 + max((levels_in_files(each.type) for each in data_type), default=0)
-    if isinstance(data_type, Array):
-        return 2 + levels_in_files(data_type.element)
-    if isinstance(data_type, Map):
-        return 2 + max(levels_in_files(data_type.key), levels_in_files(data_type.value))
-    return 1
+    if isinstance(data_type, str):
+        return 1
+    inside = max((levels_in_files(inner) for _, inner in parts_of(data_type)), default=0)
+    return inside + (1 if isinstance(data_type, Struct) else 2)
 
 
 def _data_type(parsed: Any, level: int) -> DataType:
@@ -290,20 +306,12 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
 
 
 def check_storable(data_type: DataType, column: str) -> None:
-    """Raises unless a table can have a column of this type: those of Arrow rows, and variants.
-
-    Raises:
-        UnsupportedType: with the column, and the unsupported type inside it.
+    """Raises UnsupportedType, with the column and the unsupported type inside it, unless a table can have a column of
+    this type: those of Arrow rows, and variants.
     """
-    if isinstance(data_type, Struct):
-        for each in data_type:
-            check_storable(each.type, f"{column}.{each.name}")
-    elif isinstance(data_type, Array):
-        check_storable(data_type.element, f"{column}.element")
-    elif isinstance(data_type, Map):
-        check_storable(data_type.key, f"{column}.key")
-        check_storable(data_type.value, f"{column}.value")
-    elif data_type != "variant":
+    for step, inner in parts_of(data_type):
+        check_storable(inner, f"{column}.{step}")
+    if isinstance(data_type, str) and data_type != "variant":
         arrow_type(data_type, column)
 
 

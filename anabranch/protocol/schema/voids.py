@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from anabranch.errors import UnwritableVoid
 from anabranch.protocol.schema.evolution import sql_name
-from anabranch.protocol.schema.types import VOID, Array, DataType, Map, Struct
+from anabranch.protocol.schema.types import VOID, Array, DataType, Map, Struct, parts_of
 
 _IN_ARRAY_OR_MAP = "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
 _ALL_VOID = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
@@ -28,13 +28,7 @@ def has_void(data_type: DataType) -> bool:
         >>> has_void("void"), has_void(Array("long"))
         (True, False)
     """
-    if isinstance(data_type, Struct):
-        return any(has_void(each.type) for each in data_type)
-    if isinstance(data_type, Array):
-        return has_void(data_type.element)
-    if isinstance(data_type, Map):
-        return has_void(data_type.key) or has_void(data_type.value)
-    return data_type == VOID
+    return data_type == VOID or any(has_void(inner) for _, inner in parts_of(data_type))
 
 
 def held(data_type: DataType) -> DataType | None:
@@ -63,10 +57,8 @@ def held_columns(schema: Struct) -> Struct:
 
 
 def check_writable(schema: Struct, partition_columns: Sequence[str] = ()) -> None:
-    """Raises unless data files can hold rows with these columns.
-
-    Raises:
-        UnwritableVoid: void is inside an array or map, or a struct or the data files would hold nothing else.
+    """Raises UnwritableVoid unless data files can hold rows with these columns: void is inside an array or map, or a
+    struct or the data files would hold nothing else.
     """
     if not has_void(schema):
         return

@@ -155,7 +155,7 @@ def _plain(data_type: DataType, value: Value) -> Any | None:
     if data_type == "date" and isinstance(value, str):
         return _as_date(value)
     fits = {
-        "string": _is_text(value),
+        "string": isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value),
         "boolean": isinstance(value, bool),
         "date": type(value) is date,
         "timestamp": isinstance(value, datetime) and value.utcoffset() is not None,
@@ -180,7 +180,3 @@ def _as_date(text: str) -> date | None:
         return date_of(text)
     except TypeError:
         return None
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)

@@ -133,11 +133,8 @@ class FileFacts:
         return self._known[name]
 
     def remember(self, older: FileFacts, kept: pa.BooleanArray | None) -> None:
-        """Take over the facts of files that an older version had, so that only new ones are read.
-
-        Args:
-            older: facts of the older files.
-            kept: a mask of those that remain, None: all. They come first here, in their order.
+        """Take over the facts of files that an older version had, so that only new ones are read; ``kept`` is a mask of
+        those that remain, None: all. They come first here, in their order.
         """
         if (older.schema, older.partition_columns) != (self.schema, self.partition_columns):
             return

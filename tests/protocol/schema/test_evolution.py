@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema.evolution import all_nullable, evolved, misfit, sql_name, with_member
+from anabranch.protocol.schema.evolution import all_nullable, evolved, misfit, sql_name
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
@@ -99,16 +99,6 @@ def test_a_member_too_many_is_a_misfit() -> None:
     found = misfit(Array(struct(city="string")), Array(PERSON), "p")
     assert found is not None
     assert (found.column, found.expected, found.found) == ("p.element.city", "name, age", "string")
-
-
-def test_one_member_is_added_below_the_structs_that_are_there() -> None:
-    table = struct(p=PERSON, x="long")
-    assert with_member(table, ["P", "city"], "string").field("p").type == struct(
-        name="string", age="integer", city="string"
-    )
-    assert with_member(table, ["y"], "date") == struct(p=PERSON, x="long", y="date")
-    for path in (["X"], ["p", "NAME"], ["q", "z"], ["x", "z"]):
-        assert with_member(table, path, "date") == table
 
 
 def test_rows_promise_no_not_null() -> None:
