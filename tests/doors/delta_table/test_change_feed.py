@@ -216,15 +216,15 @@ CREATED = [
     ("CLUSTER BY (id)", {"delta.columnMapping.mode": "name"}),
 ]
 CHANGED = [
-    "UPDATE {} SET s.`a b` = concat(s.`a b`, 'u'), g = 1 - g WHERE id IN (1, 4)",
+    "UPDATE {} SET s.`a.b` = concat(s.`a.b`, 'u'), g = 1 - g WHERE id IN (1, 4)",
     "DELETE FROM {} WHERE id IN (0, 2)",
     "MERGE INTO {} t USING (SELECT id, rand() AS x FROM range(3, 9)) s ON t.id = s.id WHEN MATCHED AND t.id = 3 THEN "
     "DELETE WHEN MATCHED THEN UPDATE SET t.x = s.x WHEN NOT MATCHED THEN INSERT (id, g, x) VALUES (s.id, 0, s.x)",
     "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
     "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
-    "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a b', 'r'), 0.5D",
-    "UPDATE {} SET x = rand()",
-    "INSERT OVERWRITE {} SELECT 1L, 1, named_struct('a b', 'o'), 0.5D",
+    "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a.b', 'r'), 0.5D",
+    "UPDATE {} SET x = id * 0.5D",
+    "INSERT OVERWRITE {} SELECT 1L, 1, named_struct('a.b', 'o'), 0.5D",
     "DELETE FROM {}",
 ]
 
@@ -236,9 +236,9 @@ def test_what_every_statement_records_leads_from_version_to_version(
     path = str(tmp_path / "t [1] %")
     table = f"delta.`{path}`"
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in {**properties, ENABLED: "true"}.items())
-    columns = "(id BIGINT, g INT, s STRUCT<`a b`: STRING>, x DOUBLE)"
+    columns = "(id BIGINT, g INT, s STRUCT<`a.b`: STRING>, x DOUBLE)"
     session.sql(f"CREATE TABLE {table} {columns} USING delta {clauses} TBLPROPERTIES ({listed})")
-    session.sql(f"INSERT INTO {table} SELECT id, id % 2, named_struct('a b', 's'), 0D FROM range(6)")
+    session.sql(f"INSERT INTO {table} SELECT id, id % 2, named_struct('a.b', 's'), 0D FROM range(6)")
     for each in CHANGED:
         session.sql(each.format(table))
     found = [row.asDict(recursive=True) for row in anabranch.changes(session, path, 0).collect()]
