@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedType
+from anabranch.errors import InvalidOption, UnsupportedType
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
 from anabranch.protocol.schema.types import (
@@ -29,6 +29,7 @@ from anabranch.protocol.schema.types import (
     Struct,
     check_depth,
     decimal_of,
+    distinct,
     from_arrow,
     to_arrow,
 )
@@ -256,13 +257,7 @@ def _filled_field(found: T.StructField, wanted: Field | None) -> T.StructField:
 
 
 def _struct(schema: T.StructType, prefix: str, level: int) -> Struct:
-    fields = tuple(_delta_field(each, prefix, level) for each in schema)
-    seen: set[str] = set()
-    for each in fields:
-        if each.name.lower() in seen:
-            raise InvalidSchema(reason=f"two columns are called {prefix}{each.name}, whatever the case.")
-        seen.add(each.name.lower())
-    return Struct(fields)
+    return distinct((_delta_field(each, prefix, level) for each in schema), prefix)
 
 
 def _delta_field(field: T.StructField, prefix: str, level: int) -> Field:

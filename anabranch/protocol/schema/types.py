@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -331,16 +331,19 @@ def from_arrow(schema: pa.Schema) -> Struct:
     return _struct_of(schema, "", 1)
 
 
-def _struct_of(arrow_fields: Any, prefix: str, level: int) -> Struct:
-    fields = tuple(
-        Field(each.name, _type_of(each.type, prefix + each.name, level), each.nullable) for each in arrow_fields
-    )
-    seen: set[str] = set()
-    for each in fields:
+def distinct(fields: Iterable[Field], prefix: str) -> Struct:
+    """The struct of fields below ``prefix``. Raises InvalidSchema: two of them have one name, whatever the case."""
+    struct, seen = Struct(tuple(fields)), set[str]()
+    for each in struct:
         if each.name.lower() in seen:
             raise InvalidSchema(reason=f"two columns are called {prefix}{each.name}, whatever the case.")
         seen.add(each.name.lower())
-    return Struct(fields)
+    return struct
+
+
+def _struct_of(arrow_fields: Any, prefix: str, level: int) -> Struct:
+    fields = (Field(each.name, _type_of(each.type, prefix + each.name, level), each.nullable) for each in arrow_fields)
+    return distinct(fields, prefix)
 
 
 def _type_of(arrow: pa.DataType, column: str, level: int) -> DataType:
