@@ -39,7 +39,7 @@ _WANTS = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwr
 _SIGNS = re.compile(
     rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{'|'.join(sorted(ENDS_LIST)).lower()})(?![\w.]))|[(),]"
 )
-_PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)[^\W\d]\w*\b)"
+_PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)\w+\b)"
 _NAME = re.compile(rf"[\s(]*({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 

@@ -107,6 +107,7 @@ ENTRIES = (
     Entry("MERGE", row_grammar.merge, v.MergeRows, row_changes.merge, "MERGE", reshapes=True),
     Entry("INSERT", row_grammar.insert, v.InsertRows, row_changes.insert, "INSERT", reshapes=True),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
+    Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CloneTable, maintenance.clone, "CLONE"),
     Entry("CREATE [OR REPLACE] VIEW", create_grammar.create_view, v.CreateView, persistent_views.create),

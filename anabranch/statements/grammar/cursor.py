@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 from anabranch.errors import SqlSyntaxError
-from anabranch.expressions.dialect import Token, TokenType, word
+from anabranch.expressions.dialect import Token, TokenType, is_name, word
 from anabranch.expressions.error_pointer import excerpt
 
 Value = TypeVar("Value")
@@ -100,10 +100,7 @@ class Cursor:
 
     def is_name(self, n: int = 0) -> bool:
         """Whether a name comes n tokens ahead: in backticks, or any word."""
-        if self.i + n >= len(self.tokens):
-            return False
-        token = self.tokens[self.i + n]
-        return token.token_type == TokenType.IDENTIFIER or word(token).isidentifier()
+        return self.i + n < len(self.tokens) and is_name(self.tokens[self.i + n])
 
     def name(self, what: str = "a name") -> str:
         """Take a name.

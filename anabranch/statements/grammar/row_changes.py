@@ -95,8 +95,18 @@ def _column(r: Reader, table: Table) -> Path:
     path = r.path("the name of a column")
     if table.alias is not None and table.alias != called(table.name):
         return path
-    short = without(path, table.name)
+    short = without(_as_named(r, path, table), table.name)
     return short if table.alias is None or short == path else (table.alias, *short[1:])
+
+
+def _as_named(r: Reader, path: Path, table: Table) -> Path:
+    """A column's path without what stands there of the table's name beyond what the statement named it with."""
+    own = len(table.name)
+    for n in range(len(path) - 1, own, -1):
+        ends_so = [part.lower() for part in path[n - own : n]] == [part.lower() for part in table.name]
+        if ends_so and r.is_named(path[:n], table.location):
+            return path[n - own :]
+    return path
 
 
 def _value(r: Reader, *stops: str) -> Expression | None:
@@ -109,8 +119,8 @@ def _value(r: Reader, *stops: str) -> Expression | None:
 # -- MERGE -------------------------------------------------------------------------------------------------------------
 
 
-def merge(r: Reader) -> MergeRows | None:
-    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``."""
+def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``; ``ctes`` are the tokens of a WITH before it."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
     table = r.target(alias=True)
@@ -119,6 +129,7 @@ def merge(r: Reader) -> MergeRows | None:
     _no_travel(r, table)
     r.expect("USING")
     source, alias = _source(r)
+    source = source if ctes is None else r.joined(r.query_between(*ctes), source)
     r.expect("ON")
     on = r.expression(*_CLAUSE_STOPS, what="a condition")
     clauses = []
