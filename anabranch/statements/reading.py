@@ -13,6 +13,7 @@ from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
 from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import computed_names, row_changes
+from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.ddl_targets import Making, making
 from anabranch.statements.grammar.parts import Query, Statement
 from anabranch.statements.grammar.reader import Locate, Place, Reader
@@ -85,6 +86,9 @@ def statement(
 def _by_grammar(r: Reader) -> Statement | None:
     if r.at("WITH"):
         return _behind_with(r)
+    if r.take("EXPLAIN"):
+        _refuse_explained(r)
+        return None
     entries = beginning_with(r.ahead())
     for entry in entries:
         before, behind = entry.of_table
@@ -109,16 +113,22 @@ def _behind_with(r: Reader) -> Statement | None:
     Raises:
         NotBuilt: it stands before a DELETE or UPDATE of a Delta table.
     """
-    depth = 0
-    for i, token in enumerate(r.tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and word(token) in ("SELECT", "FROM"):  # behind which such a word is a name
-            return None
-        is_end = depth == 0 and token.token_type == TokenType.R_PAREN and i + 1 < len(r.tokens)
-        if is_end and (verb := word(r.tokens[i + 1])) in _BEHIND_WITH:
-            r.i = i + 2
-            return _BEHIND_WITH[verb](r, (0, i + 1))
-    return None
+    after = behind_with(r.tokens, _BEHIND_WITH)
+    if after is None:
+        return None
+    r.i = after + 1
+    return _BEHIND_WITH[word(r.tokens[after])](r, (0, after))
+
+
+def _refuse_explained(r: Reader) -> None:
+    """Hold that what is explained is a query, or touches no Delta table: Spark explains it then.
+
+    Raises:
+        NotBuilt: it is another statement.
+    """
+    _ = any(r.take(each) for each in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"))
+    if _by_grammar(r) is not None:
+        raise NotBuilt(what="EXPLAIN of what is no query", instead="Say it of the query that the statement reads.")
 
 
 def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:
@@ -144,6 +154,10 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
     """
     if r.at("FROM") or r.at("WITH"):
         _refuse_from_insert(r)
+    if r.take("COMMENT", "ON", "COLUMN"):
+        name, r.i = r.path(), 0
+        if any(r.is_table(name[:n]) for n in range(1, len(name))):
+            raise NotBuilt(what="COMMENT ON COLUMN", instead="Say ALTER TABLE … ALTER COLUMN … COMMENT.")
     writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
     if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
         return
@@ -179,6 +193,8 @@ def _handed_on(r: Reader) -> Query:
     if first not in _SPARKS | _LATER:
         r.i = 0
         r.fail("no statement begins so.")
+    if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
+        first = "CREATE FUNCTION"
     if first not in _SPARKS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()

@@ -165,6 +165,7 @@ ENTRIES = (
     Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeDetail, show.describe_detail),
     Entry("DESCRIBE|DESC", upkeep_grammar.describe, v.DescribeTable, show.describe),
     Entry("SHOW COLUMNS", upkeep_grammar.show_columns, v.ShowColumns, show.show_columns),
+    Entry("SHOW PARTITIONS", upkeep_grammar.show_partitions, v.ShowPartitions, show.show_partitions),
     Entry("SHOW TBLPROPERTIES", upkeep_grammar.show_properties, v.ShowProperties, show.show_properties),
     Entry("SHOW CREATE TABLE", upkeep_grammar.show_create, v.ShowCreateTable, show.show_create),
     Entry("OPTIMIZE", upkeep_grammar.optimize, v.OptimizeTable, maintenance.optimize, "OPTIMIZE", only_delta=True),

@@ -25,7 +25,7 @@ from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
-from anabranch.statements.grammar.cursor import Cursor
+from anabranch.statements.grammar.cursor import Cursor, behind_with
 from anabranch.statements.grammar.parts import Query, Reference, View
 from anabranch.statements.grammar.tables_read import tables_read
 from anabranch.statements.grammar.values import CreateTempView
@@ -110,19 +110,33 @@ def check_unchanged(spark: SparkSession, source: TokenizedText) -> None:
         ViewIsNoTable: it does.
     """
     tokens = _naming(spark, source)
-    at = None if tokens is None else _CHANGES.get(word(tokens[0]))
-    if tokens is None or at is None or len(tokens) <= at:
+    reader = Cursor(source.text, tokens or [])
+    reader.take("EXPLAIN")
+    if reader.at("WITH"):
+        reader.i = behind_with(reader.tokens, _VERBS) or 0
+    if not any(reader.take(*words) for words in _CHANGES):
         return
-    reader = Cursor(source.text, tokens, at)
-    name = reader.path() if reader.is_name() else ()
+    reader.take("TABLE")
+    start, name = reader.start, reader.path() if reader.is_name() else ()
     folded = tuple(part.lower() for part in name)
     view = _views[spark].get(folded)
     if view is not None and (view.statement is None or _print(spark, folded) == view.print):
-        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, tokens[at].start, reader.stop))
+        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, reader.stop))
 
 
-_CHANGES = {"DELETE": 2, "UPDATE": 1, "MERGE": 2, "INSERT": 2}
-"""Behind how many words a statement names what it changes."""
+_EVOLVES = ("WITH", "SCHEMA", "EVOLUTION", "INTO")
+_CHANGES = (
+    ("DELETE", "FROM"),
+    ("UPDATE",),
+    ("MERGE", "INTO"),
+    ("MERGE", *_EVOLVES),
+    ("INSERT", "INTO"),
+    ("INSERT", "OVERWRITE"),
+    ("INSERT", *_EVOLVES),
+    ("TRUNCATE",),
+)
+"""With what a statement begins that changes rows, up to TABLE and the table's name."""
+_VERBS = frozenset(words[0] for words in _CHANGES)
 
 
 def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:

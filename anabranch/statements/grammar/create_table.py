@@ -172,7 +172,7 @@ def _partition(r: Reader) -> tuple[str, Typed | None]:
     if r.is_type(TokenType.L_PAREN):
         reason = "a table is partitioned by columns; generate one, and partition by that."
         raise InvalidOption(option="PARTITIONED BY", value=name, reason=reason)
-    return name, data_type(r) if r.is_name() else None
+    return name, data_type(r, name) if r.is_name() else None
 
 
 def clustering(r: Reader) -> tuple[Path, ...]:

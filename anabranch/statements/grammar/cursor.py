@@ -5,7 +5,7 @@ Guarantee: whatever is not taken in the order that the grammar wants is a `SqlSy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from anabranch.errors import SqlSyntaxError
@@ -16,6 +16,18 @@ Value = TypeVar("Value")
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+
+
+def behind_with(tokens: Sequence[Token], verbs: Collection[str]) -> int | None:
+    """At which token one of these verbs stands behind the names that a WITH defines; None where none does."""
+    depth = 0
+    for i, token in enumerate(tokens[:-1]):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and word(token) in ("SELECT", "FROM"):  # behind which such a word is a name
+            return None
+        if depth == 0 and token.token_type == TokenType.R_PAREN and word(tokens[i + 1]) in verbs:
+            return i + 1
+    return None
 
 
 class Cursor:

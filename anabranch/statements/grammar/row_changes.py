@@ -240,7 +240,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     if table is None:
         return None
     _no_travel(r, table)
-    partition = r.wrapped(lambda: _partition(r)) if r.take("PARTITION") else ()
+    partitions = r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
         r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")
     by_name = r.take("BY", "NAME")
@@ -254,7 +254,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     by_name = by_name or r.take("BY", "NAME")
     values = _values_with_defaults(r)
     query = Query("", span=(r.start, r.end)) if values else _query(r, ctes)
-    return InsertRows(table, query, overwrites, columns, by_name, partition, where, evolves, values)
+    return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
 
 
 def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
@@ -264,7 +264,8 @@ def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
     return r.joined(head, query)
 
 
-def _partition(r: Reader) -> tuple[str, str | None]:
+def partition(r: Reader) -> tuple[str, str | None]:
+    """Take a column of a partition, perhaps with its value."""
     name = r.name("the name of a column")
     if not r.is_type(TokenType.EQ):
         return name, None

@@ -74,6 +74,10 @@ def test_rows_of_a_temporary_view_of_a_delta_table_are_not_changed(run: Any) -> 
         "DELETE FROM seen_of_t WHERE id = 1",
         "UPDATE SEEN_of_t SET id = 2",
         "INSERT INTO seen_of_t VALUES (2)",
+        "INSERT OVERWRITE TABLE seen_of_t VALUES (2)",
+        "TRUNCATE TABLE seen_of_t",
+        "WITH two AS (SELECT 2 AS id) INSERT INTO TABLE seen_of_t SELECT * FROM two",
+        "WITH two AS (SELECT 2 AS id) DELETE FROM seen_of_t WHERE id IN (SELECT id FROM two)",
         "MERGE INTO seen_of_t USING (SELECT 1 AS id) s ON seen_of_t.id = s.id WHEN MATCHED THEN DELETE",
     ):
         with pytest.raises(errors.ViewIsNoTable, match=r"(?i)seen_of_t"):
@@ -95,3 +99,38 @@ def test_an_identity_column_neither_partitions_nor_is_an_int(run: Any) -> None:
     with pytest.raises(errors.InvalidOption, match="BIGINT"):
         run("CREATE TABLE t (id INT GENERATED ALWAYS AS IDENTITY, v INT) USING delta")
     assert [name for _, name, is_temporary in run("SHOW TABLES") if not is_temporary] == []
+
+
+def test_statements_of_sparks_on_a_delta_table_are_refused_by_a_name(run: Any) -> None:
+    run("CREATE TABLE t (id INT) USING delta")
+    run("CREATE TABLE u (id INT) USING delta")
+    for text in (
+        "EXPLAIN DELETE FROM t",
+        "EXPLAIN UPDATE t SET id = 1",
+        "FROM t INSERT INTO u SELECT id",
+        "COMMENT ON COLUMN t.id IS 'x'",
+        "CREATE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(id) FROM t",
+    ):
+        with pytest.raises(errors.NotBuilt):
+            run(text)
+    assert run("EXPLAIN SELECT * FROM t")
+
+
+def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
+    run(f"CREATE TABLE delta.`{tmp_path}/t` (id INT) USING delta")
+    assert [row[0] for row in run(f"DESCRIBE HISTORY '{tmp_path}/t'")] == [0]
+    assert run(f"DESCRIBE DETAIL '{tmp_path}' '/t'") == run(f"DESCRIBE DETAIL delta.`{tmp_path}/t`")
+    assert run(f"VACUUM '{tmp_path}/t' DRY RUN") == []
+    run(f'OPTIMIZE "{tmp_path}/t"')
+
+
+def test_partitions_are_shown(run: Any) -> None:
+    run("CREATE TABLE t (id INT, y INT, m STRING) USING delta PARTITIONED BY (y, m)")
+    run("INSERT INTO t VALUES (1, 2024, '01'), (2, 2024, '01'), (3, 2023, '12')")
+    assert run("SHOW PARTITIONS t") == [(2023, "12"), (2024, "01")]
+    assert run("SHOW PARTITIONS t PARTITION (Y = 2024)") == [(2024, "01")]
+    with pytest.raises(errors.UnknownColumn, match="id"):
+        run("SHOW PARTITIONS t PARTITION (id = 1)")
+    run("CREATE TABLE u (id INT) USING delta")
+    with pytest.raises(errors.InvalidOption, match="not partitioned"):
+        run("SHOW PARTITIONS u")

@@ -133,6 +133,12 @@ def test_an_external_table_without_a_location_of_its_own_is_refused(text: str, w
         "WITH s AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM s)",
         "WITH s AS (SELECT 1 AS a), r AS (SELECT 2) UPDATE t SET a = 1",
         "FROM other INSERT INTO t SELECT a",
+        "EXPLAIN DELETE FROM t",
+        "EXPLAIN FORMATTED UPDATE t SET a = 1",
+        "EXPLAIN CREATE TABLE n USING delta AS SELECT 1 AS a",
+        "EXPLAIN WITH s AS (SELECT 1 AS a) INSERT INTO t SELECT a FROM s",
+        "COMMENT ON COLUMN db.t.a IS 'x'",
+        "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
         "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a",
     ],
@@ -154,6 +160,9 @@ def test_what_would_be_a_delta_table_is_refused_where_it_is_not_read(text: str) 
         "WITH s AS (SELECT 1 AS a) UPDATE other SET a = 1",
         "SELECT IDENTIFIER('a b') FROM other",
         "FROM other INSERT INTO others SELECT a",
+        "EXPLAIN DELETE FROM other",
+        "EXPLAIN EXTENDED SELECT 1",
+        "COMMENT ON COLUMN other.a IS 'x'",
     ],
 )
 def test_what_is_no_delta_table_is_left_to_spark_as_it_stands(text: str) -> None:
