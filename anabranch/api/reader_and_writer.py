@@ -36,7 +36,7 @@ from anabranch.protocol.options import CHANGES, READ, WRITE
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.positional import by_position
-from anabranch.spark.settings import honours
+from anabranch.spark.settings import honoured, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.name_resolver import Names
@@ -298,8 +298,9 @@ class Writer(_Formatted):
             self.mode("append")  # as Spark's does, whatever other mode was named
         change = self._schema_change()
         snapshot = open_log(found.location).snapshot()
-        rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
-        self._run(found.location, snapshot, rows, change)
+        with honoured(self._spark, "INSERT"):  # values are fitted, as those of the statement are
+            rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
+            self._run(found.location, snapshot, rows, change)
         if change is not None:
             refresh_named(self._spark, found.name, found.location)
 

@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from anabranch.errors import SqlSyntaxError
 from anabranch.expressions.error_pointer import excerpt
 
-__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "tokenized", "word"]
+__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "tokenized", "word"]
 
 
 class AnabranchSQL(Databricks):
@@ -37,6 +37,7 @@ _DIALECT = AnabranchSQL()
 _TWO_WORDS = {key: kind for key, kind in Databricks.Tokenizer.KEYWORDS.items() if key.count(" ") == 1}
 """Keywords of two words, as the parser wants them in one token."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)
+_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _BEFORE, _BEHIND = "SELECT 1 WHERE (", ")"
 
 
@@ -189,6 +190,11 @@ def tokenized(text: str) -> list[Token]:
         SqlSyntaxError: a text or a comment does not end.
     """
     return TokenizedText(text).tokens
+
+
+def is_name(token: Token) -> bool:
+    """Whether a token may be a name: in backticks, or any word. As in Spark a word may begin with digits."""
+    return token.token_type in _NAMES or word(token).isidentifier()
 
 
 def word(token: Token | None) -> str:

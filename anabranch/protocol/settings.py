@@ -1,8 +1,8 @@
 """Session settings: how each one that Delta Lake documents is treated.
 
 Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those that Databricks
-documents, and whether each is honoured, harmless or refused. Pure. Guarantee: no setting is silently ignored; `unknown`
-reports one that is not listed here.
+documents, and Spark's own by which values are fitted to columns; and whether each is honoured, harmless or refused.
+Pure. Guarantee: no setting is silently ignored; `unknown` reports one that is not listed here.
 
 Source: Delta Lake documentation, and the settings of delta-spark 4.4 that are not marked as internal.
 """
@@ -32,6 +32,7 @@ CHECKS_REPLACED = PREFIX + "replaceWhere.constraintCheck.enabled"
 COMPACTS = PREFIX + "autoCompact.enabled"
 COMPACTS_FROM = PREFIX + "autoCompact.minNumFiles"
 COMPACTS_TO = PREFIX + "autoCompact.maxFileSize"
+ASSIGNS = "spark.sql.storeAssignmentPolicy"
 DROPS_MISSING = PREFIX + "constraints.assumesDropIfExists.enabled"
 VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
@@ -104,6 +105,8 @@ SETTINGS: tuple[Setting, ...] = (
     _refused("identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled", "false",
              "the mark of an identity column never goes back", "SYNC IDENTITY"),
     _refused("write.dataFilesToSubdir", "false", "the places of files are not chosen so"),
+    Setting(ASSIGNS, Fate.REFUSED, "a value that does not fit its column is an error, never NULL", "ansi",
+            frozenset({"INSERT", "MERGE", "UPDATE"})),
     *_harmless("the row level is on wherever a table has deletion vectors and does not choose the file level",
                "rowLevelConcurrencyPreview"),
     *_harmless("a DataFrame is one version, whose columns never change", "checkLatestSchemaOnRead"),

@@ -116,8 +116,9 @@ def _read(spark: SparkSession) -> dict[str, str]:
 
 
 def _all(spark: SparkSession) -> dict[str, str]:
-    """Every setting of Delta Lake that is set; those that nobody documents are warned of."""
-    found = {name: value for name, value in spark.conf.getAll.items() if name.startswith(settings.PREFIX)}
+    """Every setting that may be acted upon, or of Delta Lake; those that nobody documents are warned of."""
+    names = (settings.PREFIX, settings.ASSIGNS)
+    found = {name: value for name, value in spark.conf.getAll.items() if name.startswith(names)}
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(found).items():
         if _warned.add(name, True):

@@ -22,13 +22,13 @@ from anabranch.statements.registry import DELTA_ONLY
 _FORMATS = ("delta", "anabranch")
 _OWN = [word.lower() for word in sorted(DELTA_ONLY)]
 _BEGINNINGS = ("--", "/*", "begin", "commit", "rollback", "start", *_OWN)
-_BEFORE_NAMES = "from join using into overwrite table update describe desc show view".split()  # noqa: SIM905
+_BEFORE_NAMES = "from join using into overwrite table update describe desc show view column".split()  # noqa: SIM905
 _MAY_NAME = re.compile(rf"\b({'|'.join([*_BEFORE_NAMES, *_OWN])})\b", re.IGNORECASE)
 """Words behind which a statement may name a table."""
 _READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
 _TAKES_NAMES = re.compile(r"\s*(drop|alter)\b", re.IGNORECASE)
 _LONGEST = 200_000
-_QUERY = re.compile(r"[\s(]*(?:select|with|from|values|explain)\b", re.IGNORECASE)
+_QUERY = re.compile(r"[\s(]*(?:select|with|from|values)\b", re.IGNORECASE)
 _OPAQUE = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|`(?:[^`]|``)*`", re.DOTALL)
 """Texts, comments and quoted names, whichever begins first."""
 _UNCLEAR = ("'", '"', "`", "\\", ";", "/*", "*/")
@@ -39,7 +39,7 @@ _WANTS = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwr
 _SIGNS = re.compile(
     rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{'|'.join(sorted(ENDS_LIST)).lower()})(?![\w.]))|[(),]"
 )
-_PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)[^\W\d]\w*\b)"
+_PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)\w+\b)"
 _NAME = re.compile(rf"[\s(]*({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 

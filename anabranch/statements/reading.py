@@ -6,12 +6,15 @@ is None, whatever it is; of the others each is a value, or refused with the plac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
 from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import computed_names, row_changes
+from anabranch.statements.grammar.cursor import behind_with
+from anabranch.statements.grammar.ddl_targets import Making, making
 from anabranch.statements.grammar.parts import Query, Statement
 from anabranch.statements.grammar.reader import Locate, Place, Reader
 from anabranch.statements.registry import DELTA_ONLY, beginning_with, takes
@@ -29,8 +32,17 @@ _LATER = frozenset(
 """With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
 
 
+Makes = Callable[[Making], bool]
+"""Whether what a statement makes is a Delta table, or a view of one."""
+
+
 def statement(
-    text: str | TokenizedText, args: Any, locate: Locate, place: Place | None = None, kept: Locate | None = None
+    text: str | TokenizedText,
+    args: Any,
+    locate: Locate,
+    place: Place | None = None,
+    kept: Locate | None = None,
+    makes: Makes | None = None,
 ) -> Statement | None:
     """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
 
@@ -40,6 +52,7 @@ def statement(
         locate: where the Delta table of a name lies.
         place: where one that is made under a name will lie; by default only what ``locate`` knows.
         kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
+        makes: whether what is made so would be a Delta table; by default nothing is.
 
     Raises:
         SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
@@ -58,12 +71,13 @@ def statement(
     try:
         found = _by_grammar(r)
     except SqlSyntaxError:
-        if r.names_delta() or word(r.tokens[0]) in DELTA_ONLY:
+        if r.makes or r.names_delta() or word(r.tokens[0]) in DELTA_ONLY:
             raise
         return None
     if found is not None:
         return found
     r.i = 0
+    _refuse_unread(r, makes)
     if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
         return None
     return _handed_on(r)
@@ -72,6 +86,9 @@ def statement(
 def _by_grammar(r: Reader) -> Statement | None:
     if r.at("WITH"):
         return _behind_with(r)
+    if r.take("EXPLAIN"):
+        _refuse_explained(r)
+        return None
     entries = beginning_with(r.ahead())
     for entry in entries:
         before, behind = entry.of_table
@@ -91,15 +108,79 @@ def _by_grammar(r: Reader) -> Statement | None:
 
 
 def _behind_with(r: Reader) -> Statement | None:
-    """``WITH … INSERT INTO``: the names that it defines belong to the query."""
-    depth = 0
+    """``WITH … INSERT INTO`` and ``WITH … MERGE INTO``: the names that it defines belong to the query.
+
+    Raises:
+        NotBuilt: it stands before a DELETE or UPDATE of a Delta table.
+    """
+    after = behind_with(r.tokens, _BEHIND_WITH)
+    if after is None:
+        return None
+    r.i = after + 1
+    return _BEHIND_WITH[word(r.tokens[after])](r, (0, after))
+
+
+def _refuse_explained(r: Reader) -> None:
+    """Hold that what is explained is a query, or touches no Delta table: Spark explains it then.
+
+    Raises:
+        NotBuilt: it is another statement.
+    """
+    _ = any(r.take(each) for each in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"))
+    if _by_grammar(r) is not None:
+        raise NotBuilt(what="EXPLAIN of what is no query", instead="Say it of the query that the statement reads.")
+
+
+def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:
+    verb = word(r.tokens[ctes[1]])
+    (entry,) = beginning_with(verb)
+    if entry.grammar(r) is not None:
+        raise NotBuilt(what=f"WITH before {verb}", instead="Say each query where it is used, or make it a view.")
+
+
+_BEHIND_WITH: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
+    "INSERT": row_changes.insert,
+    "MERGE": row_changes.merge,
+    "DELETE": _refuse_with,
+    "UPDATE": _refuse_with,
+}
+
+
+def _refuse_unread(r: Reader, makes: Makes | None) -> None:
+    """Hold that nothing that is not read here, and makes or writes a Delta table or its folder, is handed to Spark.
+
+    Raises:
+        NotBuilt: it would.
+    """
+    if r.at("FROM") or r.at("WITH"):
+        _refuse_from_insert(r)
+    if r.take("COMMENT", "ON", "COLUMN"):
+        name, r.i = r.path(), 0
+        if any(r.is_table(name[:n]) for n in range(1, len(name))):
+            raise NotBuilt(what="COMMENT ON COLUMN", instead="Say ALTER TABLE … ALTER COLUMN … COMMENT.")
+    writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
+    if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
+        return
+    made = making(r.tokens, 1)
+    if made.format is not None and makes(made):
+        what = "INSERT OVERWRITE DIRECTORY" if writes_folder else f"this {r.ahead()}"
+        instead = "CREATE TABLE of a name, or of a path in backticks, makes a Delta table; a view is made AS a query."
+        raise NotBuilt(what=f"{what} USING {made.format}", instead=instead)
+
+
+def _refuse_from_insert(r: Reader) -> None:
+    """Hold that no ``FROM … INSERT INTO …``, perhaps of several tables, writes to a Delta table.
+
+    Raises:
+        NotBuilt: it does.
+    """
     for i, token in enumerate(r.tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        is_end = depth == 0 and token.token_type == TokenType.R_PAREN and i + 1 < len(r.tokens)
-        if is_end and word(r.tokens[i + 1]) == "INSERT":
-            r.i = i + 2
-            return row_changes.insert(r, (0, i + 1))
-    return None
+        r.i = i
+        if word(token) == "INSERT" and (r.take("INSERT", "INTO") or r.take("INSERT", "OVERWRITE")):
+            r.take("TABLE")
+            if r.is_name() and r.located(r.path()) is not None:
+                raise NotBuilt(what="FROM before INSERT", instead="Say each as INSERT INTO … SELECT … FROM.")
+    r.i = 0
 
 
 def _handed_on(r: Reader) -> Query:
@@ -112,6 +193,8 @@ def _handed_on(r: Reader) -> Query:
     if first not in _SPARKS | _LATER:
         r.i = 0
         r.fail("no statement begins so.")
+    if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
+        first = "CREATE FUNCTION"
     if first not in _SPARKS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()

@@ -103,7 +103,7 @@ def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: 
         check_quotes(spark, said.text)
     try:
         with placed_in(said.text):
-            found = reading.statement(source, said.args, names.location, names.place, names.kept)
+            found = reading.statement(source, said.args, names.location, names.place, names.kept, names.makes)
     except SqlSyntaxError:
         if is_ours or source.is_readable:
             raise
@@ -127,6 +127,7 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
 
 def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
     """What Spark makes of a statement as the user wrote it; ``source`` is that with nothing left to be evaluated."""
+    temporary_views.check_unchanged(run.spark, source)
     found = joined_sql(run.spark, cut(written, run.frames), args)
     temporary_views.note(run.spark, source)
     return found

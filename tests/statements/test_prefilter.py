@@ -74,6 +74,7 @@ def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
     "text",
     [
         "DELETE FROM t",
+        "EXPLAIN UPDATE t SET a = 1",
         "SELECT 1; SELECT * FROM t",
         r"SELECT 'it\'s' FROM t",
         "SELECT 'open FROM t",

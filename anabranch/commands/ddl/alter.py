@@ -263,7 +263,8 @@ class DropConstraint(Masked):
         if found is None and not (self.if_exists or current().drops_missing):
             raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
         left = {each: value for each, value in known.items() if each != found}
-        parameters = {"name": self.name, **({"expr": known[found]} if found is not None else {"existed": "false"})}
+        shown = {} if found is None else {"expr": known[found]}
+        parameters = {"name": self.name, **shown, "existed": "true" if shown else "false"}
         return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
 
 

@@ -25,7 +25,7 @@ from anabranch.protocol.properties import (
     validate,
 )
 from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import values_kept
+from anabranch.protocol.rules.identity import STEP, values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
 from anabranch.protocol.schema.keys import check_keys
 from anabranch.protocol.schema.leaves import check_stats_columns
@@ -129,6 +129,8 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
         if found.type in ("variant", VOID):
             raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
+        if STEP in found.metadata:
+            raise InvalidOption(option="partitionBy", value=name, reason="an identity column cannot partition a table.")
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(
             option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."

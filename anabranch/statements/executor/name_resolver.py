@@ -136,13 +136,14 @@ class Names(Resolver):
         path = self.path(name)
         if path is not None:
             return path
-        if not self._is_ours(making):
+        if not self.makes(making):
             return None
         named = self.new[name] = named_tables.place(self._spark, name, making.location)
         # The clause is held against what it says itself.
         return named.location if making.location is None else making.location
 
-    def _is_ours(self, making: Making) -> bool:
+    def makes(self, making: Making) -> bool:
+        """Whether what a statement makes is one of our kinds."""
         if making.format is None and making.clones:
             return True
         if making.format is None and making.like is not None:

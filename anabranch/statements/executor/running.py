@@ -99,7 +99,7 @@ class Running:
         if text.startswith("'") and text.endswith("'") and "'" not in text[1:-1] and "\\" not in text:
             return text[1:-1]
         with reported(text, "TIMESTAMP AS OF"):
-            (row,) = self.spark.range(1).select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
+            (row,) = self._one().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:
             return text
         return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=row[0])
@@ -164,7 +164,7 @@ class Running:
         if text.isdigit():
             return int(text), None
         with reported(text, "table_changes"):
-            found = self.spark.range(1).select(expression(text, self.spark).alias("bound"))
+            found = self._one().select(expression(text, self.spark).alias("bound"))
             type_ = found.schema["bound"].dataType
             is_version = isinstance(type_, T.IntegralType)
             (row,) = found.select("bound" if is_version else expression(text, self.spark).cast("string")).collect()
@@ -190,6 +190,10 @@ class Running:
         finally:
             for view in views:
                 self.spark.catalog.dropTempView(view)
+
+    def _one(self) -> DataFrame:
+        """One row without a column, so that no name in a constant means anything."""
+        return self.spark.range(1).select()
 
     # -- results
 

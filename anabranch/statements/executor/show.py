@@ -16,15 +16,17 @@ from anabranch.protocol.rules.table_rules import LENGTH, default_of, generation_
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.types import quoted, spark_type
+from anabranch.spark.sql_text import expression
+from anabranch.spark.types import column, quoted, spark_type
 from anabranch.statements.executor.running import Running
-from anabranch.statements.grammar.parts import Table
+from anabranch.statements.grammar.parts import Reference, Table
 from anabranch.statements.grammar.values import (
     DescribeDetail,
     DescribeHistory,
     DescribeTable,
     ShowColumns,
     ShowCreateTable,
+    ShowPartitions,
     ShowProperties,
 )
 
@@ -115,6 +117,25 @@ def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
     """SHOW COLUMNS."""
     names = run.snapshot(statement.table).schema.names
     return run.shown({"col_name": names}, pa.schema([("col_name", pa.string())]))
+
+
+def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
+    """SHOW PARTITIONS: the values by which rows are partitioned.
+
+    Raises:
+        InvalidOption: the table has no partitions. UnknownColumn: it is not partitioned by a column that is said.
+    """
+    table, names = statement.table, run.snapshot(statement.table).partition_columns
+    if not names:
+        reason = "the table is not partitioned."
+        raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quoted, table.name)), reason=reason)
+    known = {name.lower(): column(name) for name in names}
+    rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()
+    for name, value in statement.values:
+        if name.lower() not in known:
+            raise UnknownColumn(column=name, columns=", ".join(names))
+        rows = rows if value is None else rows.where(known[name.lower()].eqNullSafe(expression(value, run.spark)))
+    return rows
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:

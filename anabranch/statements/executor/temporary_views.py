@@ -16,14 +16,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.names import spelled
-from anabranch.errors import UnknownTable
+from anabranch.errors import UnknownTable, ViewIsNoTable
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
+from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.cursor import Cursor, behind_with
 from anabranch.statements.grammar.parts import Query, Reference, View
 from anabranch.statements.grammar.tables_read import tables_read
 from anabranch.statements.grammar.values import CreateTempView
@@ -98,6 +100,43 @@ def note(spark: SparkSession, source: TokenizedText) -> None:
         known.pop(made, None)
         if made not in _closure(known, reads) and reads & known.keys():
             known[made] = _View(None, reads)
+
+
+def check_unchanged(spark: SparkSession, source: TokenizedText) -> None:
+    """Hold that a statement changes no rows of a temporary view over Delta tables, of which Spark would say nothing
+    that one can read.
+
+    Raises:
+        ViewIsNoTable: it does.
+    """
+    tokens = _naming(spark, source)
+    reader = Cursor(source.text, tokens or [])
+    reader.take("EXPLAIN")
+    if reader.at("WITH"):
+        reader.i = behind_with(reader.tokens, _VERBS) or 0
+    if not any(reader.take(*words) for words in _CHANGES):
+        return
+    reader.take("TABLE")
+    start, name = reader.start, reader.path() if reader.is_name() else ()
+    folded = tuple(part.lower() for part in name)
+    view = _views[spark].get(folded)
+    if view is not None and (view.statement is None or _print(spark, folded) == view.print):
+        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, reader.stop))
+
+
+_EVOLVES = ("WITH", "SCHEMA", "EVOLUTION", "INTO")
+_CHANGES = (
+    ("DELETE", "FROM"),
+    ("UPDATE",),
+    ("MERGE", "INTO"),
+    ("MERGE", *_EVOLVES),
+    ("INSERT", "INTO"),
+    ("INSERT", "OVERWRITE"),
+    ("INSERT", *_EVOLVES),
+    ("TRUNCATE",),
+)
+"""With what a statement begins that changes rows, up to TABLE and the table's name."""
+_VERBS = frozenset(words[0] for words in _CHANGES)
 
 
 def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:

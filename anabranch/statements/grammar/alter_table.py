@@ -160,7 +160,7 @@ def _redeclared(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
 
 
 def _type(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
-    typed = data_type(r)
+    typed = data_type(r, path[-1])
     metadata = {LENGTH: typed.name} if typed.has_length else {}
     return ChangeTableColumn(table, path, Field(path[-1], typed.type, True, metadata))
 

@@ -6,10 +6,11 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from anabranch.errors import InvalidOption, UnsupportedType
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
@@ -38,6 +39,8 @@ _TYPES = {
     "VARIANT": "variant",
     "VOID": VOID,
 }
+_SPARKS = frozenset({"INTERVAL", "TIME", "GEOMETRY", "GEOGRAPHY"})
+"""Types of Spark's that no Delta table is made with."""
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SPELLED = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _ENDS_VALUE = (
@@ -48,10 +51,15 @@ _ENDS_VALUE = (
     "FIRST",
     "AFTER",
     "CONSTRAINT",
+    "CHECK",
     "PRIMARY",
     "FOREIGN",
     "REFERENCES",
 )
+
+
+Also = Callable[[str], bool]
+"""Takes what may stand among the words on a column, whose name it gets, and says whether there was anything."""
 
 
 class Typed(NamedTuple):
@@ -70,12 +78,23 @@ class Declared(NamedTuple):
     after: str | None = None
 
 
-def data_type(r: Reader) -> Typed:
-    """Take a type."""
+def data_type(r: Reader, column: str = "") -> Typed:
+    """Take a type, of a column.
+
+    Raises:
+        UnsupportedType: it is one of Spark's that no Delta table holds.
+    """
+    found = _data_type(r, column)
+    if r.at("COLLATE"):
+        raise UnsupportedType(column=column, type=f"{found.name} collate {r.ahead(1)}")
+    return found
+
+
+def _data_type(r: Reader, column: str) -> Typed:
     said = r.ahead()
     if said in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
         r.i += 2
-        return _nested(r, said)
+        return _nested(r, said, column)
     if said == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
         r.i += 2
         return Typed(Struct(), "struct<>")
@@ -87,6 +106,8 @@ def data_type(r: Reader) -> Typed:
         length = r.single(lambda: r.whole("a length"))
         return Typed("string", f"{'varchar' if said == 'VARCHAR' else 'char'}({length})", True)
     known = _TYPES.get(said)
+    if said in _SPARKS:
+        raise UnsupportedType(column=column, type=said.lower())
     if known is None:
         r.fail("there is no such type in a Delta table.", at)
     return Typed(known, _SPELLED.get(known, known))
@@ -101,15 +122,15 @@ def _decimal(r: Reader) -> Typed:
     return Typed(name, name)
 
 
-def _nested(r: Reader, said: str) -> Typed:
+def _nested(r: Reader, said: str, column: str) -> Typed:
     if said == "ARRAY":
-        element = data_type(r)
+        element = data_type(r, column)
         _close(r)
         return Typed(Array(element.type), f"array<{element.name}>", element.has_length)
     if said == "MAP":
-        key = data_type(r)
+        key = data_type(r, column)
         r.punctuation(TokenType.COMMA, ",")
-        value = data_type(r)
+        value = data_type(r, column)
         _close(r)
         return Typed(Map(key.type, value.type), f"map<{key.name},{value.name}>", key.has_length or value.has_length)
     members = [_member(r)]
@@ -127,7 +148,7 @@ def _member(r: Reader) -> tuple[Field, Typed]:
     name = r.name("the name of a member")
     if r.is_type(TokenType.COLON):
         r.i += 1
-    typed = data_type(r)
+    typed = data_type(r, name)
     nullable = not r.take("NOT", "NULL")
     metadata = {"comment": r.string("a comment")} if r.take("COMMENT") else {}
     return Field(name, typed.type, nullable, metadata), typed
@@ -143,18 +164,20 @@ def _close(r: Reader) -> None:
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def column(r: Reader) -> Field:
-    """Take a column of CREATE TABLE: its name, its type, and what is said of it."""
-    return declared(r, r.name("the name of a column")).field
+def column(r: Reader, also: Also | None = None) -> Field:
+    """Take a column of CREATE TABLE: its name, its type, and what is said of it, and ``also`` of the table."""
+    return declared(r, r.name("the name of a column"), also).field
 
 
-def declared(r: Reader, name: str) -> Declared:
+def declared(r: Reader, name: str, also: Also | None = None) -> Declared:
     """Take what stands behind the name of a column, in any order, each once."""
-    typed = data_type(r)
+    typed = data_type(r, name)
     metadata: dict[str, Any] = {LENGTH: typed.name} if typed.has_length else {}
     found = Declared(Field(name, typed.type, True, metadata))
     seen: set[str] = set()
-    while (said := r.ahead()) in _SAYS:
+    while (said := r.ahead()) in _SAYS or (also is not None and also(name)):
+        if said not in _SAYS:
+            continue
         if said in seen:
             r.fail(f"{said} is said twice of the column {name}.")
         seen.add(said)
@@ -178,7 +201,6 @@ def _default(r: Reader, found: Declared) -> Declared:
 
 
 def _generated(r: Reader, found: Declared) -> Declared:
-    at = r.i
     r.expect("GENERATED")
     explicit = r.take("BY", "DEFAULT")
     if not explicit:
@@ -186,7 +208,8 @@ def _generated(r: Reader, found: Declared) -> Declared:
     r.expect("AS")
     if r.take("IDENTITY"):
         if found.field.type != "long":
-            r.fail(f"an identity column is a BIGINT, and {found.field.name} is not.", at)
+            reason = f"an identity column is a BIGINT, and {found.field.name} is none."
+            raise InvalidOption(option="GENERATED … AS IDENTITY", value=found.field.type, reason=reason)
         start, step = _counting(r)
         return _with(found, identity_metadata(start, step, explicit=explicit))
     if explicit:

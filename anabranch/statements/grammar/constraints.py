@@ -46,18 +46,27 @@ class Constraints:
     def take(self, r: Reader) -> None:
         """Take one that stands beside the columns."""
         name = _named(r)
-        if r.take("CHECK"):
-            text = check(r).text
-            r.take("ENFORCED")
-            self._put(r, name or self._free("chk"), CONSTRAINT_PREFIX, text)
+        if r.at("CHECK"):
+            self._put_check(r, name)
         else:
             self._put_key(r, key(r, name or "", ()), name)
 
-    def take_of(self, r: Reader, column: str) -> None:
-        """Take those that stand behind a column."""
-        while starts_constraint(r) or r.at("REFERENCES"):
-            name = _named(r)
+    def take_of(self, r: Reader, column: str) -> bool:
+        """Take one that stands behind a column, if one comes next."""
+        if not (starts_constraint(r) or r.at("REFERENCES")):
+            return False
+        name = _named(r)
+        if r.at("CHECK"):
+            self._put_check(r, name)
+        else:
             self._put_key(r, key(r, name or "", (column,)), name)
+        return True
+
+    def _put_check(self, r: Reader, name: str | None) -> None:
+        r.expect("CHECK")
+        text = check(r).text
+        r.take("ENFORCED")
+        self._put(r, name or self._free("chk"), CONSTRAINT_PREFIX, text)
 
     def _put_key(self, r: Reader, found: Key, name: str | None) -> None:
         kind = "pk" if found.kind == PRIMARY else "_".join((*found.columns, "fk"))

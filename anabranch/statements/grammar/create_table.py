@@ -43,11 +43,13 @@ class _Clauses:
 
 def create_table(r: Reader) -> Statement | None:
     """``CREATE [OR REPLACE] TABLE …`` and ``REPLACE TABLE …``, with columns, AS a query, LIKE or CLONE."""
-    creates, replaces = r.said("CREATE"), r.said("REPLACE")
+    creates, replaces, is_external = r.said("CREATE"), r.said("REPLACE"), r.said("EXTERNAL")
     if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
     target = r.new_table()
     if target is None:
         return None
+    if is_external and (r.at("LIKE") or r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP")):
+        r.fail("EXTERNAL belongs to no table that is made like another one: say LOCATION.")
     if r.take("LIKE"):
         return _like(r, target, if_not_exists)
     if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
@@ -58,6 +60,8 @@ def create_table(r: Reader) -> Statement | None:
     if r.take("USING") and r.name("a format").upper() not in _FORMATS:
         r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
     said = _clauses(r, target)
+    if is_external and said.location is None:
+        r.fail("CREATE EXTERNAL TABLE says where the table is: LOCATION is missing.")
     query = _as_query(r)
     if query is not None and declared:
         r.fail("a table that is made AS a query has that query's columns.", r.i - 1)
@@ -88,9 +92,7 @@ def _declared(r: Reader, constraints: Constraints) -> Field | None:
     if starts_constraint(r):
         constraints.take(r)
         return None
-    found = column(r)
-    constraints.take_of(r, found.name)
-    return found
+    return column(r, lambda name: constraints.take_of(r, name))
 
 
 def _keyed(columns: Sequence[Field], constraints: Constraints) -> tuple[Field, ...]:
@@ -170,7 +172,7 @@ def _partition(r: Reader) -> tuple[str, Typed | None]:
     if r.is_type(TokenType.L_PAREN):
         reason = "a table is partitioned by columns; generate one, and partition by that."
         raise InvalidOption(option="PARTITIONED BY", value=name, reason=reason)
-    return name, data_type(r) if r.is_name() else None
+    return name, data_type(r, name) if r.is_name() else None
 
 
 def clustering(r: Reader) -> tuple[Path, ...]:

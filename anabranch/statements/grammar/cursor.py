@@ -5,17 +5,29 @@ Guarantee: whatever is not taken in the order that the grammar wants is a `SqlSy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from anabranch.errors import SqlSyntaxError
-from anabranch.expressions.dialect import Token, TokenType, word
+from anabranch.expressions.dialect import Token, TokenType, is_name, word
 from anabranch.expressions.error_pointer import excerpt
 
 Value = TypeVar("Value")
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+
+
+def behind_with(tokens: Sequence[Token], verbs: Collection[str]) -> int | None:
+    """At which token one of these verbs stands behind the names that a WITH defines; None where none does."""
+    depth = 0
+    for i, token in enumerate(tokens[:-1]):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and word(token) in ("SELECT", "FROM"):  # behind which such a word is a name
+            return None
+        if depth == 0 and token.token_type == TokenType.R_PAREN and word(tokens[i + 1]) in verbs:
+            return i + 1
+    return None
 
 
 class Cursor:
@@ -100,10 +112,7 @@ class Cursor:
 
     def is_name(self, n: int = 0) -> bool:
         """Whether a name comes n tokens ahead: in backticks, or any word."""
-        if self.i + n >= len(self.tokens):
-            return False
-        token = self.tokens[self.i + n]
-        return token.token_type == TokenType.IDENTIFIER or word(token).isidentifier()
+        return self.i + n < len(self.tokens) and is_name(self.tokens[self.i + n])
 
     def name(self, what: str = "a name") -> str:
         """Take a name.

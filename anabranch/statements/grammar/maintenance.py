@@ -11,6 +11,7 @@ from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar.parts import Statement, Table
 from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.row_changes import partition
 from anabranch.statements.grammar.values import (
     DescribeDetail,
     DescribeHistory,
@@ -22,18 +23,27 @@ from anabranch.statements.grammar.values import (
     RestoreTable,
     ShowColumns,
     ShowCreateTable,
+    ShowPartitions,
     ShowProperties,
     VacuumTable,
 )
 
 
+def _table(r: Reader) -> Table | None:
+    """Take the name of a table, or its path as a text; None where it is none of Delta's."""
+    if not r.is_text():
+        return r.table()
+    start, path = r.start, r.string()
+    return Table(path, (path,), span=(start, r.stop))
+
+
 def _delta(r: Reader) -> Table:
-    """Take the name of a table that has to be one of Delta's.
+    """Take a table that has to be one of Delta's.
 
     Raises:
         UnknownTable: it is not.
     """
-    table = r.table()
+    table = _table(r)
     if table is not None:
         return table
     start, name = r.start, r.path()
@@ -45,13 +55,13 @@ def _delta(r: Reader) -> Table:
 
 def describe_history(r: Reader) -> Statement | None:
     """``DESCRIBE HISTORY t [LIMIT n]``."""
-    table = r.table()
+    table = _table(r)
     return None if table is None else _done(r, DescribeHistory(table, r.whole() if r.take("LIMIT") else None))
 
 
 def describe_detail(r: Reader) -> Statement | None:
     """``DESCRIBE DETAIL t``."""
-    table = r.table()
+    table = _table(r)
     return None if table is None else _done(r, DescribeDetail(table))
 
 
@@ -71,6 +81,14 @@ def show_columns(r: Reader) -> Statement | None:
         r.fail("IN is expected here.")
     table = r.table()
     return None if table is None else _done(r, ShowColumns(table))
+
+
+def show_partitions(r: Reader) -> Statement | None:
+    """``SHOW PARTITIONS t [PARTITION (c = …)]``."""
+    table = r.table()
+    if table is None:
+        return None
+    return _done(r, ShowPartitions(table, r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()))
 
 
 def show_properties(r: Reader) -> Statement | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from anabranch.expressions.dialect import Token, TokenType
+from anabranch.expressions.dialect import Token, TokenType, is_name
 
 Name = tuple[str, ...]
 
@@ -87,6 +87,43 @@ def apart(tokens: Sequence[Token], name: Name, tables: Mapping[Name, Any], start
         return []
     spelled = f"`{alias.replace('`', '``')}`"
     return [Edit(tokens[words[0]].start, tokens[words[-1]].end + 1, spelled) for words in found]
+
+
+def longer(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> Iterator[tuple[Name, Edit]]:
+    """Where more than the name by which a statement names a table stands before a column: all of it, and what has to go
+    there. Nothing where that name, one part, might be something else's, too.
+
+    Args:
+        starts: the characters at which the names of tables stand as tables.
+
+    Example:
+        >>> found = longer(tokenized("DELETE FROM t WHERE db.t.id = 1"), ("t",), {12})
+        >>> [(whole, each.start, each.stop) for whole, each in found]
+        [(('db', 't'), 20, 23)]
+    """
+    folded = _folded(name)
+    if _is_elsewhere(tokens, folded, starts):
+        return
+    for i, token in enumerate(tokens):
+        own = i - 2 * (len(folded) - 1)
+        if not (_is_part(token, folded[-1]) and _is_dot(tokens, i + 1) and own >= 0):
+            continue
+        first = own
+        while _is_dot(tokens, first - 1) and first >= 2 and is_name(tokens[first - 2]):
+            first -= 2
+        if first < own and all(_is_part(tokens[own + 2 * n], part) for n, part in enumerate(folded)):
+            whole = tuple(tokens[n].text for n in range(first, i + 1, 2))
+            yield whole, Edit(tokens[first].start, tokens[own].start)
+
+
+def _is_elsewhere(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> bool:
+    """Whether a name of one part stands alone where no table is named, as an alias does."""
+    alone = (
+        token.start
+        for i, token in enumerate(tokens)
+        if _is_part(token, name[-1]) and not _is_dot(tokens, i - 1) and not _is_dot(tokens, i + 1)
+    )
+    return any(start not in starts for start in alone)
 
 
 def _said(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> list[range]:

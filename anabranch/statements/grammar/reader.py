@@ -8,12 +8,12 @@ alone, or under an alias that says all of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
-from anabranch.expressions.dialect import TokenizedText, TokenType, tokenized
+from anabranch.expressions.dialect import TokenizedText, TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.ddl_targets import Making, making
@@ -29,7 +29,7 @@ from anabranch.statements.grammar.parts import (
     Table,
     View,
 )
-from anabranch.statements.grammar.qualifiers import Edit, apart, called, edited, qualifiers, shifted
+from anabranch.statements.grammar.qualifiers import Edit, apart, called, edited, longer, qualifiers, shifted
 from anabranch.statements.grammar.tables_read import BY_PATH, Found, alias_at, tables_read
 
 Locate = Callable[[tuple[str, ...]], "Location | View | None"]
@@ -40,6 +40,7 @@ Place = Callable[[tuple[str, ...], Making], "Location | None"]
 
 _SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
 _END = 1 << 62
+_MOST_PARTS = 3  # a catalog's, a schema's and a table's name
 
 
 class Reader(Cursor):
@@ -65,6 +66,7 @@ class Reader(Cursor):
         self._targets: list[Table] = []
         self._sources: list[Path] = []
         self._qualified: tuple[tuple[int, int], list[Edit], dict[Path, str]] | None = None
+        self.makes = False
 
     # -- tables
 
@@ -125,7 +127,10 @@ class Reader(Cursor):
         return str(marker.value)
 
     def new_table(self) -> Table | None:
-        """As `table`, for one that the statement makes: nothing need have its name yet."""
+        """As `table`, for one that the statement makes: nothing need have its name yet.
+
+        From then on `makes` says that the statement is Delta's, whatever else stands in it.
+        """
         if self._place is None or not self.is_name():
             return self.table()
         at, start = self.i, self.start
@@ -134,6 +139,7 @@ class Reader(Cursor):
         if location is None:
             self.i = at
             return None
+        self.makes = True
         return Table(location, name, span=(start, self.stop))
 
     def _completed(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
@@ -358,11 +364,20 @@ class Reader(Cursor):
         starts = {self.tokens[each.first].start for each in self._found} | {each.span[0] for each in self._targets}
         names = [name for name in {*ours, *self._sources} if len(name) > 1]
         last_parts = [name[-1].lower() for name in {tuple(part.lower() for part in each) for each in places}]
-        return {
+        alone = [name for name in ours if last_parts.count(name[-1].lower()) < 2]
+        return {name: self._longer(name, ours[name], starts) for name in alone if len(name) == 1} | {
             each: (last_parts.count(each[-1].lower()) < 2 and qualifiers(self.tokens, each))
             or apart(self.tokens, each, places, starts)
             for each in names
         }
+
+    def _longer(self, name: Path, location: Any, starts: Collection[int]) -> list[Edit]:
+        """What goes where a column is qualified by more of a table's name than the statement named it with."""
+        return [each for whole, each in longer(self.tokens, name, starts) if self.is_named(whole, location)]
+
+    def is_named(self, whole: Path, location: Any) -> bool:
+        """Whether a name is that of the table at this place."""
+        return len(whole) <= _MOST_PARTS and self._locate(whole) == location
 
     # -- what is read
 
@@ -419,8 +434,10 @@ class Reader(Cursor):
         bounds = []
         while side.is_type(TokenType.COMMA):
             side.i += 1
-            first = side.start
+            first, at = side.start, side.i
             side.skip_to(comma=True, what="a version or a moment")
+            if any(word(token) == "SELECT" for token in side.tokens[at : side.i]):
+                side.fail("a version or a moment is a constant, and no query.", at)
             bounds.append(side._edited(first, side.stop, side._values(first, side.stop))[0])
         if not 1 <= len(bounds) <= 2:
             side.fail("it takes a table, a start, and perhaps an end: versions, or moments as texts.")

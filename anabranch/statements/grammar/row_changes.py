@@ -95,8 +95,18 @@ def _column(r: Reader, table: Table) -> Path:
     path = r.path("the name of a column")
     if table.alias is not None and table.alias != called(table.name):
         return path
-    short = without(path, table.name)
+    short = without(_as_named(r, path, table), table.name)
     return short if table.alias is None or short == path else (table.alias, *short[1:])
+
+
+def _as_named(r: Reader, path: Path, table: Table) -> Path:
+    """A column's path without what stands there of the table's name beyond what the statement named it with."""
+    own = len(table.name)
+    for n in range(len(path) - 1, own, -1):
+        ends_so = [part.lower() for part in path[n - own : n]] == [part.lower() for part in table.name]
+        if ends_so and r.is_named(path[:n], table.location):
+            return path[n - own :]
+    return path
 
 
 def _value(r: Reader, *stops: str) -> Expression | None:
@@ -109,8 +119,8 @@ def _value(r: Reader, *stops: str) -> Expression | None:
 # -- MERGE -------------------------------------------------------------------------------------------------------------
 
 
-def merge(r: Reader) -> MergeRows | None:
-    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``."""
+def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``; ``ctes`` are the tokens of a WITH before it."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
     table = r.target(alias=True)
@@ -119,6 +129,7 @@ def merge(r: Reader) -> MergeRows | None:
     _no_travel(r, table)
     r.expect("USING")
     source, alias = _source(r)
+    source = source if ctes is None else r.joined(r.query_between(*ctes), source)
     r.expect("ON")
     on = r.expression(*_CLAUSE_STOPS, what="a condition")
     clauses = []
@@ -229,7 +240,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     if table is None:
         return None
     _no_travel(r, table)
-    partition = r.wrapped(lambda: _partition(r)) if r.take("PARTITION") else ()
+    partitions = r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
         r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")
     by_name = r.take("BY", "NAME")
@@ -243,7 +254,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     by_name = by_name or r.take("BY", "NAME")
     values = _values_with_defaults(r)
     query = Query("", span=(r.start, r.end)) if values else _query(r, ctes)
-    return InsertRows(table, query, overwrites, columns, by_name, partition, where, evolves, values)
+    return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
 
 
 def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
@@ -253,7 +264,8 @@ def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
     return r.joined(head, query)
 
 
-def _partition(r: Reader) -> tuple[str, str | None]:
+def partition(r: Reader) -> tuple[str, str | None]:
+    """Take a column of a partition, perhaps with its value."""
     name = r.name("the name of a column")
     if not r.is_type(TokenType.EQ):
         return name, None

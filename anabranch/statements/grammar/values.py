@@ -362,6 +362,14 @@ class ShowColumns(Statement):
 
 
 @dataclass(frozen=True)
+class ShowPartitions(Statement):
+    """SHOW PARTITIONS; ``values``: texts of the values that some columns have."""
+
+    table: Table
+    values: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True)
 class ShowProperties(Statement):
     """SHOW TBLPROPERTIES [(key)]."""
 

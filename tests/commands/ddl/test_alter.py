@@ -214,7 +214,7 @@ def test_a_constraint_that_hangs_on_more_than_its_row_is_refused(world: World) -
 def test_a_name_is_given_once_whatever_the_case_and_can_be_taken_back(world: World, tmp_path: Path) -> None:
     AddConstraint(world.path, "c", world.condition("x < 40")).run(world.engine)
     DropConstraint(world.path, "C").run()
-    assert said(world) == ("DROP CONSTRAINT", {"name": "C", "expr": "x < 40"})
+    assert said(world) == ("DROP CONSTRAINT", {"name": "C", "expr": "x < 40", "existed": "true"})
     assert "delta.constraints.c" not in world.log.snapshot().metadata.configuration
     with pytest.raises(errors.InvalidOption, match="no constraint"):
         DropConstraint(world.path, "c").run()

@@ -10,6 +10,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.new_table import NewTable
+from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing
@@ -94,3 +95,10 @@ def test_not_null_is_kept_and_held(world: World) -> None:
         world.update("id = 1", id=None)
     assert world.rows() == [{"id": 1, "x": 1}]
     world.assert_clean()
+
+
+def test_an_identity_column_cannot_partition_a_table(world: World) -> None:
+    numbered = Struct((Field("id", "long", metadata=identity_metadata(1, 1, explicit=False)), Field("v", "long")))
+    with pytest.raises(errors.InvalidOption, match="an identity column cannot partition"):
+        Create(world.path, NewTable(numbered, ("id",))).run()
+    assert not listing(world.path)

@@ -144,6 +144,30 @@ def test_what_is_not_done_here_is_refused_before_anything_is_written(
     assert newest(path)["version"] == 0
 
 
+@pytest.mark.parametrize("policy", ["LEGACY", "STRICT"])
+def test_another_policy_of_fitting_values_is_refused_where_values_are_fitted(
+    session: SparkSession, sets: Sets, path: str, policy: str
+) -> None:
+    made(session, path)
+    sets.whole(settings.ASSIGNS, policy)
+    source = session.range(1).withColumn("x", F.col("id"))
+    for fits in (
+        lambda: session.sql(f"INSERT INTO delta.`{path}` VALUES ('text', 1)"),
+        lambda: session.sql(f"UPDATE delta.`{path}` SET x = 'text'"),
+        lambda: DeltaTable.forPath(session, path).update(set={"x": "1"}),
+        lambda: DeltaTable.forPath(session, path).merge(source, "false").whenNotMatchedInsertAll().execute(),
+        lambda: source.write.insertInto(f"delta.`{path}`"),
+    ):
+        with pytest.raises(errors.UnsupportedSetting, match="storeAssignmentPolicy"):
+            fits()
+    assert newest(path)["version"] == 0
+    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 0")
+    source.write.format("delta").mode("append").save(path)
+    sets.whole(settings.ASSIGNS, "ANSI")
+    session.sql(f"INSERT INTO delta.`{path}` VALUES (1, 1)")
+    assert newest(path)["version"] == 3
+
+
 def test_a_setting_that_nobody_documents_is_warned_of_once(session: SparkSession, sets: Sets, path: str) -> None:
     made(session, path)
     sets(no__such__setting="1", stalenessLimit="1h")

@@ -1,0 +1,136 @@
+"""Statements on Spark that Delta's parser takes, too: done, or refused by an error of ours, never by one of Java's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch import errors
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def schema(spark: SparkSession) -> Iterator[str]:
+    name, before = f"s_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
+    spark.sql(f"CREATE DATABASE {name}")
+    anabranch.sql(spark, f"USE {name}")
+    yield name
+    anabranch.sql(spark, f"USE {before}")
+    spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def run(spark: SparkSession, schema: str) -> Any:
+    def rows(text: str, args: Any = None) -> list[Any]:
+        return sorted(tuple(row) for row in anabranch.sql(spark, text, args).collect())
+
+    return rows
+
+
+def test_a_name_may_begin_with_a_digit(run: Any) -> None:
+    run("CREATE TABLE 2020_sales (id INT) USING delta")
+    run("INSERT INTO 2020_sales VALUES (1), (2)")
+    run("DELETE FROM 2020_sales WHERE 2020_sales.id = 1")
+    assert run("SELECT 2020_sales.id FROM 2020_sales") == [(2,)]
+    run("VACUUM 2020_sales DRY RUN")
+
+
+def test_a_column_is_found_by_more_of_its_tables_name_than_was_said(run: Any, schema: str) -> None:
+    run("CREATE TABLE t (id INT, v INT) USING delta")
+    run("INSERT INTO IDENTIFIER('t') VALUES (1, 1), (2, 2), (3, 3)")
+    run(f"DELETE FROM t WHERE t.id = 1 AND {schema}.t.v = 1")
+    run(f"UPDATE t SET {schema}.t.v = {schema}.t.v + spark_catalog.{schema}.t.id WHERE {schema}.t.id = 2")
+    assert run(f"SELECT {schema}.t.id, v FROM t") == [(2, 4), (3, 3)]
+
+
+def test_an_external_table_is_made_as_a_query(run: Any, tmp_path: Path) -> None:
+    run(f"CREATE EXTERNAL TABLE e USING delta CLUSTER BY (id) LOCATION '{tmp_path}/e' AS SELECT 1 AS id")
+    assert run(f"SELECT * FROM delta.`{tmp_path}/e`") == run("SELECT * FROM e") == [(1,)]
+    with pytest.raises(errors.SqlSyntaxError, match="LOCATION"):
+        run("CREATE EXTERNAL TABLE f (id INT) USING delta")
+
+
+def test_with_before_merge_is_a_part_of_its_source(run: Any) -> None:
+    run("CREATE TABLE t (id INT, v INT) USING delta")
+    run("INSERT INTO t VALUES (1, 1), (2, 2)")
+    merge = """WITH two AS (SELECT id, :v AS v FROM t WHERE id > 1) MERGE INTO t USING two ON t.id = two.id
+               WHEN MATCHED THEN UPDATE SET v = two.v"""
+    run(merge, {"v": 9})
+    assert run("SELECT * FROM t") == [(1, 1), (2, 9)]
+
+
+def test_rows_of_a_temporary_view_of_a_delta_table_are_not_changed(run: Any) -> None:
+    run("CREATE TABLE t (id INT) USING delta")
+    run("INSERT INTO t VALUES (1)")
+    run("CREATE OR REPLACE TEMPORARY VIEW seen_of_t AS SELECT * FROM t")
+    for text in (
+        "DELETE FROM seen_of_t WHERE id = 1",
+        "UPDATE SEEN_of_t SET id = 2",
+        "INSERT INTO seen_of_t VALUES (2)",
+        "INSERT OVERWRITE TABLE seen_of_t VALUES (2)",
+        "TRUNCATE TABLE seen_of_t",
+        "WITH two AS (SELECT 2 AS id) INSERT INTO TABLE seen_of_t SELECT * FROM two",
+        "WITH two AS (SELECT 2 AS id) DELETE FROM seen_of_t WHERE id IN (SELECT id FROM two)",
+        "MERGE INTO seen_of_t USING (SELECT 1 AS id) s ON seen_of_t.id = s.id WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(errors.ViewIsNoTable, match=r"(?i)seen_of_t"):
+            run(text)
+    assert run("SELECT * FROM seen_of_t") == [(1,)]
+    run("DROP VIEW seen_of_t")
+
+
+def test_a_bound_of_changes_and_a_moment_know_no_column(run: Any) -> None:
+    run("CREATE TABLE t (id INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    for text in ("SELECT * FROM table_changes('t', 0, id)", "SELECT * FROM t TIMESTAMP AS OF timestamp_seconds(id)"):
+        with pytest.raises(errors.InputError, match="id"):
+            run(text)
+
+
+def test_an_identity_column_neither_partitions_nor_is_an_int(run: Any) -> None:
+    with pytest.raises(errors.InvalidOption, match="partition"):
+        run("CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, v INT) USING delta PARTITIONED BY (id)")
+    with pytest.raises(errors.InvalidOption, match="BIGINT"):
+        run("CREATE TABLE t (id INT GENERATED ALWAYS AS IDENTITY, v INT) USING delta")
+    assert [name for _, name, is_temporary in run("SHOW TABLES") if not is_temporary] == []
+
+
+def test_statements_of_sparks_on_a_delta_table_are_refused_by_a_name(run: Any) -> None:
+    run("CREATE TABLE t (id INT) USING delta")
+    run("CREATE TABLE u (id INT) USING delta")
+    for text in (
+        "EXPLAIN DELETE FROM t",
+        "EXPLAIN UPDATE t SET id = 1",
+        "FROM t INSERT INTO u SELECT id",
+        "COMMENT ON COLUMN t.id IS 'x'",
+        "CREATE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(id) FROM t",
+    ):
+        with pytest.raises(errors.NotBuilt):
+            run(text)
+    assert run("EXPLAIN SELECT * FROM t")
+
+
+def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
+    run(f"CREATE TABLE delta.`{tmp_path}/t` (id INT) USING delta")
+    assert [row[0] for row in run(f"DESCRIBE HISTORY '{tmp_path}/t'")] == [0]
+    assert run(f"DESCRIBE DETAIL '{tmp_path}' '/t'") == run(f"DESCRIBE DETAIL delta.`{tmp_path}/t`")
+    assert run(f"VACUUM '{tmp_path}/t' DRY RUN") == []
+    run(f'OPTIMIZE "{tmp_path}/t"')
+
+
+def test_partitions_are_shown(run: Any) -> None:
+    run("CREATE TABLE t (id INT, y INT, m STRING) USING delta PARTITIONED BY (y, m)")
+    run("INSERT INTO t VALUES (1, 2024, '01'), (2, 2024, '01'), (3, 2023, '12')")
+    assert run("SHOW PARTITIONS t") == [(2023, "12"), (2024, "01")]
+    assert run("SHOW PARTITIONS t PARTITION (Y = 2024)") == [(2024, "01")]
+    with pytest.raises(errors.UnknownColumn, match="id"):
+        run("SHOW PARTITIONS t PARTITION (id = 1)")
+    run("CREATE TABLE u (id INT) USING delta")
+    with pytest.raises(errors.InvalidOption, match="not partitioned"):
+        run("SHOW PARTITIONS u")
