@@ -1,8 +1,10 @@
 """``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table`` and ``read``, ``DataFrame.write`` and ``writeTo``, what changes the meaning of names in ``spark.catalog``, and
-the actions of a DataFrame, which say, where that is the reason, that a VACUUM has removed a file of their version.
+``table``, ``read`` and ``readStream``, ``DataFrame.write``, ``writeTo`` and ``writeStream``, what changes the meaning
+of names in ``spark.catalog``, and the actions of a DataFrame, which say, where that is the reason, that a VACUUM has
+removed a file of their version.
+
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
 session, ``delta`` stays theirs and ours is ``anabranch``.
@@ -19,6 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.reader_and_writer import Reader, Writer, formats
+from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
@@ -74,6 +77,8 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "sql", _sql)
     _wrap(session, "table", _table)
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
+    _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
+    _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, StreamWriter))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
     for naming in _NAMINGS:

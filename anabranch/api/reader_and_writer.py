@@ -70,7 +70,7 @@ class Optioned:
         return self
 
 
-class _Formatted(Optioned):
+class Formatted(Optioned):
     """What takes a format as well, perhaps none of ours; all else goes to Spark's own."""
 
     _chosen: bool | None = None
@@ -84,11 +84,12 @@ class _Formatted(Optioned):
         return self if self._chosen else self._plain.format(source)
 
     @property
-    def _ours(self) -> bool:
+    def is_ours(self) -> bool:
+        """Whether the format is ours, by name or by the session's default."""
         return is_default(self._spark) if self._chosen is None else self._chosen
 
 
-class Reader(_Formatted):
+class Reader(Formatted):
     """``spark.read`` with our formats; anything else becomes Spark's own reader."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
@@ -107,7 +108,7 @@ class Reader(_Formatted):
         ``timestampAsOf``, ``path@v3`` or ``path@20240131000000000`` mean.
         """
         chosen = self if format is None else self.format(format)
-        if not (chosen is self and self._ours):
+        if not (chosen is self and self.is_ours):
             target = self._plain if chosen is self else chosen
             return target.load(path, None, schema, **options)
         schema = self._schema if schema is None else schema
@@ -171,7 +172,7 @@ def _one_path(path: Any) -> Location:
     return path
 
 
-class Writer(_Formatted):
+class Writer(Formatted):
     """``df.write`` with our formats; anything else becomes Spark's own writer."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
@@ -225,7 +226,7 @@ class Writer(_Formatted):
         """
         chosen = self if format is None else self.format(format)
         parts = parts_of(name) if isinstance(name, str) else None
-        if chosen is not self or parts is None or not (self._ours or self._is_known(parts, mode)):
+        if chosen is not self or parts is None or not (self.is_ours or self._is_known(parts, mode)):
             (self._plain if chosen is self else chosen).saveAsTable(name, format, mode, partitionBy, **options)
             return
         self.mode(mode).options(**options)
@@ -268,7 +269,7 @@ class Writer(_Formatted):
     ) -> None:
         """Write the rows to the table at a path."""
         chosen = self if format is None else self.format(format)
-        if not (chosen is self and self._ours):
+        if not (chosen is self and self.is_ours):
             (self._plain if chosen is self else chosen).save(path, format, mode, partitionBy, **options)
             return
         self.mode(mode).options(**options)
