@@ -29,7 +29,7 @@ _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
 _BLOCK_BYTES = 4 << 20
 _MOST_KEYS = 64
-"""Up to this many names of tags become temporary columns; Arrow's cost grows with the square of their number."""
+"""Up to this many keys of a map become temporary columns; Arrow's cost grows with the square of their number."""
 _MOST_BYTES = (1 << 31) - 1
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
@@ -48,30 +48,37 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
     if len(lines) <= _FEW_BYTES and (few := small_file_actions(lines, partition_keys)) is not None:
         return few
     keys = {"partitionValues": sorted(partition_keys), "tags": _tag_keys(lines)}
-    if len(keys["tags"]) <= _MOST_KEYS:
-        table = _read(lines, keys)
-        return _actions(table, "add"), _actions(table, "remove")
-    table = _read(lines, {**keys, "tags": []})
-    return _tagged(_actions(table, "add"), "add", lines), _tagged(_actions(table, "remove"), "remove", lines)
+    many = {name: keys for name, keys in keys.items() if len(keys) > _MOST_KEYS}
+    table = _read(lines, {**keys, **{name: [] for name in many}})
+    adds, removes = (_completed(_actions(table, kind), kind, lines, many) for kind in _SCHEMAS)
+    return adds, removes
 
 
-def _tagged(actions: pa.Table, kind: str, lines: bytes) -> pa.Table:
-    """The actions with tags read line by line, for more names than `_MOST_KEYS`."""
+def _completed(actions: pa.Table, kind: str, lines: bytes, many: Mapping[str, list[str]]) -> pa.Table:
+    """The actions with maps of ``many`` keys, more than `_MOST_KEYS`, read line by line."""
+    if not many:
+        return actions
     texts = [text for text in lines.split(b"\n") if text.strip()]
     numbers = actions["line"].to_pylist()
     if numbers and numbers[-1] >= len(texts):
         raise ValueError("a line holds several actions")
-    tags = pa.array([_tags(texts[number], kind) for number in numbers], _SCHEMAS[kind].field("tags").type)
-    return actions.set_column(actions.column_names.index("tags"), actions.schema.field("tags"), tags)
+    bodies = [json.loads(texts[number])[kind] for number in numbers]
+    for name, keys in many.items():
+        field = actions.schema.field(name)
+        maps = pa.array([_pairs(body.get(name), name, keys) for body in bodies], field.type)
+        actions = actions.set_column(actions.column_names.index(name), field, maps)
+    return actions
 
 
-def _tags(text: bytes, kind: str) -> list[tuple[str, str]] | None:
-    found = json.loads(text)[kind].get("tags") if b'"tags"' in text else None
+def _pairs(found: Any, name: str, keys: list[str]) -> list[tuple[str, str | None]] | None:
+    """Partition values: every column, perhaps null. Tags: those with a value, by name."""
     if found is None:
         return None
     if not isinstance(found, dict) or not all(isinstance(each, str | None) for each in found.values()):
-        raise ValueError("tags are no texts by name")
-    return [(name, found[name]) for name in sorted(found) if found[name] is not None]
+        raise ValueError(f"{name} are no texts by name")
+    if name == "partitionValues":
+        return [(key, found.get(key)) for key in keys]
+    return [(key, found[key]) for key in sorted(found) if found[key] is not None]
 
 
 def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
@@ -134,7 +141,7 @@ def struct_to_map(values: pa.StructArray, *, keep_nulls: bool) -> pa.Array:
     """A map<string,string> array from a struct of strings; a field without value is left out, or kept as null."""
     rows, keys = len(values), [field.name for field in values.type]
     valid = values.is_valid().to_numpy(zero_copy_only=False)
-    cells = [pc.struct_field(values, [i]) for i in range(len(keys))]
+    cells = values.flatten()
     present = np.ones((rows, len(keys)), bool) if keep_nulls else _validity(cells, rows)
     present &= valid[:, None]
     offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int32)

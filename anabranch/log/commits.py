@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -28,6 +29,8 @@ from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata,
 _FILE_LINE = (b'{"add":', b'{"remove":')
 _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 """The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
+_OF_FILES = re.compile(rb'"(?:add|remove|metaData)"|\\u')
+"""In a line that may be a file action, or the metadata by which such are read."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """A lone surrogate, as JSON escapes it."""
 _FEED = "cdc"
@@ -168,11 +171,12 @@ def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commi
 def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The file actions of many commits at once, oldest first; ``line`` is the place in the whole sequence.
 
-    Partition values are those of the last partitioning: a commit that changes it replaces every file.
+    Partition values are those of the last partitioning: a commit that changes it replaces every file. Other actions are
+    not parsed again: whoever needs files has read the heads.
     """
     found, columns = [], partition_keys
     for raw in raws:
-        head, lines = _split(table, raw)
+        head, lines = _split(table, raw, only=_OF_FILES)
         found.append(lines)
         columns = head.metadata.partition_keys if head.metadata else columns
     return _file_actions(table, raws, found, columns)
@@ -219,21 +223,31 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
     return actions.set_column(index, "line", pc.add(actions["line"], start))
 
 
-def _split(table: str, raw: Raw) -> tuple[Head, FileLines]:
-    """The parsed head, and the file lines."""
+def _split(table: str, raw: Raw, only: re.Pattern[bytes] | None = None) -> tuple[Head, FileLines]:
+    """The parsed head, and the file lines; of lines that do not begin as a file action, ``only`` those."""
     with enough_memory(table, raw.file):
-        return _parse_lines(table, raw)
+        lines, others = _separated(raw.data)
+        if not lines.runs and not any(text.strip() for text in others):
+            raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
+        head, odd = _parse_lines(table, raw, others if only is None else filter(only.search, others))
+        _check_end(table, raw)
+        return head, replace(lines, odd=odd)
 
 
-def _parse_lines(table: str, raw: Raw) -> tuple[Head, FileLines]:
-    lines, others = _separated(raw.data)
-    wanted = [text for text in others if text.strip() and not text.startswith(_FEED_LINE)]
-    parsed = [_parse_line(table, raw, text) for text in wanted]
-    _check_end(table, raw)
-    if not parsed and not lines.runs:
-        raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
-    odd = [json.dumps(a, separators=(",", ":")).encode() for a in parsed if "add" in a or "remove" in a]
-    return _head(table, raw, parsed), replace(lines, odd=tuple(odd))
+def _parse_lines(table: str, raw: Raw, lines: Iterable[bytes]) -> tuple[Head, tuple[bytes, ...]]:
+    """The head, and the file actions among these lines. There may be a million lines, so no more of each is kept."""
+    by_kind: dict[str, list[Any]] = {}
+    odd = []
+    with _whole(table, raw):
+        for text in lines:
+            if not text.strip() or text.startswith(_FEED_LINE):
+                continue
+            action = _parse_line(table, raw, text)
+            if "add" in action or "remove" in action:
+                odd.append(json.dumps(action, separators=(",", ":")).encode())
+            for kind, body in action.items():
+                by_kind.setdefault(kind, []).append(_VALUES[kind](body) if kind in _VALUES else body)
+        return _head(by_kind), tuple(odd)
 
 
 def _separated(data: bytes) -> tuple[FileLines, list[bytes]]:
@@ -288,21 +302,23 @@ def _without_surrogates(table: str, raw: Raw, action: dict[str, Any]) -> dict[st
     return action
 
 
-def _head(table: str, raw: Raw, actions: Iterable[Mapping[str, Any]]) -> Head:
-    by_kind: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            by_kind.setdefault(kind, []).append(body)
+def _head(by_kind: Mapping[str, list[Any]]) -> Head:
+    return Head(
+        info=next(iter(by_kind.get("commitInfo", ())), {}),
+        protocol=_only(by_kind, "protocol"),
+        metadata=_only(by_kind, "metaData"),
+        app_transactions=tuple(by_kind.get("txn", ())),
+        domains=tuple(by_kind.get("domainMetadata", ())),
+        kinds=frozenset(by_kind),
+        others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
+    )
+
+
+@contextmanager
+def _whole(table: str, raw: Raw) -> Iterator[None]:
+    """Converts the errors of malformed actions within the block into one with the name of the file."""
     try:
-        return Head(
-            info=next(iter([_info(body) for body in by_kind.get("commitInfo", ())]), {}),
-            protocol=_only(by_kind, "protocol", Protocol.from_json),
-            metadata=_only(by_kind, "metaData", _metadata),
-            app_transactions=tuple(map(AppTransaction.from_json, by_kind.get("txn", ()))),
-            domains=tuple(map(DomainMetadata.from_json, by_kind.get("domainMetadata", ()))),
-            kinds=frozenset(by_kind),
-            others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
-        )
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InvalidSchema) as error:
         reason = f"an action is not whole ({detail(error)})."
         raise CorruptLog(table=table, file=raw.file, reason=reason) from cause(error)
@@ -321,11 +337,23 @@ def _metadata(body: Mapping[str, Any]) -> Metadata:
     return metadata
 
 
-def _only(by_kind: Mapping[str, list[Any]], kind: str, build: Any) -> Any:
-    bodies = by_kind.get(kind, [])
-    if len(bodies) > 1:
-        raise ValueError(f"{len(bodies)} {kind} actions in one commit")
-    return build(bodies[0]) if bodies else None
+_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    "commitInfo": _info,
+    "protocol": Protocol.from_json,
+    "metaData": _metadata,
+    "txn": AppTransaction.from_json,
+    "domainMetadata": DomainMetadata.from_json,
+    "add": lambda _: None,
+    "remove": lambda _: None,
+}
+"""What is kept of an action by its kind; of any other, its body."""
+
+
+def _only(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
+    found = by_kind.get(kind, [])
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} {kind} actions in one commit")
+    return found[0] if found else None
 
 
 def _refusal(table: str, raws: list[Raw], columns: Collection[str], reason: str) -> CorruptLog:

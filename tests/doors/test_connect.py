@@ -46,4 +46,7 @@ def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
         "done once": True,
         "note": "a note",
         "refused": True,
+        "not refused": [],
+        "rows shown": [],
+        "secrets shown": [],
     }

@@ -45,7 +45,7 @@ def test_delta_spark_reads_and_changes_our_voids(delta_spark: DeltaSpark, tmp_pa
 def test_we_read_and_change_voids_of_delta_spark(delta_spark: DeltaSpark, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     world, table = World(path), f"delta.`{path}`"
-    delta_spark.sql(f"CREATE TABLE {table} USING delta AS SELECT NULL AS n, 1L AS id, {NESTED.format(a=1)} AS s")
+    delta_spark.sql(f"CREATE TABLE {table} USING delta AS SELECT NULL AS n, 1L AS id, {NESTED.format(a='1L')} AS s")
     assert_same(delta_spark, world, {1})
     world.append({"id": 2}, {"n": None, "id": 3, "s": {"v": None, "a": 3}})
     world.update("id = 2", id=20)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch.log import columnar
 from anabranch.log.columnar import file_actions
 from anabranch.protocol.actions import ADDS, DROPS, FILES, add_lines, files_table
 from tests.log.histories import COLUMNS, texts
@@ -184,3 +185,42 @@ def test_tags_of_very_many_names_are_read_and_others_stay_what_they_are(kind: st
     found = (adds if kind == "add" else removes)["tags"].to_pylist()
     assert dict(found[0]) == many
     assert found[1:] == [None, []]
+
+
+def test_partition_values_of_very_many_columns_are_read_and_one_that_is_not_named_is_null() -> None:
+    columns = [f"k{i}" for i in range(2_000)]
+    bodies = [
+        {"path": "a", "size": 1, "partitionValues": {name: f"v{name}" for name in columns}, "tags": {"t": "1"}},
+        {"path": "b", "size": 1, "partitionValues": {"k7": "x", "k8": None, "no column": "y"}},
+    ]
+    rows = read(*(json.dumps({"add": body}) for body in bodies), columns=tuple(columns))
+    assert dict(rows[0]["partitionValues"]) == bodies[0]["partitionValues"]
+    assert dict(rows[1]["partitionValues"]) == {**dict.fromkeys(columns), "k7": "x"}
+    assert rows[0]["tags"] == [("t", "1")]
+
+
+def test_no_column_of_arrow_is_made_for_each_of_very_many_partition_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    members: list[int] = []
+    original = columnar.pj.ParseOptions
+
+    def seen(explicit_schema: pa.Schema, **more: Any) -> Any:
+        members.extend(
+            len(member.type) for kind in explicit_schema for member in kind.type if pa.types.is_struct(member.type)
+        )
+        return original(explicit_schema=explicit_schema, **more)
+
+    monkeypatch.setattr(columnar.pj, "ParseOptions", seen)
+    columns = tuple(f"k{i}" for i in range(1_000))
+    line = json.dumps({"add": {"path": "a", "size": 1, "partitionValues": dict.fromkeys(columns, "v" * 20)}})
+    assert len(read(line, columns=columns)) == 1
+    assert 0 < max(members) < 100
+
+
+@pytest.mark.parametrize("value", [1, ["x"], {"x": "y"}])
+def test_very_many_partition_values_are_texts(value: Any) -> None:
+    columns = tuple(f"k{i}" for i in range(1_000))
+    line = json.dumps(
+        {"add": {"path": "a", "size": 1, "partitionValues": {**dict.fromkeys(columns, "v" * 20), "k3": value}}}
+    )
+    with pytest.raises(ValueError, match="partitionValues are no texts by name"):
+        read(line, columns=columns)

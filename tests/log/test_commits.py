@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.opening import open_log
 from anabranch.log import commits
 from anabranch.log.columnar import file_actions
 from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
@@ -317,3 +318,34 @@ def test_half_of_a_character_in_what_a_commit_tells_of_itself_is_a_question_mark
     text = json.dumps({"commitInfo": {"userMetadata": "half \ud83d, whole \U0001f600"}})
     head = parse_head("t", Raw(0, (text + "\n").encode()))
     assert head.info == {"userMetadata": "half ?, whole \U0001f600"}
+
+
+# -- very many actions -------------------------------------------------------------------------------------------------
+
+MANY: dict[str, list[dict[str, Any]]] = {
+    "txn": [{"txn": {"appId": f"a{i}", "version": i}} for i in range(2_000)],
+    "domainMetadata": [
+        {"domainMetadata": {"domain": f"d{i}", "configuration": "{}", "removed": False}} for i in range(2_000)
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", list(MANY))
+def test_each_action_of_a_large_commit_is_parsed_once_until_the_files_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}
+    put_commit(tmp_path, 0, info(), protocol, metadata(), add("a"), *MANY[kind])
+    parsed, original = [], commits._parse_line
+    monkeypatch.setattr(commits, "_parse_line", lambda *line: parsed.append(line[2]) or original(*line))
+    snapshot = open_log(str(tmp_path)).snapshot()
+    assert snapshot.files["path"].to_pylist() == ["a"]
+    assert len(snapshot.state.app_transactions or snapshot.state.domains) == len(MANY[kind])
+    assert len(parsed) < len(MANY[kind]) + 20
+
+
+@pytest.mark.parametrize("spelling", ['{ "add" :', r'{"\u0061dd":', r'{"\u0061\u0064\u0064":'])
+def test_a_file_action_is_found_however_it_is_spelled(spelling: str) -> None:
+    lines = text_of(info(), MANY["txn"][0], add("a")).replace('{"add":', spelling)
+    (adds, _) = parse_files("t", [Raw(0, lines.encode())], ())
+    assert adds["path"].to_pylist() == ["a"]

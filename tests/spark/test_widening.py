@@ -16,7 +16,8 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
-from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition
+from anabranch.commands.opening import open_log
+from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition, InvalidOption
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type, decimal_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.scan import scan
@@ -230,6 +231,28 @@ def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path:
         (5000000000, 0.2, None, "y"),
     }
     assert DeltaTable.forPath(spark, path).check().is_clean
+
+
+MERGE = "MERGE WITH SCHEMA EVOLUTION INTO {} t USING ({}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+
+
+@pytest.mark.parametrize("statement", ["INSERT WITH SCHEMA EVOLUTION INTO {} {}", MERGE])
+def test_a_statement_makes_a_day_a_moment_only_where_the_table_lists_the_feature(
+    spark: Any, tmp_path: Path, statement: str
+) -> None:
+    path = table_path(tmp_path)
+    first = spark.sql("SELECT 1 AS id, DATE'2020-01-01' AS day")
+    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    text = statement.format(f"delta.`{path}`", "SELECT 2 AS id, TIMESTAMP_NTZ'2020-01-02 03:04:05' AS day")
+    with pytest.raises(InvalidOption, match=r"set delta\.feature\.timestampNtz = supported first"):
+        anabranch.sql(spark, text)
+    assert open_log(path).snapshot().version == 0
+    SetProperties(path, {"delta.feature.timestampNtz": "supported"}).run()
+    anabranch.sql(spark, text)
+    assert [str(row["day"]) for row in spark.read.format("delta").load(path).orderBy("id").collect()] == [
+        "2020-01-01 00:00:00",
+        "2020-01-02 03:04:05",
+    ]
 
 
 def test_not_null_and_defaults_are_looked_at_by_spark(spark: Any, tmp_path: Path) -> None:

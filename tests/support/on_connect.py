@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,6 +17,10 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from tests.support.failing_rows import doors, prepare, said, shows
+from tests.support.planted import SECRET
+
+PLACES = (f"memory://KEY:{SECRET}@lake/t", f"memory://lake/t?sv=2024&sig={SECRET}", f"nowhere://lake/t?token={SECRET}")
 
 
 def main(folder: Path) -> dict[str, Any]:
@@ -26,8 +32,9 @@ def main(folder: Path) -> dict[str, Any]:
         "session": type(spark).__module__,
         **by_path(spark, path),
         **by_name(spark),
-        **said(spark, path),
+        **told(spark, path),
         **refused(spark, path),
+        **kept_back(spark, folder),
     }
 
 
@@ -68,7 +75,7 @@ def by_name(spark: SparkSession) -> dict[str, Any]:
     return {**seen, "left": [each.name for each in spark.catalog.listTables() if not each.isTemporary]}
 
 
-def said(spark: SparkSession, path: str) -> dict[str, Any]:
+def told(spark: SparkSession, path: str) -> dict[str, Any]:
     """What the session says is done."""
     prefix, seen = "spark.databricks.delta.", []
     spark.conf.set(prefix + "commitInfo.userMetadata", "a note")
@@ -90,6 +97,44 @@ def refused(spark: SparkSession, path: str) -> dict[str, Any]:
         said = str(error)
         return {"refused": "nope" in said and "at org.apache" not in said}
     return {"refused": None}
+
+
+def kept_back(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The doors whose errors show a row of a table that keeps its rows to itself, or the secret of a location."""
+    path, quiet = str(folder / "quiet"), {"anabranch.rowsInErrors": "false"}
+    prepare(spark, path, quiet)
+    rows = {door: failing(run) for door, run in doors(spark, path, quiet).items()}
+    places = {
+        f"{door} of {place}": failing(run) for place in PLACES for door, run in visits(spark, place, path).items()
+    }
+    errors = {**rows, **places}
+    return {
+        "not refused": [door for door, error in errors.items() if error is None],
+        "rows shown": [door for door, error in rows.items() if error is not None and shows(said(error))],
+        "secrets shown": [door for door, error in places.items() if SECRET in "".join(format_exception(error))],
+    }
+
+
+def visits(spark: SparkSession, place: str, path: str) -> dict[str, Callable[[], Any]]:
+    """Ways to a place where no table is."""
+    name = f"delta.`{place}`"
+    return {
+        "forPath": lambda: DeltaTable.forPath(spark, place),
+        "load": lambda: spark.read.format("delta").load(place).collect(),
+        "query": lambda: spark.sql(f"SELECT * FROM {name}").collect(),
+        "delete": lambda: spark.sql(f"DELETE FROM {name}"),
+        "clone": lambda: spark.sql(f"CREATE TABLE delta.`{path}-clone` SHALLOW CLONE {name}"),
+        "convert": lambda: spark.sql(f"CONVERT TO DELTA parquet.`{place}`"),
+    }
+
+
+def failing(run: Callable[[], Any]) -> BaseException | None:
+    """The error of a call."""
+    try:
+        run()
+    except Exception as error:
+        return error
+    return None
 
 
 if __name__ == "__main__":

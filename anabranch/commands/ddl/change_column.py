@@ -24,7 +24,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features.known import TIMESTAMP_NTZ
 from anabranch.protocol.features.table_features import upgraded, with_features, writer_features
-from anabranch.protocol.features.widening import ENABLED, depending_on, iceberg_keeps, is_on, with_type
+from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.predicates import Condition, IsNull, Unknown
 from anabranch.protocol.rules.identity import STEP
@@ -238,7 +238,7 @@ def objection(base: Snapshot, column: str, before: DataType, after: DataType) ->
     if not is_on(base.metadata):
         return f"set {ENABLED} = true first"
     if after == "timestamp_ntz" and TIMESTAMP_NTZ not in writer_features(base.protocol):
-        return f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
+        return NO_MOMENTS
     if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
         return "Iceberg, with which the table is to be compatible, has no such change"
     return depending_on(base.metadata, base.schema.field(column).name)

@@ -30,6 +30,7 @@ from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
 from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
 from anabranch.protocol.features.table_features import check_writable, upgraded
+from anabranch.protocol.features.widening import check_moments
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.rules.column_names import check_spelling
@@ -187,6 +188,7 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     if metadata == base.metadata:
         return ours
     asked = requested(base.table, properties).on_top_of(base.protocol)
+    check_moments(base.metadata.schema, metadata.schema, asked)
     protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
     iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.actions import Metadata
+from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.features.known import TIMESTAMP_NTZ
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.editing import inside_of, put_inside
@@ -26,6 +27,8 @@ LISTED_BY = frozenset({"typeWidening", "typeWidening-preview"})
 """The names under which a protocol may list the feature."""
 
 Objection: TypeAlias = Callable[[DataType, DataType], str | None]
+NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
+"""Why a ``date`` does not become a ``timestamp_ntz``: readers that know wider types need not know such moments."""
 _NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
 _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
@@ -167,6 +170,18 @@ def following(metadata: Metadata, rows: Struct) -> Struct:
     if not is_on(metadata):
         return metadata.schema
     return widened(metadata.schema, rows, lambda name: depending_on(metadata, name) is None)
+
+
+def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
+    """Raises `InvalidOption` if a column becomes a ``timestamp_ntz`` in a table that does not list this feature.
+
+    A column that is added brings the feature; a change of a type does not, in delta-spark neither.
+    """
+    known = list(_remembered(before))
+    for column, each in _remembered(after):
+        is_new = each.get("toType") == "timestamp_ntz" and (column, each) not in known
+        if is_new and TIMESTAMP_NTZ not in (protocol.writer_features or ()):
+            raise _refusal(column, "date", "timestamp_ntz", NO_MOMENTS)
 
 
 def is_on(metadata: Metadata) -> bool:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property  # noqa: TID251 - what it computes waits for nobody
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -66,10 +67,16 @@ class Struct:
 
     def find(self, name: str) -> Field | None:
         """The field of this name, else, unless names are exact, the one that differs only in case, else None."""
-        folded = name.lower()
-        alike = [each for each in self.fields if each.name.lower() == folded]
+        alike = self._by_folded_name.get(name.lower(), ())
         exact = [each for each in alike if each.name == name]
         return next(iter(exact or (() if self.exact else alike)), None)
+
+    @cached_property
+    def _by_folded_name(self) -> dict[str, list[Field]]:
+        found: dict[str, list[Field]] = {}
+        for each in self.fields:
+            found.setdefault(each.name.lower(), []).append(each)
+        return found
 
     def exactly(self) -> Struct:
         """The same columns, members of structs too, for a case-sensitive session."""

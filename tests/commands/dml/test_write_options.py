@@ -14,6 +14,7 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.idempotence import application
@@ -205,11 +206,27 @@ def test_partitions_are_compared_by_the_type_that_their_column_gets(
         return pa.table({"id": [number], "p": pa.array([value.as_py()], value.type)})
 
     path = table_path(tmp_path)
-    Append(path, rows(1, before), ("p",), {"delta.enableTypeWidening": "true"}).run()
+    asked = {"delta.enableTypeWidening": "true", "delta.feature.timestampNtz": "supported"}
+    Append(path, rows(1, before), ("p",), asked).run()
     world = World(path)
     Write(path, rows(2, after), "overwrite", dynamic=True, schema_change="merge").run(world.engine)
     assert [row["id"] for row in world.rows()] == ([2] if same else [1, 2])
     assert anabranch.check(path, deep=True).is_clean  # delta-rs knows no wider types
+
+
+def test_rows_make_a_day_a_moment_only_where_the_table_lists_the_feature(tmp_path: Path) -> None:
+    """As in delta-spark, which has the feature set by hand where a type changes."""
+    path = table_path(tmp_path)
+    Append(path, pa.table({"day": [dt.date(2020, 1, 1)]}), (), {"delta.enableTypeWidening": "true"}).run()
+    world, files = World(path), listing(path)
+    moments = pa.table({"day": pa.array([dt.datetime(2020, 1, 2, 3)], pa.timestamp("us"))})
+    append = Write(path, moments, "append", schema_change="merge")
+    with pytest.raises(errors.InvalidOption, match=r"set delta\.feature\.timestampNtz = supported first"):
+        append.run(world.engine)
+    assert listing(path) == files
+    SetProperties(path, {"delta.feature.timestampNtz": "supported"}).run()
+    append.run(world.engine)
+    assert sorted(row["day"] for row in world.rows()) == [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 3)]
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])

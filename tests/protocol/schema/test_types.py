@@ -118,6 +118,19 @@ def test_a_field_is_found_by_its_exact_name_first_and_then_whatever_the_case() -
     assert error.value.facts["column"] == "nom"
 
 
+def test_every_column_of_very_many_is_found_without_a_look_at_all_others() -> None:
+    looks: list[int] = []
+
+    class Counted(str):
+        def lower(self) -> str:
+            looks.append(1)
+            return super().lower()
+
+    schema = Struct(tuple(Field(Counted(f"C{i}"), "long") for i in range(500)))
+    assert all(schema.find(f"c{i}") is schema.fields[i] for i in range(500))
+    assert len(looks) == 500
+
+
 def test_the_physical_name_is_the_mapped_one_where_there_is_one() -> None:
     assert Field("a", "long").physical_name == "a"
     assert Field("a", "long", metadata={"delta.columnMapping.physicalName": "col-1"}).physical_name == "col-1"
