@@ -283,7 +283,9 @@ def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
 
 
 def _repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
-    """The winners' newest rows and vectors for the files that ours touches."""
+    """The winners' newest rows and vectors for the files that ours touches; `commit_actions.write_vectors` joins ours to
+    them.
+    """
     assert isinstance(verdict.outcome, Clear | Redo)
     moved, gone = dict(ours.does.sources), set()
     for path in (ours.touched | ours.does.recommits) & verdict.net.changed.keys():
