@@ -28,7 +28,7 @@ watch.begin()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--most``, by which `make test` and `make quick` are short."""
-    said = "of each parametrized test take at most N cases, evenly spread; all of them where this is not given"
+    said = "of each parametrized test that needs more than its parameters take at most N cases, evenly spread"
     parser.addoption("--most", type=int, metavar="N", help=said)
 
 
@@ -40,10 +40,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     families: dict[Hashable, list[pytest.Item]] = {}
     for item in items:
         families.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = thinned(families, most)
+    kept = thinned(families, most, _needs_nothing)
     chosen = {id(item) for item in kept}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = [item for item in items if id(item) in chosen]
+
+
+def _needs_nothing(item: pytest.Item) -> bool:
+    """Whether a test needs nothing but its parameters, so that it touches no disk and waits for nobody."""
+    own = getattr(getattr(item, "callspec", None), "params", {})
+    needed = {*getattr(item, "fixturenames", ())} - {*own, "request"}
+    is_long = any(map(item.get_closest_marker, ("spark", "slow"))) or hasattr(getattr(item, "obj", None), "hypothesis")
+    return not needed and not is_long
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,5 +22,10 @@ def test_a_short_run_takes_the_first_the_last_and_others_evenly_between(
     assert thinned({"family": cases}, most) == kept
 
 
+def test_a_list_of_cases_that_cost_nothing_stays_whole_and_a_product_of_lists_does_not() -> None:
+    families = {"list": range(100), "product": range(200, 301)}
+    assert thinned(families, 2, lambda item: True) == [*range(100), 200, 300]
+
+
 def test_every_test_keeps_a_case() -> None:
     assert thinned({"one": ["a"], "many": ["b", "c", "d"]}, 1) == ["a", "b"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, takewhile
+from itertools import takewhile
 
 import pyarrow as pa
 
@@ -169,9 +169,8 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Ch
 
 def _newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
     """The newest version that was committed at or before the cut-off, with all versions before it."""
-    written = accumulate((entry.modified_ms for entry in commits), max)  # a clock that went back makes nothing older
-    count = sum(1 for _ in takewhile(lambda ms: ms <= cutoff, written))
-    candidates = commits[:count]
+    # the first young one ends it, so that a clock that went back makes nothing older
+    candidates = list(takewhile(lambda entry: entry.modified_ms <= cutoff, commits))
     if snapshot.metadata.configuration.get("delta.enableInCommitTimestamps", "").strip().lower() == "true":
         since = number_in(snapshot.metadata.configuration, "delta.inCommitTimestampEnablementVersion")
         older = [e for e in candidates if (commit_version(e.name) or 0) < since]

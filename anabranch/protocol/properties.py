@@ -5,7 +5,7 @@ and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept becaus
 or refused with the reason when it is set to anything but its default; so a property that would change what a writer
 must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `_KNOWN` if it is
 honoured, else to `_OTHERS`: these two tables belong together and make up more than a third of this module, hence its
-length.
+length. One that turns a feature on is named by that feature too (`anabranch.protocol.features.known`).
 """
 
 from __future__ import annotations

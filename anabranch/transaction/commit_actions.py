@@ -66,6 +66,7 @@ def remove_vectors(store: Store, name: str) -> None:
 
 
 def _joined(ours: Transaction, path: str) -> BitMap64 | None:
+    """The rows of a file that winners have deleted, and those that ours deletes; None where these are all."""
     source = ours.does.sources[path]
     vector = source.vector | ours.does.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector

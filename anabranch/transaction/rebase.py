@@ -263,7 +263,9 @@ def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
 
 
 def _repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
-    """The winners' newest rows and vectors for the files that ours touches."""
+    """The winners' newest rows and vectors for the files that ours touches; marks of ours are joined to these where the
+    vectors are written (`anabranch.transaction.commit_actions`).
+    """
     assert isinstance(verdict.outcome, Clear | Redo)
     moved, gone = dict(ours.does.sources), set()
     for path in (ours.touched | ours.does.recommits) & verdict.net.changed.keys():

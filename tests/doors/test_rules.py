@@ -396,6 +396,16 @@ def test_an_update_computes_what_depends_on_it_and_keeps_the_rest(sql: SparkSess
     assert rows_of(table, *columns) == [(0, "2024-01-02", 4), (1, "2024-01-03", 3)]
 
 
+def test_a_column_that_is_generated_from_two_follows_either_of_them(sql: SparkSession, path: str) -> None:
+    builder = declared(sql, path).addColumn("x", "INT").addColumn("y", "INT")
+    table = builder.addColumn("g", "INT", generatedAlwaysAs="x * 10 + y").execute()
+    append(sql, path, "1 as x", "2 as y")
+    table.update(set={"y": "y + 1"})
+    assert rows_of(table) == [(1, 3, 13)]
+    table.update(set={"x": "x + 1"})
+    assert rows_of(table) == [(2, 3, 23)]
+
+
 def test_each_clause_of_a_merge_computes_what_depends_on_it(sql: SparkSession, path: str) -> None:
     builder = declared(sql, path).addColumn("id", "BIGINT").addColumn("x", "INT").addColumn("y", "INT")
     table = builder.addColumn("g", "INT", generatedAlwaysAs="x + 1").execute()

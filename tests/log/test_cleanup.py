@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
@@ -223,6 +224,20 @@ def test_a_checkpoint_that_cannot_be_read_to_its_end_is_not_relied_upon(tmp_path
     data = bytearray((tmp_path / checkpoint_name(5)).read_bytes())
     data[4:200] = bytes(196)
     (tmp_path / checkpoint_name(5)).write_bytes(data)
+    set_time(tmp_path, checkpoint_name(5), day(5))
+    cleaned(log, day(9))
+    assert commits(tmp_path)[0] == 2
+
+
+@pytest.mark.parametrize("column", ["add.path", "remove.path"])
+def test_a_checkpoint_of_which_one_column_cannot_be_read_is_not_relied_upon(tmp_path: Path, column: str) -> None:
+    log, path = table(tmp_path), tmp_path / checkpoint_name(5)
+    data, footer = bytearray(path.read_bytes()), pq.read_metadata(path)
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        (chunk,) = [each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == column]
+        first, length = chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size
+        data[first : first + length] = bytes(length)
+    path.write_bytes(data)
     set_time(tmp_path, checkpoint_name(5), day(5))
     cleaned(log, day(9))
     assert commits(tmp_path)[0] == 2

@@ -190,6 +190,15 @@ def test_a_table_made_again_is_noticed_by_the_next_look(world: World, versions: 
     assert [row["id"] for row in world.rows()] == list(range(100, 100 + versions))
 
 
+def test_a_table_made_again_is_noticed_though_its_files_have_the_same_sizes(world: World) -> None:
+    world.create([{"id": 1, "x": 1}])
+    before = world.log.snapshot().segment.newest
+    shutil.rmtree(world.path)
+    world.create([{"id": 2, "x": 1}])
+    assert [row["id"] for row in world.rows()] == [2]
+    assert world.log.snapshot().segment.newest.size == before.size
+
+
 def test_a_table_that_was_deleted_is_no_table(world: World) -> None:
     world.create([{"id": 1, "x": 1}])
     shutil.rmtree(world.path)

@@ -21,6 +21,7 @@ from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.maintenance.vacuum_candidates import last_version
 from anabranch.commands.staging import Staging
+from anabranch.log.file_names import commit_name
 from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
@@ -443,6 +444,20 @@ def test_lite_is_refused_where_the_log_it_needs_is_gone(world: World) -> None:
     assert not vacuum(world.path, lite=True).files, "the other kind has looked at all of it"
 
 
+def test_a_file_whose_remove_does_not_say_when_is_kept(world: World) -> None:
+    before = {name for name in names(world.path) if name.endswith(".parquet")}
+    world.overwrite({"id": 9, "x": 9, "p": 9})
+    commit = Path(world.path, commit_name(world.version))
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        line.get("remove", {}).pop("deletionTimestamp", None)
+    commit.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    forget()
+    all_aged(world.path, 1000)
+    vacuum(world.path, 1)
+    assert before < names(world.path)
+
+
 # -- places and doors --------------------------------------------------------------------------------------------------
 
 
@@ -486,6 +501,13 @@ def test_the_command_line(world: World) -> None:
     done = runner.invoke(app, ["vacuum", world.path])
     assert done.exit_code == 0
     assert not Path(world.path, "old.parquet").exists()
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_command_line_checks_the_retention_unless_it_is_told_not_to(world: World, form: tuple[str, ...]) -> None:
+    words = ["vacuum", world.path, "--retain-hours", "0", *form]
+    assert isinstance(CliRunner().invoke(app, words).exception, errors.RetentionTooShort)
+    assert CliRunner().invoke(app, [*words, "--no-check"]).exit_code == 0
 
 
 def test_a_wrong_clock_removes_nothing(world: World) -> None:

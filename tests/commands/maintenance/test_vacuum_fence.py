@@ -412,6 +412,20 @@ def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
     assert [(row["id"], row["x"]) for row in world.rows()] == sorted(expected.items())
 
 
+def test_marks_that_an_optimize_has_taken_along_stay_with_its_copies(tmp_path: Path) -> None:
+    world = on_disk(tmp_path)
+    before = values(world)
+
+    def begun() -> None:
+        with pytest.raises(KeyboardInterrupt), at_phase("committed", _interrupt):
+            vacuum(world.path)
+
+    with at_phase("staged", lambda: world.delete("id = 1")), at_phase("put", begun):
+        world.optimize()
+    assert world.info()["operation"] == "OPTIMIZE"
+    assert values(world) == {id: x for id, x in before.items() if id != 1}
+
+
 def _interrupt() -> None:
     raise KeyboardInterrupt
 

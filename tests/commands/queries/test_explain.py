@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch.cli import app
+from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.errors import InvalidCondition, VersionNotFound
 from anabranch.protocol.stats.skipping_verdicts import Conjunct
 
@@ -94,6 +95,14 @@ def test_an_older_version_is_explained_and_what_cannot_be_read_is_refused(table:
     for where in ("nope > 5", "id >", "id > 5; id < 6"):
         with pytest.raises(InvalidCondition):
             anabranch.explain(table, where)
+
+
+def test_a_condition_on_an_older_version_speaks_of_the_columns_that_it_had(tmp_path: Path) -> None:
+    path = str(tmp_path / "renamed")
+    anabranch.append(None, path, [{"old": 5}], properties={"delta.columnMapping.mode": "name"})
+    RenameColumn(path, ("old",), "new").run()
+    assert [anabranch.files(path, f"old = {n}", version=0).num_rows for n in (5, 6)] == [1, 0]
+    assert [anabranch.explain(path, f"old = {n}", version=0).kept for n in (5, 6)] == [1, 0]
 
 
 def run(*words: str) -> str:

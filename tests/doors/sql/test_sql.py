@@ -13,7 +13,12 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.cli import app
+from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.opening import open_log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.schema.types import Field
 from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Table
 from anabranch.testing import at_phase
 
 pytestmark = pytest.mark.spark
@@ -98,6 +103,30 @@ def test_a_delete_that_asks_the_table_conflicts_with_a_winner_that_wrote_it(spar
         pytest.raises(errors.DeltaConcurrentModificationException),
     ):
         anabranch.sql(spark, text)
+
+
+CHANGES = (
+    "UPDATE @t SET s = 'x' WHERE id = 0",
+    "DELETE FROM @t WHERE id = 0",
+    "MERGE INTO @t t USING (SELECT 0 AS k) ON id = k WHEN MATCHED THEN DELETE",
+)
+
+
+def test_a_change_runs_on_the_version_for_which_its_words_were_understood(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Running.snapshot
+
+    def overtaken(self: Running, table: Table) -> Snapshot:
+        found = plain(self, table)
+        if open_log(path).snapshot().version == found.version:
+            AddColumns(path, [NewColumn(Field(f"more{found.version}", "long"))]).run()
+        return found
+
+    monkeypatch.setattr(Running, "snapshot", overtaken)
+    for change in CHANGES:
+        with pytest.raises(errors.MetadataChangedException):
+            anabranch.sql(spark, change.replace("@t", f"delta.`{path}`"))
 
 
 def test_sql_has_the_row_level_too(spark: SparkSession, path: str) -> None:
