@@ -37,7 +37,8 @@ def making(tokens: Sequence[Token], i: int) -> Making:
     while i < len(tokens):
         said, after = word(tokens[i]), tokens[i + 1] if i + 1 < len(tokens) else None
         depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
-        if depth == 0 and said in _QUERY and not (said == "FROM" and clones):
+        travels = said == "AS" and word(after) == "OF"
+        if depth == 0 and said in _QUERY and not travels and not (said == "FROM" and clones):
             break
         if depth == 0 and after is not None:
             if said == "USING" and format_ is None:

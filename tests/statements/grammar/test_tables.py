@@ -21,7 +21,7 @@ def located(name: tuple[str, ...]) -> Any:
 
 
 def is_ours(making: Making) -> bool:
-    return making.format == "delta"
+    return making.format == "delta" or making.clones
 
 
 def placed(name: tuple[str, ...], making: Making) -> Any:
@@ -111,6 +111,11 @@ def test_an_external_table_is_one_with_a_location() -> None:
 def test_an_external_table_without_a_location_of_its_own_is_refused(text: str, why: str) -> None:
     with pytest.raises(errors.SqlSyntaxError, match=why):
         parsed(text)
+
+
+def test_a_clone_of_a_version_says_where_it_lies() -> None:
+    clone = parsed("CREATE TABLE n SHALLOW CLONE t VERSION AS OF 0 LOCATION '/x/n'")
+    assert (clone.table.location, clone.source.version) == ("/x/n", "0")
 
 
 # -- what the grammar does not read ------------------------------------------------------------------------------------
