@@ -1,7 +1,8 @@
 """``spark.readStream`` and ``df.writeStream`` with our formats, and on tables of ours.
 
-Streams are not built yet. Guarantee: whoever asks for one is told so by name, with what works today, and not by an
-error of Spark's that knows no Delta; every other format and name goes to Spark untouched.
+A stream is written by a function of Spark's ``foreachBatch`` (`anabranch.api.stream_sink`); reading one is not built
+yet. Guarantee: whoever asks for what is not built is told so by name, with what works today, and not by an error of
+Spark's that knows no Delta; every other format and name goes to Spark untouched.
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.reader_and_writer import Formatted, formats, table_of
-from anabranch.errors import NotBuilt
+from anabranch.api.stream_sink import OUTPUT_MODES, Sink
+from anabranch.catalog.named_tables import naming
+from anabranch.catalog.names import parts_of
+from anabranch.catalog.resolver import Resolver
+from anabranch.commands.ddl.create import Create
+from anabranch.commands.dml.new_table import NewTable
+from anabranch.commands.opening import Location
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.protocol.layout.clustering import paths_of
+from anabranch.protocol.schema.evolution import all_nullable
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.settings import honoured
 
 _FEED = (
     "Read the changes of a range of versions: spark.read.format('delta').option('readChangeFeed', True)"
     ".option('startingVersion', n)."
 )
-_BATCHES = (
-    "Write each batch by foreachBatch, and each once: batch.write.format('delta').mode('append')"
-    ".option('txnAppId', query).option('txnVersion', batch_id).save(path)."
-)
+_CONNECT = "Write each batch by a function of foreachBatch, which runs on the server, or from a classic session."
+_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
 class _Stream(Formatted):
@@ -76,13 +86,43 @@ class StreamWriter(_Stream):
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
         super().__init__(frame.sparkSession, plain)
-        self._has_sink = False
+        self._frame, self._has_sink = frame, False
+        self._mode = "append"
+        self._query_name: str | None = None
+        self._triggered = dict[str, Any]()
+        self._partition_by: tuple[str, ...] | None = None
+        self._cluster_by: tuple[str, ...] | None = None
+
+    def outputMode(self, outputMode: str) -> StreamWriter:
+        """``append``: new rows are added; ``complete``: each batch replaces all rows."""
+        self._mode, self._plain = outputMode.lower(), self._plain.outputMode(outputMode)
+        return self
+
+    def partitionBy(self, *cols: Any) -> StreamWriter:
+        """The partition columns of a table that the stream makes."""
+        self._partition_by, self._plain = _flat(cols), self._plain.partitionBy(*_flat(cols))
+        return self
+
+    def clusterBy(self, *cols: Any) -> StreamWriter:
+        """The columns by which the files of a table that the stream makes are laid out."""
+        self._cluster_by, self._plain = _flat(cols), self._plain.clusterBy(*_flat(cols))
+        return self
+
+    def queryName(self, queryName: str) -> StreamWriter:
+        """The name of the query."""
+        self._query_name, self._plain = queryName, self._plain.queryName(queryName)
+        return self
+
+    def trigger(self, **when: Any) -> StreamWriter:
+        """When a batch begins."""
+        self._triggered, self._plain = when, self._plain.trigger(**when)
+        return self
 
     def foreachBatch(self, func: Any) -> StreamWriter:
         """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
         a session knows Delta only if the function installs this package itself.)
         """
-        if not type(self._spark).__module__.startswith("pyspark.sql.connect"):
+        if not _is_connect(self._spark):
             func = _in_installed_sessions(func, formats[self._spark])
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
@@ -92,27 +132,116 @@ class StreamWriter(_Stream):
         self._plain, self._has_sink = self._plain.foreach(f), True
         return self
 
-    def start(self, path: str | None = None, format: str | None = None, *args: Any, **options: Any) -> Any:
-        """Start the query.
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start the query that writes to the table at a path, each batch once; the first one makes it.
 
         Raises:
-            NotBuilt: it would write to a Delta table, and no function takes its batches.
+            InvalidOption: an option is missing, or asks for what no Delta table does.
+            NotBuilt: the session is one of Spark Connect.
         """
         chosen = self if format is None else self.format(format)
-        if chosen is self and self.is_ours and not self._has_sink:
-            raise NotBuilt(what="Writing a stream to a Delta table", instead=_BATCHES)
-        return (self._plain if chosen is self else chosen).start(path, None, *args, **options)
+        if not (chosen is self and self.is_ours) or self._has_sink:
+            plain = self._plain if chosen is self else chosen
+            return plain.start(path, None, outputMode, partitionBy, queryName, **options)
+        self._say(outputMode, partitionBy, queryName, options)
+        path = path if path is not None else self._options.take("path")
+        if path is None:
+            raise InvalidOption(option="path", value=None, reason="say the path of the table: start(path).")
+        return self._started(path)
 
-    def toTable(self, tableName: str, format: str | None = None, *args: Any, **options: Any) -> Any:
-        """Start a query that writes to a table of Spark's.
+    def toTable(
+        self,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start the query that writes to the table of a name, which is made where there is none.
 
         Raises:
-            NotBuilt: the table is ours, or would be.
+            NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
+            InvalidOption, NotBuilt: as for `start`.
         """
         chosen = self if format is None else self.format(format)
-        if (chosen is self and self.is_ours) or table_of(self._spark, tableName) is not None:
-            raise NotBuilt(what=f"Writing a stream to the Delta table {tableName}", instead=_BATCHES)
-        return (self._plain if chosen is self else chosen).toTable(tableName, None, *args, **options)
+        found = table_of(self._spark, tableName)
+        if found is None and not (chosen is self and self.is_ours):
+            plain = self._plain if chosen is self else chosen
+            return plain.toTable(tableName, None, outputMode, partitionBy, queryName, **options)
+        self._say(outputMode, partitionBy, queryName, options)
+        self._sink("")  # what is refused is refused before a table is made
+        return self._started(self._made(tableName) if found is None else found.location)
+
+    def _say(self, mode: str | None, columns: Any, name: str | None, options: dict[str, Any]) -> None:
+        self.options(**options)
+        if mode is not None:
+            self.outputMode(mode)
+        if columns is not None:
+            self.partitionBy(*([columns] if isinstance(columns, str) else columns))
+        if name is not None:
+            self.queryName(name)
+
+    def _made(self, name: str) -> Location:
+        """The location of a new table with the columns of the stream."""
+        options, parts = self._options.copy(), parts_of(name)
+        if parts is None:
+            raise InvalidOption(option="tableName", value=name, reason="it is no name of a table.")
+        target = Resolver(self._spark).target(parts, options.take("path"))
+        if isinstance(target, str):
+            return target
+        schema = all_nullable(SparkEngine(self._spark).describe(self._frame))
+        cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
+        new = NewTable(schema, self._partition_by, options.properties(), cluster_by=cluster_by)
+        with honoured(self._spark, "a write"), naming(self._spark, target):
+            Create(target.location, new, if_not_exists=True).run()
+        return target.location
+
+    def _started(self, location: Location) -> Any:
+        """The query: Spark's own, with a function as its sink."""
+        sink = self._sink(location)
+        plain = type(self._plain)(self._frame).outputMode(self._mode).foreachBatch(sink)
+        checkpoint = self._options.copy().take("checkpointLocation")
+        plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
+        plain = plain if self._query_name is None else plain.queryName(self._query_name)
+        return (plain.trigger(**self._triggered) if self._triggered else plain).start()
+
+    def _sink(self, location: Location) -> Sink:
+        """What writes the batches.
+
+        Raises:
+            InvalidOption: an option is missing, or asks for what no Delta table does.
+            NotBuilt: the session is one of Spark Connect.
+        """
+        if _is_connect(self._spark):
+            raise NotBuilt(what="Writing a stream to a Delta table on Spark Connect", instead=_CONNECT)
+        if self._mode not in OUTPUT_MODES:
+            reason = "a Delta table takes append, or complete, which replaces every row by each batch."
+            unsupported = {"delta_condition": "DELTA_UNSUPPORTED_OUTPUT_MODE"}
+            raise InvalidOption(option="outputMode", value=self._mode, reason=reason, **unsupported)
+        options = self._options.copy()
+        if options.take("checkpointLocation") is None and not self._spark.conf.get(_CHECKPOINTS, None):
+            reason = f"say where the query keeps how far it has come, or set {_CHECKPOINTS} for the session."
+            raise InvalidOption(option="checkpointLocation", value=None, reason=reason)
+        options.take("path")
+        cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
+        return Sink.of(location, self._mode, options, self._partition_by, cluster_by)
+
+
+def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _in_installed_sessions(func: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:

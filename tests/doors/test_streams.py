@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
-from anabranch import errors
+from anabranch import DeltaTable, errors
+from anabranch.api.stream_sink import Sink
+from anabranch.testing import at_phase
 
 pytestmark = pytest.mark.spark
 
@@ -28,8 +32,30 @@ def path(session: SparkSession, tmp_path: Path) -> str:
     return str(tmp_path / "t")
 
 
-def rates(session: SparkSession) -> DataFrame:
-    return session.readStream.format("rate").load().selectExpr("value AS id")
+@pytest.fixture
+def source(session: SparkSession, tmp_path: Path) -> Path:
+    """A folder of one file with three rows, read as a stream."""
+    folder = tmp_path / "in"
+    put(session, folder, 0, 3)
+    return folder
+
+
+def put(session: SparkSession, folder: Path, start: int, end: int) -> None:
+    """One more file."""
+    session.range(start, end).coalesce(1).write.mode("append").parquet(str(folder))
+
+
+def rows_of(session: SparkSession, source: Path) -> DataFrame:
+    return session.readStream.schema("id BIGINT").parquet(str(source))
+
+
+def written(rows: DataFrame, checkpoint: Path) -> Any:
+    writer = rows.writeStream.format("delta").option("checkpointLocation", str(checkpoint))
+    return writer.trigger(availableNow=True)
+
+
+def ids(session: SparkSession, path: str) -> list[int]:
+    return sorted(row["id"] for row in anabranch.read(session, path).collect())
 
 
 READS: dict[str, Callable[[SparkSession, str], Any]] = {
@@ -38,27 +64,12 @@ READS: dict[str, Callable[[SparkSession, str], Any]] = {
     "load by a format": lambda session, path: session.readStream.load(path, format="delta"),
     "table": lambda session, path: session.readStream.table(f"delta.`{path}`"),
 }
-WRITES: dict[str, Callable[[DataFrame, str], Any]] = {
-    "start": lambda rows, path: rows.writeStream.format("delta").start(path),
-    "start behind other methods": lambda rows, path: (
-        rows.writeStream.queryName("q").format("delta").outputMode("append").trigger(once=True).start(path)
-    ),
-    "start by a format": lambda rows, path: rows.writeStream.start(path, format="delta"),
-    "toTable": lambda rows, path: rows.writeStream.toTable(f"delta.`{path}`"),
-}
 
 
 @pytest.mark.parametrize("read", READS)
 def test_reading_a_stream_from_a_delta_table_is_refused_by_name(session: SparkSession, path: str, read: str) -> None:
     with pytest.raises(errors.NotBuilt, match=r"as a stream is not built yet.*readChangeFeed"):
         READS[read](session, path)
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_writing_a_stream_to_a_delta_table_is_refused_by_name(session: SparkSession, path: str, write: str) -> None:
-    with pytest.raises(errors.NotBuilt, match=r"Writing a stream to .* is not built yet.*foreachBatch"):
-        WRITES[write](rates(session), path)
-    assert len(anabranch.history(path)) == 1
 
 
 def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp_path: Path) -> None:
@@ -74,6 +85,133 @@ def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp
     query = rows.writeStream.option("checkpointLocation", str(tmp_path / "c")).foreachBatch(write)
     query.trigger(availableNow=True).start().awaitTermination()
     assert sorted(row["id"] for row in anabranch.read(session, path).collect()) == [0, 1, 1, 2]
+
+
+# -- the sink ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_batch_is_one_commit_and_a_query_goes_on_where_it_was(
+    session: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    written(rows_of(session, source), checkpoint).start(path).awaitTermination()
+    assert ids(session, path) == [0, 1, 2]
+    put(session, source, 3, 5)
+    written(rows_of(session, source), checkpoint).start(path).awaitTermination()
+    assert ids(session, path) == [0, 1, 2, 3, 4]
+    told = [dict(each["operationParameters"]) for each in anabranch.history(path)]
+    assert [each["operation"] for each in anabranch.history(path)] == ["STREAMING UPDATE"] * 2
+    assert [each["epochId"] for each in told] == ["1", "0"]
+    assert {each["outputMode"] for each in told} == {"Append"}
+    assert len({each["queryId"] for each in told}) == 1
+
+
+def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again(
+    session: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    written(rows_of(session, source), checkpoint).start(path).awaitTermination()
+    for name in ("0", ".0.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)  # as if it had died before Spark noted the batch
+    written(rows_of(session, source), checkpoint).start(path).awaitTermination()
+    assert ids(session, path) == [0, 1, 2]
+    assert len(anabranch.history(path)) == 1
+
+
+def test_a_batch_that_another_query_of_the_checkpoint_commits_meanwhile_is_refused(
+    session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    anabranch.append(None, path, [{"id": 100}])
+    numbered: list[Any] = []
+
+    def other() -> None:
+        query = json.loads((checkpoint / "metadata").read_text())["id"]
+        numbered.append(query)
+        rows = session.range(3).write.format("delta").mode("append")
+        rows.option("txnAppId", query).option("txnVersion", 0).save(path)
+
+    plain = Sink.__call__
+
+    def interrupted(sink: Sink, batch: DataFrame, number: int) -> None:
+        with at_phase("staged", other):
+            plain(sink, batch, number)
+
+    monkeypatch.setattr(Sink, "__call__", interrupted)
+    with pytest.raises(StreamingQueryException) as error:
+        written(rows_of(session, source), checkpoint).start(path).awaitTermination()
+    assert numbered
+    assert "DELTA_CONCURRENT_TRANSACTION" in str(error.value)
+    assert ids(session, path) == [0, 1, 2, 100]
+
+
+def test_complete_replaces_every_row_by_each_batch(session: SparkSession, source: Path, tmp_path: Path) -> None:
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    for _ in range(2):
+        counts = rows_of(session, source).groupBy().count().withColumnRenamed("count", "id")
+        written(counts, checkpoint).outputMode("complete").start(path).awaitTermination()
+        put(session, source, 3, 5)
+    assert ids(session, path) == [5]
+
+
+def test_a_stream_makes_a_table_of_a_name_and_of_partitions(
+    session: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    rows = rows_of(session, source).selectExpr("id", "id % 2 AS g")
+    for _ in range(2):
+        query = written(rows, tmp_path / "c").queryName("q").partitionBy("g").option("delta.appendOnly", "true")
+        query.toTable("streamed_names").awaitTermination()
+    try:
+        assert session.table("streamed_names").count() == 3
+        detail = DeltaTable.forName(session, "streamed_names").detail().first()
+        assert (detail["partitionColumns"], detail["properties"]["delta.appendOnly"]) == (["g"], "true")
+    finally:
+        session.sql("DROP TABLE streamed_names")
+
+
+def test_rows_of_a_stream_may_add_columns_where_it_says_so(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    wider = rows_of(session, source).selectExpr("id", "'n' AS name")
+    with pytest.raises(StreamingQueryException, match="name"):
+        written(wider, tmp_path / "c1").start(path).awaitTermination()
+    written(wider, tmp_path / "c2").option("mergeSchema", "true").start(path).awaitTermination()
+    assert session.read.format("delta").load(path).columns == ["id", "name"]
+
+
+@pytest.mark.parametrize(
+    ("said", "option"),
+    [
+        ({"outputMode": "update"}, "outputMode"),
+        ({"replaceWhere": "id = 1"}, "replaceWhere"),
+        ({"txnAppId": "a", "txnVersion": 1}, "txnAppId"),
+        ({"checkpointLocation": None}, "checkpointLocation"),
+    ],
+)
+def test_what_a_sink_does_not_do_is_refused_before_the_query_starts(
+    session: SparkSession, source: Path, path: str, tmp_path: Path, said: dict[str, Any], option: str
+) -> None:
+    rows = rows_of(session, source).writeStream.format("delta")
+    given = {"checkpointLocation": str(tmp_path / "c"), **said}
+    with pytest.raises(errors.InvalidOption) as error:
+        rows.start(path, **{name: value for name, value in given.items() if value is not None})
+    assert error.value.facts["option"] == option
+    assert not session.streams.active
+    assert len(anabranch.history(path)) == 1
+
+
+def test_a_merge_runs_in_a_function_of_batches(session: SparkSession, source: Path, path: str, tmp_path: Path) -> None:
+    def merge(batch: DataFrame, number: int) -> None:
+        table = DeltaTable.forPath(batch.sparkSession, path).alias("t")
+        matched = table.merge(batch.alias("s"), "t.id = s.id").whenMatchedDelete()
+        matched.whenNotMatchedInsertAll().execute()
+
+    query = rows_of(session, source).writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    query.foreachBatch(merge).trigger(availableNow=True).start().awaitTermination()
+    assert ids(session, path) == [0, 2]
+
+
+# -- others ------------------------------------------------------------------------------------------------------------
 
 
 def test_streams_of_other_formats_are_sparks(session: SparkSession, tmp_path: Path) -> None:

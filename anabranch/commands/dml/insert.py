@@ -70,7 +70,7 @@ class Insert:
     Attributes:
         takes: makes the handler of what an overwrite takes away.
         txn: how far an application has written with it.
-        parameters: further ones for the history.
+        parameters: for the history, besides mode and partitioning where it ``says_mode``.
         at: the version for which it was understood; None: there was no table.
         computed_from: the rows were computed from those of ``at``, so every change since may matter; this is the newest
             version that the user has seen.
@@ -91,6 +91,7 @@ class Insert:
     takes: Callable[[Snapshot], Taking] | None = None
     txn: AppTransaction | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    says_mode: bool = True
     at: Snapshot | Newest | None = "newest"
     computed_from: int | None = None
     writer: str | None = None
@@ -228,6 +229,8 @@ def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
 
 
 def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
+    if not insert.says_mode:
+        return dict(insert.parameters)
     names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
     mode = names.get(insert.mode, "ErrorIfExists")
     return {"mode": mode, "partitionBy": json.dumps(list(partition_columns)), **insert.parameters}

@@ -47,6 +47,15 @@ SchemaChange = Literal["merge", "overwrite"]
 
 
 @dataclass(frozen=True)
+class StreamBatch:
+    """A batch of a streaming query, which is written once: the query's id, the batch's number, and the output mode."""
+
+    query: str
+    number: int
+    mode: str
+
+
+@dataclass(frozen=True)
 class Write(Masked):
     """Write a source's rows to ``table``.
 
@@ -66,6 +75,7 @@ class Write(Masked):
         replaces: an overwrite leaves nothing of what the table says of itself, as REPLACE TABLE does.
         creates: there need be none.
         optimized: whether few files are written; None: as the session or the table says.
+        batch: which batch of a streaming query the rows are; it numbers the write as ``txn`` does.
         codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table says, and any
             number.
 
@@ -91,6 +101,7 @@ class Write(Masked):
     creates: bool = True
     codec: str | None = None
     most_rows: int | None = None
+    batch: StreamBatch | None = None
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
@@ -129,8 +140,9 @@ class Write(Masked):
             operation=self._operation(),
             user_metadata=self.user_metadata,
             takes=(lambda snapshot: self._taking(snapshot, engine, runtime)) if self.mode == "overwrite" else None,
-            txn=application_of(self.txn),
+            txn=application_of(self._txn),
             parameters=self._parameters(),
+            says_mode=self.batch is None,
             at=at,
             computed_from=seen.version if seen is not None and read is not None else None,
             writer=jobs.writer,
@@ -146,8 +158,14 @@ class Write(Masked):
         compact_after(committed, seen, log, engine, runtime)
         return committed
 
+    @property
+    def _txn(self) -> AppTransaction | None:
+        return self.txn if self.batch is None else AppTransaction(self.batch.query, self.batch.number)
+
     def _operation(self) -> str:
         """What the history calls it."""
+        if self.batch is not None:
+            return "STREAMING UPDATE"
         if self.replaces:
             return "CREATE OR REPLACE TABLE AS SELECT" if self.creates else "REPLACE TABLE AS SELECT"
         return "WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT"
@@ -219,7 +237,10 @@ class Write(Masked):
         return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
 
     def _parameters(self) -> dict[str, str]:
-        """What the history shows besides mode and partitioning."""
+        """What the history shows, of a batch, or besides mode and partitioning."""
+        if self.batch is not None:
+            mode, query = self.batch.mode.capitalize(), self.batch.query
+            return {"outputMode": mode, "queryId": query, "epochId": str(self.batch.number)}
         if self.mode != "overwrite":
             return {}
         where = {"predicate": self.replace_where.text} if self.replace_where is not None else {}

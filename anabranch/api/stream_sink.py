@@ -1,0 +1,98 @@
+"""The sink of a stream: each batch of a query is one commit, which is done once.
+
+Knows Spark's ``foreachBatch`` and how a query is told from others. Guarantee: a batch that was committed is not written
+again, whenever the process ended before; of two queries that run on one checkpoint one is refused
+(`anabranch.errors.ConcurrentTransactionException`), so that no batch lands twice.
+
+PROTOCOL.md, section "Transaction Identifiers": the application is the query's id, which its checkpoint keeps, and the
+version is the number of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from anabranch.commands.dml.write import SchemaChange, StreamBatch, Write
+from anabranch.commands.opening import Location
+from anabranch.commands.options import Options
+from anabranch.errors import ExecutionFailed, InvalidOption
+from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.options import WRITE
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.settings import honoured
+
+OUTPUT_MODES: Mapping[str, str] = {"append": "append", "complete": "overwrite"}
+"""Output mode of a stream -> what is done with the rows of a batch."""
+
+_QUERY_ID = "sql.streaming.queryId"
+"""The local property of the thread that runs a batch."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Writes the batches of one query, as a function of ``foreachBatch``.
+
+    Attributes:
+        write: what is done with each batch, but for its rows and its number.
+        mode: the output mode.
+        merges: whether rows may add columns; None: as the session says.
+    """
+
+    write: Write
+    mode: str
+    merges: bool | None = None
+
+    @classmethod
+    def of(
+        cls,
+        location: Location,
+        mode: str,
+        options: Options,
+        partition_by: tuple[str, ...] | None,
+        cluster_by: tuple[Path, ...] | None,
+    ) -> Sink:
+        """The sink that these options ask for.
+
+        Raises:
+            InvalidOption, NotBuilt: one asks for what a stream does not do.
+        """
+        merges, replaces = options.flag("mergeSchema"), options.flag("overwriteSchema")
+        asked = options.of_a_write()
+        if asked["txn"] is not None:
+            reason = "a query numbers its batches itself, by its checkpoint."
+            raise InvalidOption(option="txnAppId", value=asked["txn"].app_id, reason=reason)
+        properties = options.properties()
+        options.finish(WRITE)
+        change: SchemaChange | None = "overwrite" if replaces and mode == "complete" else None
+        write = Write(
+            location,
+            None,
+            OUTPUT_MODES[mode],
+            partition_by,
+            properties=properties,
+            schema_change=change,
+            cluster_by=cluster_by,
+            **asked,
+        )
+        return cls(write, mode, merges)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write a batch, unless it was written before.
+
+        Raises:
+            ConcurrentTransactionException: another process writes the batches of the same checkpoint.
+            SchemaMismatch: a column does not fit the table.
+        """
+        spark = batch.sparkSession
+        query = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        if query is None:
+            raise ExecutionFailed(what="a batch of a stream", reason="Spark does not say of which query it is.")
+        engine = SparkEngine(spark)
+        with honoured(spark, "a write"):
+            merges = engine.merges_schema() if self.merges is None else self.merges
+            change = self.write.schema_change or ("merge" if merges else None)
+            numbered = StreamBatch(query, number, self.mode)
+            replace(self.write, source=batch, schema_change=change, batch=numbered).run(engine)
