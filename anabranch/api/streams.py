@@ -95,7 +95,8 @@ class StreamWriter(_Stream):
 
     def outputMode(self, outputMode: str) -> StreamWriter:
         """``append``: new rows are added; ``complete``: each batch replaces all rows."""
-        self._mode, self._plain = outputMode.lower(), self._plain.outputMode(outputMode)
+        self._plain = self._plain.outputMode(outputMode)
+        self._mode = outputMode.lower()
         return self
 
     def partitionBy(self, *cols: Any) -> StreamWriter:
@@ -177,6 +178,9 @@ class StreamWriter(_Stream):
         if found is None and not (chosen is self and self.is_ours):
             plain = self._plain if chosen is self else chosen
             return plain.toTable(tableName, None, outputMode, partitionBy, queryName, **options)
+        if chosen is not self or self._has_sink:
+            reason = f"{tableName} is a Delta table, which only a stream of its own format writes to."
+            raise InvalidOption(option="format", value=format, reason=reason)
         self._say(outputMode, partitionBy, queryName, options)
         self._sink("")  # what is refused is refused before a table is made
         return self._started(self._made(tableName) if found is None else found.location)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
@@ -198,6 +198,16 @@ def test_what_a_sink_does_not_do_is_refused_before_the_query_starts(
     assert error.value.facts["option"] == option
     assert not session.streams.active
     assert len(anabranch.history(path)) == 1
+
+
+def test_a_stream_of_another_format_never_writes_to_a_delta_table(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    rows = rows_of(session, source).writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(errors.InvalidOption, match="format"):
+        rows.toTable(f"delta.`{path}`", format="parquet")
+    with pytest.raises(PySparkException):
+        rows.outputMode(None)
 
 
 def test_a_merge_runs_in_a_function_of_batches(session: SparkSession, source: Path, path: str, tmp_path: Path) -> None:
