@@ -57,7 +57,7 @@ clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to 
 	@$(PYTEST) -m clouds -rs $(ARGS)
 
 # About an hour on two cores: 200,000 histories, the mutants, 20,000 strangers, 10,000 damaged files, 300 kills, 300
-# histories on Spark; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
+# histories on Spark, 50 kills of a stream; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
 # of the cut, random conditions.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
@@ -65,6 +65,7 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	$(BIN)/python -m laboratory.mutations
 	$(BIN)/python -m laboratory.kills --kills 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
+	@$(WITH_JAVA) $(BIN)/python -m laboratory.stream_kills
 	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \
 		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/expressions/test_terms.py
 

@@ -1,0 +1,15 @@
+"""A stream that is killed and begun again; `make lab` kills it fifty times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from laboratory.stream_kills import run_rounds
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_query_that_is_killed_twice_writes_each_row_once(tmp_path: Path) -> None:
+    assert run_rounds(rounds=2, files=8, seed=7, folder=tmp_path) == []
