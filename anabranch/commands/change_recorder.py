@@ -14,7 +14,7 @@ from anabranch.commands.opening import file_set
 from anabranch.commands.staging import Staging
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, empty_files
-from anabranch.protocol.change_feed import Images, records
+from anabranch.protocol.change_feed import Images, check_recordable, records
 from anabranch.protocol.layout.file_sets import Marks
 
 
@@ -27,6 +27,7 @@ class ChangeRecorder:
     """
 
     def __init__(self, snapshot: Snapshot, metadata: Metadata, engine: Engine, staging: Staging) -> None:
+        check_recordable(metadata)
         self.is_on = records(metadata)
         self._snapshot, self._metadata, self._engine, self._staging = snapshot, metadata, engine, staging
         self._noted: list[Images] = []

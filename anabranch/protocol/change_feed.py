@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.errors import InvalidSchema
 from anabranch.protocol.actions import FILES, FileRow, Metadata
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
@@ -151,6 +152,14 @@ def derived(
 def records(metadata: Metadata) -> bool:
     """Whether a table records its changes."""
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
+
+
+def check_recordable(metadata: Metadata) -> None:
+    """Raises InvalidSchema if a table records its changes, and has a column of a name that its feed needs."""
+    taken = [name for name in COLUMNS if metadata.schema.find(name) is not None] if records(metadata) else []
+    if taken:
+        reason = f"the change data feed needs the column {taken[0]}; rename it, or set {ENABLED} = false."
+        raise InvalidSchema(reason=reason, delta_condition="RESERVED_CDC_COLUMNS_ON_WRITE")
 
 
 def cdc_body(file: FileRow) -> dict[str, Any]:

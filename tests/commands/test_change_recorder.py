@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.log.changes import change_files
-from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_VERSION, FOLDER
+from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_VERSION, ENABLED, FOLDER
 from anabranch.protocol.merges import Clause
 from anabranch.testing import Row, at_phase
 from tests.support.feeds import applied, plain, rows_of
@@ -152,6 +153,25 @@ def test_a_table_that_does_not_record_its_changes_gets_no_such_files(tmp_path: P
     world.update(None, x=2)
     assert recorded(world) == []
     assert not Path(world.path, FOLDER).exists()
+
+
+def test_a_column_of_a_name_that_the_feed_needs_is_refused_by_whoever_writes(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"id": 1, "_change_type": "a"}])
+    SetProperties(world.path, {ENABLED: "true"}).run()
+    version = world.version
+    for write in (
+        lambda: world.append({"id": 2, "_change_type": "b"}),
+        lambda: world.update(None, id=3),
+        lambda: world.delete("id = 1"),
+        lambda: world.overwrite({"id": 2, "_change_type": "b"}),
+        lambda: World(table_path(tmp_path)).create([{"_commit_version": 1}], delta_enableChangeDataFeed="true"),
+    ):
+        with pytest.raises(errors.InvalidSchema, match="_c") as error:
+            write()
+        assert error.value.getCondition() == "RESERVED_CDC_COLUMNS_ON_WRITE"
+    assert world.version == version
+    SetProperties(world.path, {ENABLED: "false"}).run()
+    world.append({"id": 2, "_change_type": "b"})
 
 
 def test_what_is_refused_leaves_no_file_of_change_data(world: World) -> None:

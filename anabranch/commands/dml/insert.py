@@ -27,6 +27,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.change_feed import check_recordable
 from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
 from anabranch.protocol.features.table_features import check_writable, upgraded
@@ -172,6 +173,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
     ours = ours if insert.evolve is None else under(ours, insert.evolve(snapshot.metadata), insert.new.properties)
     after = ours.says.metadata or snapshot.metadata
     check_metadata(after, snapshot.table)
+    check_recordable(after)
     _check_layout(insert.new, snapshot.table, after.partition_columns)
     ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
     return clustered(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
@@ -205,6 +207,7 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     metadata = new_metadata(new, runtime)
     note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
+    check_recordable(metadata)
     note(insert.log.table, -1, metadata.configuration)
     protocol = first_protocol(insert.log.table, new, metadata)
     check_writable(insert.log.table, protocol, metadata)
