@@ -134,7 +134,7 @@ class Reader(Formatted):
         return found
 
     def _load(self, path: Location | None) -> DataFrame:
-        path, options = _one_path(path), self._options.copy()
+        path, options = one_path(path), self._options.copy()
         options.take("path")
         if any([options.flag("readChangeFeed"), options.flag("readChangeData")]):
             return self._load_changes(path, options)
@@ -165,7 +165,8 @@ def is_default(spark: SparkSession) -> bool:
     return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats[spark]
 
 
-def _one_path(path: Any) -> Location:
+def one_path(path: Any) -> Location:
+    """The location of a table. Raises InvalidOption: it is none, or several."""
     path = path[0] if isinstance(path, list) and len(path) == 1 else path
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
@@ -307,7 +308,7 @@ class Writer(Formatted):
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")
-        path = _one_path(path)
+        path = one_path(path)
         self._run(path, open_log(path).newest(), self._frame, self._schema_change())
 
     @honours("a write")

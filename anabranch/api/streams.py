@@ -1,8 +1,9 @@
 """``spark.readStream`` and ``df.writeStream`` with our formats, and on tables of ours.
 
-A stream is written by a function of Spark's ``foreachBatch`` (`anabranch.api.stream_sink`); reading one is not built
-yet. Guarantee: whoever asks for what is not built is told so by name, with what works today, and not by an error of
-Spark's that knows no Delta; every other format and name goes to Spark untouched.
+A stream is read by a data source of ours (`anabranch.streaming.data_source`), and written by a function of Spark's
+``foreachBatch`` (`anabranch.streaming.sink`). Guarantee: whoever asks for what is not built is told so by name, with
+what works today, and not by an error of Spark's that knows no Delta; every other format and name goes to Spark
+untouched.
 """
 
 from __future__ import annotations
@@ -13,24 +14,23 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.api.reader_and_writer import Formatted, formats, table_of
-from anabranch.api.stream_sink import OUTPUT_MODES, Sink
+from anabranch.api.reader_and_writer import Formatted, formats, one_path, table_of
 from anabranch.catalog.named_tables import naming
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
+from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honoured
+from anabranch.streaming.frames import open_stream, splits
+from anabranch.streaming.reading import StreamRead, read_of
+from anabranch.streaming.sink import OUTPUT_MODES, Sink
 
-_FEED = (
-    "Read the changes of a range of versions: spark.read.format('delta').option('readChangeFeed', True)"
-    ".option('startingVersion', n)."
-)
 _CONNECT = "Write each batch by a function of foreachBatch, which runs on the server, or from a classic session."
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
@@ -57,28 +57,64 @@ class _Stream(Formatted):
 class StreamReader(_Stream):
     """``spark.readStream``."""
 
+    def schema(self, schema: Any) -> Any:
+        """A Delta table brings its own schema; for other formats this is Spark's."""
+        if self._chosen:
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self._plain = self._plain.schema(schema)
+        return self
+
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        """Read a stream of files of another format.
+        """Read the table at a path as a stream: the rows that are there, then those that are added.
+
+        The columns are those that the table has now; when they change, the query stops, and goes on with the new ones
+        when it is started again.
 
         Raises:
-            NotBuilt: the format is ours.
+            NotATable: there is none.
+            InvalidOption, NotBuilt: an option has a value that it does not take, or asks for what is not done here.
         """
         chosen = self if format is None else self.format(format)
-        if chosen is self and self.is_ours:
-            raise NotBuilt(what="Reading a Delta table as a stream", instead=_FEED)
-        found: DataFrame = (self._plain if chosen is self else chosen).load(path, None, schema, **options)
-        return found
+        if not (chosen is self and self.is_ours):
+            found: DataFrame = (self._plain if chosen is self else chosen).load(path, None, schema, **options)
+            return found
+        if schema is not None:
+            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self.options(**options)
+        return self._load(one_path(path if path is not None else self._options.take("path")))
 
     def table(self, tableName: str) -> DataFrame:
-        """Read a stream from a table of Spark's.
+        """Read the table of a name as a stream, or of ``delta.`path` ``; any other name is Spark's.
 
         Raises:
-            NotBuilt: the table is ours.
+            InvalidOption, NotBuilt: as for `load`.
         """
-        if table_of(self._spark, tableName) is not None:
-            raise NotBuilt(what=f"Reading the Delta table {tableName} as a stream", instead=_FEED)
-        found: DataFrame = self._plain.table(tableName)
-        return found
+        found = table_of(self._spark, tableName)
+        if found is None:
+            rows: DataFrame = self._plain.table(tableName)
+            return rows
+        return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
+
+    def _load(self, location: Location) -> DataFrame:
+        options = self._options.copy()
+        options.take("path")
+        zone = SparkEngine(self._spark).zone()
+        begins = options.take("startingTimestamp")
+        asked = read_of(options)
+        if begins is not None and asked["start"] is not None:
+            reason = "startingVersion says it too; give one of them."
+            raise InvalidOption(option="startingTimestamp", value=begins, reason=reason)
+        snapshot = open_log(location).snapshot()
+        read = StreamRead(
+            snapshot.table,
+            snapshot.metadata.to_json(),
+            snapshot.version,
+            start_timestamp=None if begins is None else milliseconds(begins, zone),
+            zone=zone,
+            splits=splits(self._spark),
+            **asked,
+        )
+        return open_stream(self._spark, type(self._plain)(self._spark), read)
 
 
 class StreamWriter(_Stream):

@@ -13,7 +13,15 @@
     ├── TableError                      what lies in the table's folder
     │   ├── NotATable
     │   ├── VersionNotFound
-    │   │   └── VersionCleanedUp
+    │   │   ├── VersionCleanedUp
+    │   │   └── StreamVersionsLost
+    │   ├── StreamStopped               why a stream stops
+    │   │   ├── StreamMetadataChanged
+    │   │   ├── StreamSchemaIncompatible
+    │   │   ├── StreamDeletes
+    │   │   ├── StreamChanges
+    │   │   ├── StreamTableReplaced
+    │   │   └── InvalidStreamOffset
     │   ├── TimestampBeforeEarliestCommit
     │   ├── TimestampAfterLatestCommit
     │   ├── CorruptLog
@@ -193,6 +201,14 @@ from anabranch.errors.stores import StoreError as StoreError
 from anabranch.errors.stores import StoreFull as StoreFull
 from anabranch.errors.stores import StorePermissionDenied as StorePermissionDenied
 from anabranch.errors.stores import UnknownStore as UnknownStore
+from anabranch.errors.streams import InvalidStreamOffset as InvalidStreamOffset
+from anabranch.errors.streams import StreamChanges as StreamChanges
+from anabranch.errors.streams import StreamDeletes as StreamDeletes
+from anabranch.errors.streams import StreamMetadataChanged as StreamMetadataChanged
+from anabranch.errors.streams import StreamSchemaIncompatible as StreamSchemaIncompatible
+from anabranch.errors.streams import StreamStopped as StreamStopped
+from anabranch.errors.streams import StreamTableReplaced as StreamTableReplaced
+from anabranch.errors.streams import StreamVersionsLost as StreamVersionsLost
 from anabranch.errors.tables import CorruptLog as CorruptLog
 from anabranch.errors.tables import CorruptVector as CorruptVector
 from anabranch.errors.tables import FileOutsideTable as FileOutsideTable

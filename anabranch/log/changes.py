@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -68,15 +68,15 @@ def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
     """
     end = min(end, newest.version)
     first = log.snapshot(start)
-    _check_recorded(log.table, first.metadata, (start, start, end))
+    check_recorded(log.table, first.metadata, (start, start, end))
     shown = _shown(log, first, newest, end)
-    commits = _commits(log, start, end, shown, newest.version)
+    commits = commits_between(log, start, end, shown.partition_keys, newest.version)
     for commit in commits[1:]:
         if commit.head.metadata is not None:
-            _check_recorded(log.table, commit.head.metadata, (commit.version, start, end))
+            check_recorded(log.table, commit.head.metadata, (commit.version, start, end))
     _check_columns(log.table, first.metadata, commits, shown, end)
     line = timeline(log.store, newest.metadata)
-    versions = tuple(_version(log, commit, line, shown.metadata) for commit in commits)
+    versions = tuple(recorded_changes(log, commit, line, shown.metadata) for commit in commits)
     return feed_of(newest, shown.metadata, versions)
 
 
@@ -106,7 +106,13 @@ def change_files(commit: Commit) -> list[Mapping[str, Any]]:
 # -- which versions ----------------------------------------------------------------------------------------------------
 
 
-def _commits(log: Log, start: int, end: int, shown: Snapshot, latest: int) -> list[Commit]:
+def commits_between(log: Log, start: int, end: int, keys: Collection[str], latest: int) -> list[Commit]:
+    """The commits of the versions from ``start`` to ``end``, both included; ``keys`` are those of partition values.
+
+    Raises:
+        VersionNotFound: the first one does not exist, or was cleaned up; ``latest`` is the newest, for the error.
+        CorruptLog: one of them is missing or damaged.
+    """
     listing = log.store.list_from(first_name(start))
     entries = [entry for entry in listing if start <= _version_of(entry) <= end]
     first = next(iter(entries), None)
@@ -114,7 +120,7 @@ def _commits(log: Log, start: int, end: int, shown: Snapshot, latest: int) -> li
         earliest = end if first is None else _version_of(first)
         raise VersionNotFound(table=log.table, version=start, earliest=earliest, latest=latest)
     found = filled(log.store, entries, start, end)
-    return [parse_commit(log.table, read_commit(log.store, entry), shown.partition_keys) for entry in found]
+    return [parse_commit(log.table, read_commit(log.store, entry), keys) for entry in found]
 
 
 def _version_of(entry: Entry) -> int:
@@ -122,7 +128,8 @@ def _version_of(entry: Entry) -> int:
     return -1 if version is None else version
 
 
-def _check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> None:
+def check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> None:
+    """Raises ChangeDataNotRecorded unless the feed is enabled; ``at`` are the version, and both ends of the range."""
     if not records(metadata):
         version, start, end = at
         raise ChangeDataNotRecorded(table=table, version=version, start=start, end=end)
@@ -154,18 +161,28 @@ def _misfit(older: Metadata, newer: Metadata) -> str | None:
 # -- one of them -------------------------------------------------------------------------------------------------------
 
 
-def _version(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
-    version, timestamp = commit.version, _timestamp(commit, line)
+def recorded_changes(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
+    """The changes of a commit as a feed has them: its files of change data, else as `derived_changes`."""
+    timestamp = commit_time(commit, line)
     files = change_files(commit)
     if files:
-        return written(version, timestamp, files)
+        return written(commit.version, timestamp, files)
     if changes_nothing(commit.head.info):
-        return VersionChanges(version, timestamp)
-    removes = commit.removes if not metadata.partition_columns else _with_values(log, commit)
+        return VersionChanges(commit.version, timestamp)
+    return derived_changes(log, commit, timestamp, metadata)
+
+
+def derived_changes(log: Log, commit: Commit, timestamp: int, metadata: Metadata | None) -> VersionChanges:
+    """The changes of a commit by its adds, removes and vectors alone; without ``metadata`` the partition values of what
+    it removed may be missing. Raises as `changes`.
+    """
+    version, partitioned = commit.version, metadata is not None and metadata.partition_columns
+    removes = _with_values(log, commit) if partitioned else commit.removes
     return derived(version, timestamp, commit.adds, removes, lambda row: _vector(log, version, row))
 
 
-def _timestamp(commit: Commit, line: Timeline) -> int:
+def commit_time(commit: Commit, line: Timeline) -> int:
+    """When a commit was made, in milliseconds since 1970."""
     place = bisect.bisect_left(line.versions, commit.version)
     stated = commit.head.info.get(IN_COMMIT) if place >= line.unstated else None
     return line.timestamp(place) if stated is None else int(stated)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from anabranch.protocol.settings import Fate
 
-READ, CHANGES, WRITE = "reading", "reading the changes", "writing"
+READ, CHANGES, STREAM, WRITE = "reading", "reading the changes", "reading a stream", "writing"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ def _refused(door: tuple[str, ...], why: str, *names: str, harmless: str | None 
     return tuple(Option(name, door, Fate.REFUSED, why, harmless) for name in names)
 
 
-_READS, _WRITES, _CHANGES, _ALL = (READ, CHANGES), (WRITE,), (CHANGES,), (READ, CHANGES, WRITE)
+_READS, _WRITES, _CHANGES, _STREAMS = (READ, CHANGES), (WRITE,), (CHANGES,), (STREAM,)
+_ALL = (READ, CHANGES, STREAM, WRITE)
 
 OPTIONS: tuple[Option, ...] = (
     *_honoured(_ALL, "where the table lies", "path"),
@@ -55,6 +56,14 @@ OPTIONS: tuple[Option, ...] = (
     *_honoured(_WRITES, "a write that was committed before is not done again", "txnAppId", "txnVersion"),
     *_honoured(_WRITES, "how the files are written", "optimizeWrite", "maxRecordsPerFile", "compression"),
     *_honoured(_WRITES, "of which version of the table itself the rows are", "readsTarget"),
+    *_honoured(_STREAMS, "shows changes instead of added rows", "readChangeFeed", "readChangeData"),
+    *_honoured(_STREAMS, "where the stream begins", "startingVersion", "startingTimestamp"),
+    *_honoured(_STREAMS, "how much a batch takes", "maxFilesPerTrigger", "maxBytesPerTrigger"),
+    *_honoured(_STREAMS, "which commits are left out", "ignoreDeletes", "ignoreChanges", "skipChangeCommits",
+               "ignoreFileDeletion", "failOnDataLoss"),
+    *_honoured(_STREAMS, "the rows that are there come in one batch, so that none is late", "withEventTimeOrder"),
+    *_refused(_STREAMS, "a stream has no end", "endingVersion", "endingTimestamp"),
+    *_refused(_STREAMS, "a stream begins at startingVersion or startingTimestamp", "versionAsOf", "timestampAsOf"),
     *_refused((READ,), "it goes with readChangeFeed = true", "startingVersion", "endingVersion", "startingTimestamp",
               "endingTimestamp"),
     *_refused(_CHANGES, "a range of changes is said by startingVersion and endingVersion", "versionAsOf",
@@ -72,7 +81,13 @@ OPTIONS: tuple[Option, ...] = (
     *_refused(_WRITES, "timestamps are written as microseconds, so that files have their statistics",
               "spark.sql.parquet.outputTimestampType", harmless="timestamp_micros"),
     *_harmless(_READS, "a table has one schema, whatever its files have", "mergeSchema"),
-    *_harmless(_ALL, "it speaks of streams, which are refused by themselves", "maxFilesPerTrigger",
+    *_refused(_STREAMS, "a table's files are those that its log names", "excludeRegex"),
+    *_refused(_STREAMS, "it is not built yet; a stream that stopped at a change of columns goes on with the new ones",
+              "schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId"),
+    *_harmless(_STREAMS, "a stream that is started again goes on with the new columns anyway",
+               "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"),
+    *_harmless(_STREAMS, "a query's own, and none of its source", "queryName", "checkpointLocation"),
+    *_harmless((READ, CHANGES, WRITE), "it speaks of streams", "maxFilesPerTrigger",
                "maxBytesPerTrigger", "ignoreFileDeletion", "ignoreChanges", "ignoreDeletes", "skipChangeCommits",
                "failOnDataLoss", "excludeRegex", "schemaTrackingLocation", "schemaLocation",
                "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop",

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.api.stream_sink import Sink
+from anabranch.streaming.sink import Sink
 from anabranch.testing import at_phase
 
 pytestmark = pytest.mark.spark

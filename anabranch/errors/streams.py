@@ -1,0 +1,91 @@
+"""Why a stream that reads a table stops."""
+
+from __future__ import annotations
+
+from anabranch.errors.tables import TableError, VersionNotFound
+
+
+class StreamStopped(TableError):
+    """A stream cannot read on: each of its kinds says at which version, why, and what to do."""
+
+    condition = "DELTA_STREAM_STOPPED"
+    sql_state = "KD002"
+    template = "The stream that reads the table at {table} stops at version {version}."
+
+
+class StreamMetadataChanged(StreamStopped):
+    """The metadata of the table changed while a stream read it; started again, the stream goes on with the new one."""
+
+    condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    template = (
+        "The metadata of the table at {table} changed at version {version} while a stream read it ({changed}). "
+        "All rows before it were delivered. Start the query again: it goes on with the new metadata."
+    )
+
+
+class StreamSchemaIncompatible(StreamStopped):
+    """Rows that a stream has yet to read were written with columns that cannot be read as the table's columns now."""
+
+    condition = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+    template = (
+        "The stream that reads the table at {table} has yet to read rows from before version {version}, where the "
+        "columns changed so that these rows cannot be read as the columns are now ({reason}). Start the query again "
+        "with schemaTrackingLocation if it had one, or with a new checkpoint and startingVersion = {version} or later."
+    )
+
+
+class StreamDeletes(StreamStopped):
+    """A commit deleted rows, which a stream of appended rows cannot show."""
+
+    condition = "DELTA_SOURCE_IGNORE_DELETE"
+    template = (
+        "The stream that reads the table at {table} meets deleted rows at version {version} ({operation}), for example "
+        "of the file {file}. A stream shows appended rows only. Set the option ignoreDeletes or skipChangeCommits to "
+        "'true' to leave deletes out, or readChangeFeed to be shown them, or begin anew with another checkpoint."
+    )
+
+
+class StreamChanges(StreamStopped):
+    """A commit changed rows, which a stream of appended rows cannot show."""
+
+    condition = "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+    template = (
+        "The stream that reads the table at {table} meets changed rows at version {version} ({operation}), for example "
+        "of the file {file}. A stream shows appended rows only. Set the option skipChangeCommits to 'true' to leave "
+        "such commits out, ignoreChanges to be shown the rows that they wrote, or readChangeFeed to be shown the "
+        "changes, or begin anew with another checkpoint."
+    )
+
+
+class StreamTableReplaced(StreamStopped):
+    """The checkpoint of a stream is of another table than the one that is now at the path."""
+
+    condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+    sql_state = "55019"
+    template = (
+        "The stream at version {version} read another table than the one that is now at {table}: its id was {expected} "
+        "and is {found}. The table was dropped and made again, or the checkpoint is of another table. Begin anew with "
+        "another checkpoint."
+    )
+
+
+class InvalidStreamOffset(StreamStopped):
+    """What a checkpoint says of how far a stream has come is damaged, or not of this table's history."""
+
+    condition = "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
+    sql_state = "42K0T"
+    template = (
+        "The stream that reads the table at {table} cannot begin where its checkpoint says, {offset}: {reason} "
+        "Begin anew with another checkpoint."
+    )
+
+
+class StreamVersionsLost(VersionNotFound):
+    """Versions that a stream has yet to read are gone."""
+
+    condition = "DELTA_STREAMING_VERSIONS_LOST"
+    template = (
+        "The stream that reads the table at {table} has yet to read version {version}, whose commit was cleaned up; "
+        "versions {earliest} to {latest} are there. Rows are lost to this stream. Begin anew with another checkpoint, "
+        "or set the option failOnDataLoss to 'false' to go on at version {earliest}."
+    )

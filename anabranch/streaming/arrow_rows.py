@@ -1,0 +1,196 @@
+"""Reads the rows of data files on executors, as Arrow batches.
+
+Imports pyarrow only: this module travels to executors by value, where nothing of ours is installed. What to read comes
+as plain values (`anabranch.streaming.tasks`). Guarantee: a column that cannot be read as what it must be ends the task;
+no value is cut or guessed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+BATCH_ROWS = 1 << 16
+
+
+def rows_of(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of a task: those of its files, one after the other.
+
+    Args:
+        task: ``wanted`` and ``physical`` are the columns with their names in the table and in files, as Arrow schemas;
+            ``files`` says of each file where it is and which rows are shown.
+    """
+    for file in task["files"]:
+        yield from _rows_of_file(file, task["wanted"], file.get("physical") or task["physical"])
+
+
+def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with _opened(file) as source:
+        parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        there = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
+        constants: Mapping[str, Any] = file["constants"]
+        read = [_spelled(there, name) for name in physical.names if name not in constants]
+        names = [name for name in read if name is not None]
+        mask = _mask(file)
+        for group, first, count in _groups(parquet.metadata, file["share"]):
+            if mask is not None and not _part(mask, file, first, count).true_count:
+                continue
+            for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False):
+                shown = _fitted_batch(batch, wanted, physical, there, constants)
+                if mask is not None:
+                    shown = shown.filter(_part(mask, file, first, batch.num_rows))
+                first += batch.num_rows
+                if shown.num_rows:
+                    yield shown
+
+
+def _opened(file: Mapping[str, Any]) -> Any:
+    """The file. Raises FileNotFoundError, ValueError: it is gone, or is not the one that the log names."""
+    url = file["url"]
+    try:
+        if url.startswith("/"):
+            source = pa.OSFile(url, "rb")
+        else:
+            system, path = pafs.FileSystem.from_uri(url)
+            source = system.open_input_file(path)
+    except FileNotFoundError:
+        reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
+        raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which {reason}") from None
+    size = source.size()
+    if file["size"] and size != file["size"]:
+        source.close()
+        raise ValueError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which has {size} bytes, not {file['size']}.")
+    return source
+
+
+def _said(file: Mapping[str, Any]) -> str:
+    return f"Version {file['version']} of the table at {file['table']} needs the data file {file['path']}"
+
+
+def _spelled(there: Mapping[str, str], name: str) -> str | None:
+    """The name of a column in a file; None where the file does not have it."""
+    return name if name in there.values() else there.get(name.lower())
+
+
+def _groups(metadata: Any, share: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
+    """The row groups of one of several shares of a file: number, position of the first row, and number of rows."""
+    part, parts = share
+    groups, first = metadata.num_row_groups, 0
+    for group in range(groups):
+        count = metadata.row_group(group).num_rows
+        if group * parts // groups == part:
+            yield group, first, count
+        first += count
+
+
+# -- which rows --------------------------------------------------------------------------------------------------------
+
+
+def _mask(file: Mapping[str, Any]) -> pa.BooleanArray | None:
+    """Which rows are shown, from the first one on; None: all."""
+    if file["mask"] is None:
+        return None
+    packed, length = file["mask"]
+    return pa.Array.from_buffers(pa.bool_(), length, [None, pa.py_buffer(zlib.decompress(packed))])
+
+
+def _part(mask: pa.BooleanArray, file: Mapping[str, Any], first: int, count: int) -> pa.BooleanArray:
+    """The same of some rows. Behind the end of the mask all are as the file says ``beyond``."""
+    part = mask.slice(first, count)
+    return part if len(part) == count else pa.concat_arrays([part, pa.repeat(file["beyond"], count - len(part))])
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _fitted_batch(
+    batch: pa.RecordBatch,
+    wanted: pa.Schema,
+    physical: pa.Schema,
+    there: Mapping[str, str],
+    constants: Mapping[str, Any],
+) -> pa.RecordBatch:
+    """The batch with the columns of the table."""
+    columns = []
+    for field, inside in zip(wanted, physical, strict=True):
+        name = _spelled(there, inside.name)
+        if inside.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[inside.name], field.type), batch.num_rows))
+        elif name is None:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            columns.append(_fitted(batch.column(name), field.type, inside.type, field.name))
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _fitted(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+    """Values of a file as those of a column; members of structs are found by their names in files."""
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    if pa.types.is_struct(wanted) and pa.types.is_struct(values.type):
+        return _fitted_struct(values, wanted, physical, path)
+    if pa.types.is_map(wanted) and pa.types.is_map(values.type):
+        keys = _fitted(values.keys, wanted.key_type, physical.key_type, f"{path}.key")
+        items = _fitted(values.items, wanted.item_type, physical.item_type, f"{path}.value")
+        entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
+        return _around(values, wanted, entries)
+    if pa.types.is_list(wanted) and pa.types.is_list(values.type):
+        return _around(
+            values, wanted, _fitted(values.values, wanted.value_type, physical.value_type, f"{path}.element")
+        )
+    return _fitted_plain(values, wanted, path)
+
+
+def _around(values: pa.Array, wanted: pa.DataType, inside: pa.Array) -> pa.Array:
+    """A list or map with the same borders around other elements."""
+    return pa.Array.from_buffers(wanted, len(values), values.buffers()[:2], offset=values.offset, children=[inside])
+
+
+def _fitted_struct(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+    there = {field.name.lower(): field.name for field in reversed(list(values.type))}
+    members = []
+    for field, inside in zip(wanted, physical, strict=True):
+        name = _spelled(there, inside.name)
+        if name is None:
+            members.append(pa.nulls(len(values), field.type))
+        else:
+            found = values.field(values.type.get_field_index(name))
+            members.append(_fitted(found, field.type, inside.type, f"{path}.{field.name}"))
+    return pa.StructArray.from_arrays(members, fields=list(wanted), mask=values.is_null()) if members else values
+
+
+def _fitted_plain(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    """Values of one type as those of a wider one. Raises ValueError: they are of another kind."""
+    there = values.type
+    if there.equals(wanted):
+        return values
+    if not _fits(there, wanted):
+        raise ValueError(
+            f"[DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS] The column {path} of a data file is of the type {there}, "
+            f"which cannot be read as {wanted}: it was written before the type was changed."
+        )
+    return values.cast(wanted, safe=not pa.types.is_timestamp(wanted))  # digits below microseconds are cut, as by Spark
+
+
+def _fits(there: pa.DataType, wanted: pa.DataType) -> bool:
+    kinds = pa.types
+    if kinds.is_null(wanted) or kinds.is_null(there):
+        return True
+    if kinds.is_timestamp(wanted):
+        return bool(kinds.is_timestamp(there) or (kinds.is_date(there) and wanted.tz is None))
+    if kinds.is_string(wanted) or kinds.is_binary(wanted):
+        return bool(kinds.is_large_string(there) or kinds.is_large_binary(there) or _is_text(there))
+    if kinds.is_decimal(wanted) or kinds.is_floating(wanted):
+        return bool(kinds.is_integer(there) or kinds.is_floating(there) or kinds.is_decimal(there))
+    if kinds.is_integer(wanted):
+        return bool(kinds.is_integer(there)) and there.bit_width <= wanted.bit_width
+    return bool(kinds.is_date(wanted) and kinds.is_date(there))
+
+
+def _is_text(there: pa.DataType) -> bool:
+    return bool(pa.types.is_string(there) or pa.types.is_binary(there) or pa.types.is_fixed_size_binary(there))

@@ -1,0 +1,57 @@
+"""Opens a stream: the DataFrame of a table's rows, as they come.
+
+Knows how Spark is given a data source in Python. Guarantee: nothing is read here but what the session says; the source
+travels by value, so that executors need nothing of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.errors.process_state import PerObject, hold
+from anabranch.spark.types import spark_schema
+from anabranch.streaming import arrow_rows, data_source
+from anabranch.streaming.reading import Splits, StreamRead
+from anabranch.streaming.tasks import columns_of
+
+_HOME = str(Path(__file__).resolve().parents[2])
+_registered: PerObject[SparkSession, bool] = hold("sessions with streams", "they know the source")(PerObject())
+
+
+def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame:
+    """The rows of a stream, by a ``reader`` of Spark's own (``spark.readStream``)."""
+    if spark not in _registered:
+        for module in (arrow_rows, data_source):
+            cloudpickle.register_pickle_by_value(module)
+        spark.dataSource.register(data_source.TableStream)
+        _registered[spark] = True
+    said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME}
+    rows: DataFrame = reader.format(data_source.NAME).schema(spark_schema(columns_of(read))).options(**said).load()
+    return rows
+
+
+def splits(spark: SparkSession) -> Splits:
+    """How the session divides files among tasks."""
+    known = Splits()
+    most = _bytes(spark, "spark.sql.files.maxPartitionBytes", known.most_bytes)
+    return Splits(most, _bytes(spark, "spark.sql.files.openCostInBytes", known.open_bytes), _tasks(spark))
+
+
+def _tasks(spark: SparkSession) -> int:
+    said = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    if said is not None and said.isdigit():
+        return int(said)
+    try:
+        return spark.sparkContext.defaultParallelism
+    except Exception:  # Spark Connect has no SparkContext
+        return 8
+
+
+def _bytes(spark: SparkSession, key: str, default: int) -> int:
+    """A setting in bytes; the default where it is written with a unit that is not plain."""
+    text = (spark.conf.get(key, None) or "").lower().removesuffix("b")
+    return int(text) if text.isdigit() else default

@@ -1,0 +1,102 @@
+"""Offsets: how far a stream has read a table.
+
+Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same. Pure. Guarantee: what is no offset is refused
+by name; an offset of another table is told from one of this.
+
+The rows of a table have an order for streams: first the files of the version at which the stream began, one by one,
+then version by version what each commit added. ``index`` counts files within a version. An offset lies between two of
+them, behind the file of that index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import InvalidStreamOffset, StreamTableReplaced
+
+BEFORE_FIRST = -1
+"""The index before the first file of a version."""
+_NOWHERE = -1
+_FORMATS = (1, 3)
+"""Versions of the JSON: of delta-spark, which writes 1, and 3 where it follows a log of schemas."""
+_BEFORE_FIRST_IN_3 = -100
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place between two files of a table's history.
+
+    Attributes:
+        version: the version whose files come next.
+        index: the index of its last file that was read; `BEFORE_FIRST`: none.
+        in_snapshot: whether these are the files that were live at the version, and not those that its commit added.
+    """
+
+    version: int
+    index: int = BEFORE_FIRST
+    in_snapshot: bool = False
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Orders positions: the files of a snapshot come before the commits behind it."""
+        return (self.version, -1 if self.in_snapshot else 0, self.index)
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far a stream has read the table ``table_id``.
+
+    Attributes:
+        position: where it stands; None before its first batch.
+        began: where the first batch began; said in the offset that ends it, since Spark keeps no start of a stream,
+            and a batch that is done again must begin at the same place.
+    """
+
+    table_id: str
+    position: Position | None
+    began: Position | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What Spark keeps in the checkpoint."""
+        at = self.position or Position(_NOWHERE, in_snapshot=True)
+        said = {"sourceVersion": 1, "reservoirId": self.table_id, **_said(at)}
+        return said if self.began is None else {**said, "began": _said(self.began)}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any], table: str, table_id: str) -> Offset:
+        """The offset in a checkpoint, of the table ``table_id`` at ``table``.
+
+        Raises:
+            InvalidStreamOffset: it is damaged, or of a form that is not known here.
+            StreamTableReplaced: it is of another table.
+
+        Example:
+            >>> Offset.from_json(offset.to_json(), table, offset.table_id) == offset
+            True
+        """
+        try:
+            if said["sourceVersion"] not in _FORMATS:
+                raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
+            found, at = said["reservoirId"], _position(said)
+            began = _position(said["began"]) if "began" in said else None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = f"it is not as it must be ({error!r})."
+            raise InvalidStreamOffset(table=table, offset=str(said), reason=reason) from None
+        if found != table_id:
+            raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
+        return cls(table_id, None if at.version == _NOWHERE else at, began)
+
+
+def _said(at: Position) -> dict[str, Any]:
+    return {"reservoirVersion": at.version, "index": at.index, "isStartingVersion": at.in_snapshot}
+
+
+def _position(said: Mapping[str, Any]) -> Position:
+    version, index, in_snapshot = said["reservoirVersion"], said["index"], said["isStartingVersion"]
+    if type(version) is not int or type(index) is not int or type(in_snapshot) is not bool:
+        raise TypeError("a number or a flag is none")
+    if version < _NOWHERE or index < _BEFORE_FIRST_IN_3:
+        raise ValueError(f"no file has the version {version} and the index {index}")
+    return Position(version, max(index, BEFORE_FIRST), in_snapshot)

@@ -1,0 +1,88 @@
+"""Pieces: the rows of one data file that a stream shows.
+
+Knows which rows a version or a commit adds, as `anabranch.protocol.change_feed` tells it. Pure. Guarantee: a file that
+only moved rows gives none, and neither does a file of which only other rows were deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.protocol.change_feed import INSERT, VersionChanges
+
+
+class Shown(NamedTuple):
+    """What a feed says of rows: how they changed, at which version, and when, in milliseconds since 1970. The change is
+    None where the file says it for each row.
+    """
+
+    change: str | None
+    version: int
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of one file.
+
+    Attributes:
+        path: the file, as the log spells it.
+        size: its bytes.
+        values: its partition values, as the log says them.
+        version: the version that they are read for; errors name it.
+        hidden: positions that are left out.
+        only: the positions that are shown; None: all that are not hidden.
+        shown: what a feed says of them; None: they are read without a feed.
+    """
+
+    path: str
+    size: int
+    values: Mapping[str, str | None]
+    version: int
+    hidden: BitMap64 | None = None
+    only: BitMap64 | None = None
+    shown: Shown | None = None
+
+
+def of_snapshot(files: pa.Table, vectors: Mapping[str, BitMap64], version: int, moment: int | None) -> list[Piece]:
+    """The live rows of a version, file by file, the oldest first; with a ``moment`` as inserts of a feed.
+
+    Args:
+        files: a table `anabranch.protocol.actions.FILES`.
+        vectors: the deleted positions of files.
+        moment: when the version was committed, in milliseconds since 1970; None: no feed is read.
+    """
+    ordered = files.select(["path", "partitionValues", "size", "modificationTime"])
+    ordered = ordered.sort_by([("modificationTime", "ascending"), ("path", "ascending")])
+    shown = None if moment is None else Shown(INSERT, version, moment)
+    return [_piece(row, version, hidden=vectors.get(row["path"]), shown=shown) for row in ordered.to_pylist()]
+
+
+def inserted(changes: VersionChanges) -> list[Piece]:
+    """The rows that a commit added, in the order of its actions."""
+    return [piece for piece in _derived(changes) if piece.shown is not None and piece.shown.change == INSERT]
+
+
+def fed(changes: VersionChanges) -> list[Piece]:
+    """All changes of a commit."""
+    said = Shown(None, changes.version, changes.timestamp)
+    written = [_piece(row, changes.version, shown=said) for row in changes.written.to_pylist()]
+    return [*_derived(changes), *written]
+
+
+def _derived(changes: VersionChanges) -> Iterator[Piece]:
+    version = changes.version
+    for row in changes.whole.to_pylist():
+        shown = Shown(row["change"], version, changes.timestamp)
+        yield _piece(row, version, hidden=changes.hidden.get(row["path"]), shown=shown)
+    for row, only in zip(changes.partly.to_pylist(), changes.rows, strict=True):
+        yield _piece(row, version, only=only, shown=Shown(row["change"], version, changes.timestamp))
+
+
+def _piece(row: Mapping[str, Any], version: int, **said: Any) -> Piece:
+    return Piece(row["path"], row["size"] or 0, dict(row["partitionValues"] or ()), version, **said)

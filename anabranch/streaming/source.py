@@ -1,0 +1,344 @@
+"""The source of a stream: which rows of a table each of its batches has.
+
+Knows the log of one table and what a stream asks of it; reads no row. Guarantee: between two offsets lie the same rows
+whenever, and however often, they are asked for; no row is left out or shown twice, unless an option says so; a change
+of the table's metadata stops the stream behind all rows that were there before it.
+
+Source: Delta Lake documentation, "Table streaming reads and writes"; PROTOCOL.md, section "Change Data Files".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.opening import open_log
+from anabranch.errors import (
+    InvalidStreamOffset,
+    StreamChanges,
+    StreamDeletes,
+    StreamMetadataChanged,
+    StreamSchemaIncompatible,
+    StreamTableReplaced,
+    StreamVersionsLost,
+    VersionNotFound,
+)
+from anabranch.log.changes import check_recorded, commits_between, derived_changes, recorded_changes
+from anabranch.log.commits import Commit
+from anabranch.log.segment import earliest_version
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.timeline import first_since, timeline
+from anabranch.log.vectors import vectors_of
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.identity import is_watermark
+from anabranch.streaming.offsets import Offset, Position
+from anabranch.streaming.pieces import Piece, fed, inserted, of_snapshot
+from anabranch.streaming.reading import LATEST, Limits, StreamRead
+from anabranch.streaming.schema_changes import difference, unreadable
+
+_AT_ONCE = 100
+"""So many commits are read in one go."""
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Pieces that are shown together, and the position behind them."""
+
+    pieces: tuple[Piece, ...]
+    behind: Position
+
+
+class Source:
+    """Plans the batches of one stream.
+
+    Example:
+        >>> source = Source(read)
+        >>> end = source.latest(source.initial())
+        >>> source.pieces(source.initial(), end)
+    """
+
+    def __init__(self, read: StreamRead) -> None:
+        self.read, self.metadata = read, read.columns
+        self.log = open_log(read.table)
+        self._began: Position | None = None
+        self._until: int | None = None
+        self._commits = dict[int, Commit]()
+        self._snapshot: tuple[int, list[Piece]] | None = None
+        self._is_recorded = self._is_fresh = False
+
+    def initial(self) -> Offset:
+        """The offset before the first batch: Spark asks for it where its checkpoint has none."""
+        self._is_fresh = True
+        return Offset(self.metadata.id, None)
+
+    def offset(self, said: dict[str, object]) -> Offset:
+        """The offset in a checkpoint. Raises InvalidStreamOffset, StreamTableReplaced: it is none of this table."""
+        return Offset.from_json(said, self.log.table, self.metadata.id)
+
+    def stop_at_newest(self) -> None:
+        """Show nothing that is committed from now on: ``Trigger.AvailableNow``."""
+        self._until = self._newest().version
+
+    def newest(self) -> Offset:
+        """The offset behind everything that there is now."""
+        return Offset(self.metadata.id, Position(self._newest().version + 1))
+
+    def latest(self, start: Offset, limits: Limits | None = None) -> Offset:
+        """The offset to which the next batch goes: as far as the limits let it, by default to the newest version.
+
+        Raises:
+            StreamStopped: the very next version cannot be shown.
+            StreamVersionsLost: it was cleaned up.
+            VersionNotFound: the stream was to begin at a version that there is not.
+        """
+        begins, end = self._begins(start), None
+        taken = _Taken(limits or Limits(None, None))
+        for step in self._steps(begins):
+            if not taken.admits(step):
+                break
+            end = step.behind
+        if end is None:
+            return start
+        return Offset(self.metadata.id, end, begins if start.position is None else None)
+
+    def behind_newest(self) -> Offset:
+        """As `latest` without limits, where Spark does not say where the batch starts; `pieces` raises what is raised
+        there.
+        """
+        began = self._begins(Offset(self.metadata.id, None)) if self._is_fresh else None
+        return replace(self.newest(), began=began)
+
+    def pieces(self, start: Offset, end: Offset) -> list[Piece]:
+        """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end lies before the start, or
+        behind the table's newest version.
+        """
+        begins = start.position or end.began or self._began_of(end)
+        if end.position is None or end.position.rank < begins.rank:
+            self._refuse(end, "it lies before the one where the batch begins.")
+        found = list[Piece]()
+        for step in self._steps(begins, end.position):
+            found += step.pieces
+        return found
+
+    # -- where it begins -----------------------------------------------------------------------------------------------
+
+    def _begins(self, start: Offset) -> Position:
+        if start.position is not None:
+            return start.position
+        if self._began is None:
+            self._began = self._first()
+        return self._began
+
+    def _first(self) -> Position:
+        """Where the stream begins, as its options say."""
+        newest, read = self._newest(), self.read
+        if read.start == LATEST:
+            return Position(newest.version + 1)
+        if read.start_timestamp is not None:
+            return Position(first_since(newest, read.start_timestamp) or 0)
+        if read.start is None:
+            return Position(newest.version, in_snapshot=True)
+        version = int(read.start)
+        if version > newest.version:
+            earliest = earliest_version(self.log.store)
+            raise VersionNotFound(table=self.log.table, version=version, earliest=earliest, latest=newest.version)
+        return Position(version)
+
+    def _began_of(self, end: Offset) -> Position:
+        """Where the first batch began whose end says it not: another engine wrote it."""
+        if end.position is None or not end.position.in_snapshot:
+            self._refuse(end, "it does not say where the first batch began.")
+        return Position(end.position.version, in_snapshot=True)
+
+    # -- step by step --------------------------------------------------------------------------------------------------
+
+    def _steps(self, begins: Position, ends: Position | None = None) -> Iterator[Step]:
+        """All steps from a position on, up to another one, or else to the newest version or what stops the stream."""
+        newest = self._newest()
+        last = newest.version if self._until is None else min(self._until, newest.version)
+        if begins.in_snapshot and begins.version <= last:
+            yield from self._of_snapshot(begins, ends)
+            begins = Position(begins.version + 1)
+        if ends is not None and (ends.in_snapshot or ends.rank <= begins.rank):
+            return
+        if begins.version > newest.version + 1 or (ends is not None and ends.version > newest.version + 1):
+            at = Offset(self.metadata.id, begins if ends is None else ends)
+            self._refuse(at, f"the table has versions up to {newest.version} only.")
+        yield from self._of_commits(begins, ends, last)
+
+    def _of_snapshot(self, begins: Position, ends: Position | None) -> Iterator[Step]:
+        """The files of the version at which the stream began."""
+        pieces = self._live(begins.version)
+        last = len(pieces) - 1
+        until = ends.index if ends is not None and ends.in_snapshot else last
+        if self.read.at_once and begins.index < until == last:
+            yield Step(tuple(pieces[begins.index + 1 :]), Position(begins.version + 1))
+            return
+        for index in range(begins.index + 1, until + 1):
+            behind = Position(begins.version + 1) if index == last else replace(begins, index=index)
+            yield Step((pieces[index],), behind)
+
+    def _live(self, version: int) -> list[Piece]:
+        """The rows of a version, kept while the stream reads them.
+
+        Raises:
+            StreamMetadataChanged, StreamSchemaIncompatible: it has not the columns of the stream.
+        """
+        if self._snapshot is None or self._snapshot[0] != version:
+            snapshot = self.log.snapshot(version)
+            self._check_metadata(snapshot.metadata, version)
+            moment = snapshot.timestamp if self.read.feed else None
+            vectors = vectors_of(self.log.store, snapshot.files)
+            self._snapshot = (version, of_snapshot(snapshot.files, vectors, version, moment))
+        return self._snapshot[1]
+
+    def _of_commits(self, begins: Position, ends: Position | None, last: int) -> Iterator[Step]:
+        if ends is not None:
+            last = min(last, ends.version - (ends.index < 0))
+        for commit in self._read(begins.version, last):
+            stops = self._stops(commit)
+            if stops is not None:
+                if commit.version > begins.version and ends is None:
+                    return  # what comes before it is shown first
+                raise stops
+            pieces = self._pieces_of(commit, begins, ends)
+            if pieces is None:
+                return
+            yield from _cut(commit.version, pieces, begins, ends, whole=self.read.feed)
+
+    def _pieces_of(self, commit: Commit, begins: Position, ends: Position | None) -> list[Piece] | None:
+        """What a commit adds; None where what comes before it is shown first."""
+        try:
+            return self._changes_of(commit) if self.read.feed else self._added_by(commit)
+        except (StreamDeletes, StreamChanges):
+            if commit.version > begins.version and ends is None:
+                return None
+            raise
+
+    def _read(self, first: int, last: int) -> Iterator[Commit]:
+        """The commits of versions, each read once."""
+        self._commits = {version: kept for version, kept in self._commits.items() if version >= first}
+        for start in range(first, last + 1, _AT_ONCE):
+            end = min(start + _AT_ONCE - 1, last)
+            missing = [version for version in range(start, end + 1) if version not in self._commits]
+            if missing:
+                for commit in self._found(missing[0], end):
+                    self._commits[commit.version] = commit
+            yield from (self._commits[version] for version in range(start, end + 1) if version in self._commits)
+
+    def _found(self, first: int, last: int) -> list[Commit]:
+        keys = self.metadata.partition_keys
+        try:
+            return commits_between(self.log, first, last, keys, self._newest().version)
+        except VersionNotFound as gone:
+            earliest = int(gone.facts["earliest"])
+            if not self.read.tolerance.lost_versions:
+                raise StreamVersionsLost(**gone.facts) from None
+            _logger.warning("a stream of %s leaves out the versions %s to %s", self.log.table, first, earliest - 1)
+            return commits_between(self.log, earliest, last, keys, last) if earliest <= last else []
+
+    # -- one commit ----------------------------------------------------------------------------------------------------
+
+    def _added_by(self, commit: Commit) -> list[Piece]:
+        """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows, which no option lets."""
+        lets = self.read.tolerance
+        removes, adds = _changing(commit.removes), _changing(commit.adds)
+        if len(removes) and lets.change_commits:
+            return []
+        writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
+        if len(removes) and not lets.changes and (writes or not lets.deletes):
+            kind = StreamChanges if len(adds) else StreamDeletes
+            facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
+            raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
+        return inserted(derived_changes(self.log, commit, 0, None))
+
+    def _changes_of(self, commit: Commit) -> list[Piece]:
+        line = timeline(self.log.store, self._newest().metadata)
+        return fed(recorded_changes(self.log, commit, line, self.metadata))
+
+    def _stops(self, commit: Commit) -> StreamMetadataChanged | None:
+        """Why a stream cannot go on behind a commit.
+
+        Raises:
+            StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
+            ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
+        """
+        if self.read.feed and not self._is_recorded:
+            self._check_recorded(self.log.snapshot(commit.version).metadata, commit.version)
+            self._is_recorded = True
+        if commit.head.metadata is None:
+            return None
+        try:
+            self._check_metadata(commit.head.metadata, commit.version)
+        except StreamMetadataChanged as stop:
+            return stop
+        self._check_recorded(commit.head.metadata, commit.version)
+        return None
+
+    def _check_metadata(self, found: Metadata, version: int) -> None:
+        """Raises StreamMetadataChanged, StreamSchemaIncompatible unless rows of a version with this metadata have the
+        columns of the stream.
+        """
+        if found == self.metadata or is_watermark(self.metadata, found):
+            return
+        table = self.log.table
+        if version > self.read.known_at:
+            raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
+        if (why := unreadable(found.schema, self.metadata.schema)) is not None:
+            raise StreamSchemaIncompatible(table=table, version=version, reason=why)
+
+    def _check_recorded(self, metadata: Metadata, version: int) -> None:
+        if self.read.feed:
+            check_recorded(self.log.table, metadata, (version, version, self._newest().version))
+
+    def _newest(self) -> Snapshot:
+        """The newest snapshot. Raises StreamTableReplaced: another table is now at this path."""
+        newest = self.log.snapshot()
+        if newest.metadata.id != self.metadata.id:
+            facts = {"version": newest.version, "expected": self.metadata.id, "found": newest.metadata.id}
+            raise StreamTableReplaced(table=self.log.table, **facts)
+        return newest
+
+    def _refuse(self, offset: Offset, reason: str) -> NoReturn:
+        at = offset.position.version if offset.position is not None else 0
+        raise InvalidStreamOffset(table=self.log.table, version=at, offset=str(offset.to_json()), reason=reason)
+
+
+def _changing(actions: pa.Table) -> pa.Table:
+    return actions.filter(pc.fill_null(actions["dataChange"], False))
+
+
+def _cut(version: int, pieces: list[Piece], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:
+    """What a commit adds between two positions: piece by piece, or as a whole."""
+    first = begins.index + 1 if begins.version == version else 0
+    last = len(pieces) - 1 if ends is None or ends.version > version else min(ends.index, len(pieces) - 1)
+    if whole and pieces and first == 0 and last == len(pieces) - 1:
+        yield Step(tuple(pieces), Position(version + 1))
+        return
+    for index in range(first, last + 1):
+        behind = Position(version + 1) if index == len(pieces) - 1 else Position(version, index)
+        yield Step((pieces[index],), behind)
+
+
+class _Taken:
+    """How much a batch has so far."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._files, self._size = limits, 0, 0
+
+    def admits(self, step: Step) -> bool:
+        """Whether one more step still fits; the first one always does. It then counts."""
+        files = self._files + len(step.pieces)
+        size = self._size + sum(piece.size for piece in step.pieces)
+        most_files, most_size = self._limits.files, self._limits.size
+        fits = (most_files is None or files <= most_files) and (most_size is None or size <= most_size)
+        if self._files and not fits:
+            return False
+        self._files, self._size = files, size
+        return True

@@ -1,0 +1,143 @@
+"""Tasks: the pieces of a batch as what executors read (`anabranch.streaming.arrow_rows`).
+
+Knows where files are, what their columns are called, and how Spark divides files among tasks. Guarantee: each row of
+each piece is in exactly one task; what travels is plain values and Arrow's own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch.commands.field_id_names import is_by_id, layouts_of
+from anabranch.errors import InvalidPartitionValue
+from anabranch.log.file_locations import located_file
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from anabranch.protocol.partitions import read_value, zoned
+from anabranch.protocol.schema.column_mapping import physical_schema
+from anabranch.protocol.schema.evolution import all_nullable
+from anabranch.protocol.schema.types import Field, Struct, to_arrow
+from anabranch.storage.contract import Store
+from anabranch.streaming.pieces import Piece
+from anabranch.streaming.reading import Splits, StreamRead
+
+FEED_COLUMNS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
+
+
+def columns_of(read: StreamRead) -> Struct:
+    """The columns of a stream: the table's, and those of a feed."""
+    columns = read.columns.schema
+    return Struct((*columns, *FEED_COLUMNS)) if read.feed else columns
+
+
+def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """The pieces, divided among tasks.
+
+    Raises:
+        InvalidPartitionValue: a partition value is none of its column's type.
+        CorruptLog, FileOutsideTable: the log names what is no file of the table.
+    """
+    metadata, columns = read.columns, all_nullable(columns_of(read))
+    frame = {"wanted": to_arrow(columns), "physical": to_arrow(physical_schema(columns))}
+    files = [_file(read, metadata, store, piece) for piece in pieces]
+    if is_by_id(metadata):
+        _with_layouts(store, metadata, columns, files)
+    return [{**frame, "files": packed} for packed in _packed(files, read.splits)]
+
+
+def _with_layouts(store: Store, metadata: Metadata, columns: Struct, files: list[dict[str, Any]]) -> None:
+    """Say of files what they call their columns, where that is another name."""
+    layouts = layouts_of(store, metadata, [file["path"] for file in files])
+    for file in files:
+        if (layout := layouts.get(file["path"])) is not None:
+            named = Struct((*layout, *tuple(columns)[len(layout) :]))
+            file["physical"] = to_arrow(physical_schema(all_nullable(named)))
+
+
+def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> dict[str, Any]:
+    folder, name = located_file(store, piece.path)
+    mask, beyond = _mask(piece)
+    return {
+        "url": f"{folder.url.rstrip('/')}/{name}",
+        "table": store.url,
+        "path": piece.path,
+        "version": piece.version,
+        "size": piece.size,
+        "constants": {**_partition_values(read, metadata, store.url, piece), **_feed_values(piece)},
+        "mask": mask,
+        "beyond": beyond,
+        "share": (0, 1),
+    }
+
+
+def _mask(piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:
+    """Which rows are shown, as compressed bits and their number, and whether the rows behind them are."""
+    if piece.only is not None:
+        return _bits(piece.only, shown=True), False
+    return (_bits(piece.hidden, shown=False), True) if piece.hidden else (None, True)
+
+
+def _bits(positions: BitMap64, *, shown: bool) -> tuple[bytes, int]:
+    length = positions.max() + 1 if positions else 0
+    bits = np.full(length, not shown)
+    bits[np.asarray(positions.to_array(), np.int64)] = shown
+    return zlib.compress(np.packbits(bits, bitorder="little").tobytes(), 1), length
+
+
+def _feed_values(piece: Piece) -> dict[str, Any]:
+    if piece.shown is None:
+        return {}
+    moment = dt.datetime.fromtimestamp(0, dt.timezone.utc) + dt.timedelta(milliseconds=piece.shown.timestamp)
+    said = {COMMIT_VERSION: piece.shown.version, COMMIT_TIMESTAMP: moment}
+    return said if piece.shown.change is None else {CHANGE_TYPE: piece.shown.change, **said}
+
+
+def _partition_values(read: StreamRead, metadata: Metadata, table: str, piece: Piece) -> dict[str, Any]:
+    """The values of columns that stand in the log, by their names in files."""
+    by_name = {field.physical_name: field for field in metadata.schema}
+    found = {name: text for name, text in piece.values.items() if name in by_name}
+    return {name: _value(read, table, piece.path, by_name[name], text) for name, text in found.items()}
+
+
+def _value(read: StreamRead, table: str, path: str, field: Field, text: str | None) -> Any:
+    try:
+        value = read_value(text, str(field.type))
+    except ValueError:
+        facts = {"file": path, "column": field.name, "type": field.type, "value": text}
+        raise InvalidPartitionValue(table=table, **facts) from None
+    if field.type == "timestamp" and value is not None and not zoned(pa.array([text]))[0].as_py():
+        return value.replace(tzinfo=ZoneInfo(read.zone))  # it means the session's zone, as in delta-spark
+    return value
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+def _packed(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list[Mapping[str, Any]]]:
+    """The files in groups of about equal size; large ones in shares."""
+    total = sum(file["size"] + splits.open_bytes for file in files)
+    most = min(splits.most_bytes, max(splits.open_bytes, total // max(splits.tasks, 1)))
+    packed, size = list[Mapping[str, Any]](), 0
+    for file in sorted(_shares(files, most), key=lambda file: -file["size"] / file["share"][1]):
+        cost = file["size"] // file["share"][1] + splits.open_bytes
+        if packed and size + cost > most:
+            yield packed
+            packed, size = [], 0
+        packed.append(file)
+        size += cost
+    if packed:
+        yield packed
+
+
+def _shares(files: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:
+    for file in files:
+        count = max(1, -(-file["size"] // most))
+        yield from ({**file, "share": (part, count)} for part in range(count))
