@@ -138,12 +138,13 @@ class Source:
     def _first(self) -> Position:
         """Where the stream begins, as its options say."""
         newest, read = self._newest(), self.read
+        last = newest.version if self._until is None else min(self._until, newest.version)
         if read.start == LATEST:
-            return Position(newest.version + 1)
+            return Position(last + 1)
         if read.start_timestamp is not None:
             return Position(first_since(newest, read.start_timestamp) or 0)
         if read.start is None:
-            return Position(newest.version, in_snapshot=True)
+            return Position(last, in_snapshot=True)
         version = int(read.start)
         if version > newest.version:
             earliest = earliest_version(self.log.store)

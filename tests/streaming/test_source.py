@@ -1,0 +1,294 @@
+"""The source of a stream: which rows each batch has, and when it stops."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import errors
+from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.opening import open_log
+from anabranch.log.file_names import commit_name
+from anabranch.log.log import forget
+from anabranch.protocol.change_feed import COMMIT_VERSION
+from anabranch.protocol.schema.types import Field
+from anabranch.streaming.reading import LATEST, Limits, Tolerance
+from tests.support.feeds import applied, plain, record_changes
+from tests.support.streams import ALL, Stream
+from tests.support.worlds import World, table_path
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Six rows in two partitions, at version 0."""
+    return World(table_path(tmp_path)).create([{"id": i, "g": i % 2} for i in range(6)], partition_by=("g",))
+
+
+def add_column(world: World) -> None:
+    AddColumns(world.path, (NewColumn(Field("name", "string")),)).run()
+
+
+def test_a_stream_shows_the_rows_that_are_there_and_then_those_that_are_added(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    assert stream.ids() == [0, 1, 2, 3, 4, 5, 6]
+    assert stream.ids() == []
+    world.append({"id": 7, "g": 1})
+    world.append({"id": 8, "g": 1})
+    assert stream.ids() == [7, 8]
+
+
+def test_deleted_rows_that_were_there_before_are_not_shown(world: World) -> None:
+    world.delete("id IN (1, 4)")
+    assert Stream(world.path).ids() == [0, 2, 3, 5]
+
+
+def test_a_batch_is_the_same_when_another_process_does_it_again(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    for _ in range(3):
+        rows = stream.batch(Limits(1, None))
+        world.append({"id": 50, "g": 0})
+        assert stream.again() == rows != []
+
+
+@pytest.mark.parametrize(("limits", "batches"), [(Limits(1, None), 4), (Limits(2, None), 2), (Limits(None, 1), 4)])
+def test_a_batch_takes_no_more_than_its_limits_but_one_file_at_least(
+    world: World, limits: Limits, batches: int
+) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    world.append({"id": 7, "g": 0})
+    found = [stream.ids(limits) for _ in range(batches)]
+    assert all(found)
+    assert sorted(sum(found, [])) == list(range(8))
+    assert stream.ids(limits) == []
+
+
+def test_a_stream_begins_where_it_is_told(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    world.append({"id": 7, "g": 0})
+    assert Stream(world.path, start=2).ids() == [7]
+    assert Stream(world.path, start=0).ids() == list(range(8))
+    later = Stream(world.path, start=LATEST)
+    assert later.ids() == []
+    world.append({"id": 8, "g": 0})
+    assert later.ids() == [8]
+    moment = open_log(world.path).snapshot(2).timestamp
+    assert Stream(world.path, start_timestamp=moment).ids() == [7, 8]
+    with pytest.raises(errors.VersionNotFound, match="no version 9"):
+        Stream(world.path, start=9).batch()
+    with pytest.raises(errors.TimestampAfterLatestCommit):
+        Stream(world.path, start_timestamp=moment + 10**9).batch()
+
+
+def test_rows_that_are_only_moved_are_not_shown_again(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    world.optimize()
+    world.append({"id": 7, "g": 0})
+    assert stream.ids() == [6, 7]
+
+
+def test_a_stream_that_waits_for_new_rows_never_ends_before_what_is_there(world: World) -> None:
+    stream = Stream(world.path)
+    stream.source.stop_at_newest()
+    world.append({"id": 6, "g": 0})
+    assert stream.ids() == [0, 1, 2, 3, 4, 5]
+    assert stream.ids() == []
+    assert stream.start().ids() == [6]
+
+
+def test_rows_that_are_there_come_at_once_where_none_may_be_late(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path, at_once=True)
+    world.append({"id": 7, "g": 0})
+    assert len(stream.ids(Limits(1, None))) == 8
+    world.append({"id": 8, "g": 0})
+    world.append({"id": 9, "g": 0})
+    assert stream.ids(Limits(1, None)) == [8]
+
+
+# -- commits that delete or change rows ----------------------------------------------------------------------------------
+
+
+def deleting(world: World) -> None:
+    world.delete("g = 0")
+
+
+def changing(world: World) -> None:
+    world.update("id = 1", g=7)
+
+
+def marking(world: World) -> None:
+    world.delete("id = 1")
+
+
+@pytest.mark.parametrize(
+    ("change", "lets", "shown"),
+    [
+        (deleting, {}, "StreamDeletes"),
+        (deleting, {"deletes": True}, []),
+        (deleting, {"changes": True}, []),
+        (deleting, {"change_commits": True}, []),
+        (marking, {}, "StreamChanges"),
+        (marking, {"deletes": True}, []),
+        (marking, {"changes": True}, []),
+        (marking, {"change_commits": True}, []),
+        (changing, {}, "StreamChanges"),
+        (changing, {"deletes": True}, "StreamChanges"),
+        (changing, {"changes": True}, [1]),
+        (changing, {"change_commits": True}, []),
+    ],
+)
+def test_a_commit_that_deletes_or_changes_rows_stops_a_stream_unless_an_option_lets_it(
+    world: World, change: Any, lets: dict[str, bool], shown: Any
+) -> None:
+    stream = Stream(world.path, tolerance=Tolerance(**lets))
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    change(world)
+    world.append({"id": 7, "g": 0})
+    if isinstance(shown, list):
+        assert stream.ids() == sorted([6, *shown, 7])
+        return
+    assert stream.ids() == [6]  # what came before is shown first
+    with pytest.raises(getattr(errors, shown), match="version 2"):
+        stream.batch()
+
+
+# -- metadata ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_stops_at_a_change_of_metadata_and_goes_on_when_it_is_started_again(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    add_column(world)
+    world.append({"id": 7, "g": 0, "name": "n"})
+    assert stream.ids() == [6]
+    with pytest.raises(errors.StreamMetadataChanged, match="columns added: name") as error:
+        stream.batch()
+    assert error.value.facts["version"] == 2
+    rows = stream.start().batch()
+    assert rows == [{"id": 7, "g": 0, "name": "n"}]
+
+
+def test_rows_from_before_a_change_of_columns_are_read_with_the_new_ones(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    add_column(world)
+    assert stream.start().batch() == [{"id": 6, "g": 0, "name": None}]
+
+
+# -- what cannot be read -------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_was_made_again_is_not_taken_for_the_one_before(world: World, tmp_path: Path) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    for file in Path(world.path, "_delta_log").glob("*"):
+        file.unlink()
+    forget()
+    World(world.path).create([{"id": 1, "g": 1}])
+    with pytest.raises(errors.StreamTableReplaced):
+        stream.batch()
+    with pytest.raises(errors.StreamTableReplaced):
+        stream.start()
+
+
+def test_versions_that_were_cleaned_up_are_left_out_only_where_an_option_lets_it(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    world.append({"id": 7, "g": 0})
+    log = open_log(world.path)
+    log.write_checkpoint(log.snapshot(), now_ms=0)
+    for version in (0, 1):
+        Path(world.path, commit_name(version)).unlink()
+    forget()
+    with pytest.raises(errors.StreamVersionsLost) as error:
+        stream.start().batch()
+    assert (error.value.facts["version"], error.value.facts["earliest"]) == (1, 2)
+    assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [7]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"sourceVersion": 9},
+        {"reservoirVersion": "0"},
+        {"reservoirVersion": 77},
+        {"index": None},
+        {"isStartingVersion": 1},
+        {"began": {"reservoirVersion": 1}},
+    ],
+)
+def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World, said: dict[str, Any]) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    good = json.loads(stream.ends[-1])
+    stream.ends.append(json.dumps({**good, **said} if said else {}))
+    with pytest.raises(errors.InvalidStreamOffset):
+        stream.start().batch()
+
+
+# -- feeds ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_feed_shows_what_is_there_as_inserts_and_then_each_change(world: World) -> None:
+    record_changes(world.path)
+    stream = Stream(world.path, feed=True)
+    first = stream.batch()
+    assert {(row["_change_type"], row[COMMIT_VERSION]) for row in first} == {("insert", 0)}
+    assert sorted(row["id"] for row in first) == [0, 1, 2, 3, 4, 5]
+    world.delete("id = 1")
+    world.append({"id": 6, "g": 0})
+    found = [(row[COMMIT_VERSION], row["_change_type"], row["id"]) for row in stream.batch()]
+    assert sorted(found) == [(1, "delete", 1), (2, "insert", 6)]
+
+
+def test_a_feed_that_is_not_recorded_stops_the_stream(world: World) -> None:
+    with pytest.raises(errors.ChangeDataNotRecorded):
+        Stream(world.path, feed=True, start=0).batch()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_was_done_the_batches_of_a_feed_lead_to_the_newest_version(world: World, seed: int) -> None:
+    dice = random.Random(seed)
+    record_changes(world.path)
+    stream = Stream(world.path, feed=True)
+    rows: list[dict[str, Any]] = []
+    for _ in range(15):
+        some = ", ".join(str(dice.randrange(10)) for _ in range(3))
+        match dice.choice(["append", "delete", "update", "restore", "optimize", "read", "restart", "again"]):
+            case "append":
+                world.append(*({"id": dice.randrange(10), "g": dice.randrange(2)} for _ in range(3)))
+            case "delete":
+                world.delete(f"id IN ({some})")
+            case "update":
+                world.update(f"id IN ({some})", g=dice.randrange(2))
+            case "restore":
+                if world.version:
+                    world.restore(dice.randrange(world.version))
+            case "optimize":
+                world.optimize()
+            case "read":
+                rows += stream.batch(dice.choice([ALL, Limits(1, None)]))
+            case "restart":
+                stream.start()
+            case "again":
+                if stream.ends:
+                    assert Counter(map(plain, stream.again())) == Counter(map(plain, stream.again()))
+                    stream.start()
+    while found := stream.batch(Limits(2, None)):
+        rows += found
+    assert applied([], rows) == Counter(map(plain, world.rows()))
