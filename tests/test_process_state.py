@@ -23,6 +23,7 @@ HELD = {
     "timestamp settings",
     "temporary views",
     "installed sessions",
+    "sessions with streams",
     "wrapped attributes",
 }
 BOUNDS = {

@@ -29,8 +29,8 @@ class StreamSchemaIncompatible(StreamStopped):
     condition = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
     template = (
         "The stream that reads the table at {table} has yet to read rows from before version {version}, where the "
-        "columns changed so that these rows cannot be read as the columns are now ({reason}). Start the query again "
-        "with schemaTrackingLocation if it had one, or with a new checkpoint and startingVersion = {version} or later."
+        "columns changed so that these rows cannot be read as the columns are now ({reason}). Begin anew with another "
+        "checkpoint, and startingVersion = {version} or later."
     )
 
 

@@ -87,7 +87,7 @@ OPTIONS: tuple[Option, ...] = (
     *_harmless(_STREAMS, "a stream that is started again goes on with the new columns anyway",
                "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"),
     *_harmless(_STREAMS, "a query's own, and none of its source", "queryName", "checkpointLocation"),
-    *_harmless((READ, CHANGES, WRITE), "it speaks of streams", "maxFilesPerTrigger",
+    *_harmless((READ, CHANGES, WRITE), "it is an option of streams", "maxFilesPerTrigger",
                "maxBytesPerTrigger", "ignoreFileDeletion", "ignoreChanges", "ignoreDeletes", "skipChangeCommits",
                "failOnDataLoss", "excludeRegex", "schemaTrackingLocation", "schemaLocation",
                "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop",

@@ -139,7 +139,7 @@ SETTINGS: tuple[Setting, ...] = (
     *_harmless("DROP FEATURE keeps the files of vectors for as long as VACUUM does",
                "tableFeatures.fastDropFeature.dvTombstoneCountThreshold"),
     *_harmless("clustered tables are always on", "clusteredTable.enableClusteringTablePreview"),
-    *_harmless("streams are refused by themselves", "withEventTimeOrder.enabled"),
+    *_harmless("a stream asks for it by its option", "withEventTimeOrder.enabled"),
     *_harmless("what it would allow is refused by itself, by name", "allowArbitraryProperties.enabled",
                "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility", "delete.allowExistsSubquery",
                "alterTable.changeColumn.checkExpressions"),

@@ -51,13 +51,12 @@ def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schem
 
 def _opened(file: Mapping[str, Any]) -> Any:
     """The file. Raises FileNotFoundError, ValueError: it is gone, or is not the one that the log names."""
-    url = file["url"]
     try:
-        if url.startswith("/"):
-            source = pa.OSFile(url, "rb")
+        if file["store"] is None:
+            source = pa.OSFile(file["name"], "rb")
         else:
-            system, path = pafs.FileSystem.from_uri(url)
-            source = system.open_input_file(path)
+            system, bucket = pafs.FileSystem.from_uri(file["store"])
+            source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
         reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
         raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which {reason}") from None

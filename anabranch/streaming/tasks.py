@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.field_id_names import is_by_id, layouts_of
-from anabranch.errors import InvalidPartitionValue
+from anabranch.errors import InvalidPartitionValue, UnknownStore
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -29,6 +29,8 @@ from anabranch.storage.contract import Store
 from anabranch.streaming.pieces import Piece
 from anabranch.streaming.reading import Splits, StreamRead
 
+_REACHABLE = ("s3", "gs", "abfss")
+"""Kinds of buckets that Arrow reads on executors."""
 FEED_COLUMNS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
 
 
@@ -63,10 +65,9 @@ def _with_layouts(store: Store, metadata: Metadata, columns: Struct, files: list
 
 
 def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> dict[str, Any]:
-    folder, name = located_file(store, piece.path)
     mask, beyond = _mask(piece)
     return {
-        "url": f"{folder.url.rstrip('/')}/{name}",
+        **_place(store, piece.path),
         "table": store.url,
         "path": piece.path,
         "version": piece.version,
@@ -76,6 +77,20 @@ def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> d
         "beyond": beyond,
         "share": (0, 1),
     }
+
+
+def _place(store: Store, path: str) -> dict[str, str | None]:
+    """The bucket of a file, None for this machine's disks, and its name there. Raises UnknownStore: executors cannot
+    read there.
+    """
+    folder, name = located_file(store, path)
+    scheme, _, rest = folder.url.partition("://")
+    bucket, _, inside = rest.partition("/")
+    if scheme == "file":
+        return {"store": None, "name": f"/{inside}/{name}"}
+    if scheme not in _REACHABLE:
+        raise UnknownStore(location=folder.url, reason="a stream reads files, s3, gs and abfss only.")
+    return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name}
 
 
 def _mask(piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:

@@ -1,4 +1,4 @@
-"""Streams: what is not built is refused by name, and what is Spark's stays Spark's."""
+"""Streams: a table as their source and as their sink; and what is Spark's stays Spark's."""
 
 from __future__ import annotations
 
@@ -58,18 +58,154 @@ def ids(session: SparkSession, path: str) -> list[int]:
     return sorted(row["id"] for row in anabranch.read(session, path).collect())
 
 
-READS: dict[str, Callable[[SparkSession, str], Any]] = {
+def shown(rows: DataFrame, checkpoint: Path, **trigger: Any) -> list[list[Any]]:
+    """The rows of each batch of a query that shows all that there is."""
+    batches: list[list[Any]] = []
+    query = rows.writeStream.option("checkpointLocation", str(checkpoint)).trigger(**trigger or {"availableNow": True})
+    query.foreachBatch(lambda batch, _: batches.append(sorted(map(tuple, batch.collect()), key=str))).start()
+    for each in rows.sparkSession.streams.active:
+        each.awaitTermination()
+    return batches
+
+
+READS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "load": lambda session, path: session.readStream.format("delta").load(path),
-    "load with options": lambda session, path: session.readStream.format("delta").option("a", "b").name("q").load(path),
+    "load with options": lambda session, path: (
+        session.readStream.format("delta").option("ignoreDeletes", True).name("q").load(path=path)
+    ),
     "load by a format": lambda session, path: session.readStream.load(path, format="delta"),
+    "the option path": lambda session, path: session.readStream.format("anabranch").option("path", path).load(),
     "table": lambda session, path: session.readStream.table(f"delta.`{path}`"),
 }
 
 
 @pytest.mark.parametrize("read", READS)
-def test_reading_a_stream_from_a_delta_table_is_refused_by_name(session: SparkSession, path: str, read: str) -> None:
-    with pytest.raises(errors.NotBuilt, match=r"as a stream is not built yet.*readChangeFeed"):
-        READS[read](session, path)
+def test_a_stream_reads_what_is_there_and_then_what_is_added(
+    session: SparkSession, path: str, tmp_path: Path, read: str
+) -> None:
+    rows = READS[read](session, path)
+    assert rows.isStreaming
+    assert shown(rows, tmp_path / "c") == [[(1,)]]
+    assert shown(rows, tmp_path / "c") == []
+    anabranch.append(None, path, [{"id": 2}])
+    assert shown(rows, tmp_path / "c") == [[(2,)]]
+
+
+def test_a_stream_reads_the_table_of_a_name(session: SparkSession, path: str, tmp_path: Path) -> None:
+    session.sql(f"CREATE TABLE streamed USING delta LOCATION '{path}'")
+    try:
+        rows = session.readStream.table("streamed").where("streamed.id > 0")
+        assert shown(rows, tmp_path / "c") == [[(1,)]]
+        assert shown(rows.join(session.table("streamed"), "id"), tmp_path / "c2") == [[(1,)]]
+    finally:
+        session.sql("DROP TABLE streamed")
+
+
+_COLUMNS = """id BIGINT, b TINYINT, s SMALLINT, i INT, f FLOAT, d DOUBLE, bo BOOLEAN, bi BINARY, da DATE, ts TIMESTAMP,
+    tn TIMESTAMP_NTZ, de DECIMAL(38,5), st STRUCT<a: INT, n: STRUCT<x: STRING>>, ar ARRAY<STRUCT<q: INT>>,
+    ma MAP<STRING, ARRAY<INT>>, ch CHAR(5), va VARCHAR(5), vo VOID, pt TIMESTAMP, pd DATE, ps STRING"""
+_VALUES = """1, 1, 2, 3, 1.5, 2.5, true, X'01', DATE'1500-01-01', TIMESTAMP'2024-03-01 12:00:00',
+    TIMESTAMP_NTZ'2024-03-01 12:00:00', 12345.6, named_struct('a', 1, 'n', named_struct('x', 'y')),
+    array(named_struct('q', 1), null), map('k', array(1, null)), 'ab', 'cd', null, TIMESTAMP'2024-03-01 12:00:00',
+    DATE'2024-03-01', 'a b/c'"""
+
+
+def test_columns_of_every_type_and_of_other_names_in_files_are_read_as_by_a_query(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    table = f"delta.`{tmp_path / 't'}`"
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    session.sql(f"CREATE TABLE {table} ({_COLUMNS}) USING delta PARTITIONED BY (pt, pd, ps) {mapped}")
+    nulls = ", ".join(["2", *["NULL"] * 20])
+    session.sql(f"INSERT INTO {table} VALUES ({_VALUES}), ({nulls})")
+    for change in ("RENAME COLUMN st TO renamed", "RENAME COLUMN renamed.n TO nn", "DROP COLUMN f"):
+        session.sql(f"ALTER TABLE {table} {change}")
+    session.sql(f"ALTER TABLE {table} ADD COLUMN later INT")
+    session.sql(f"DELETE FROM {table} WHERE id = 7")
+    rows, plain = session.readStream.table(table), session.read.table(table)
+    assert rows.schema == plain.schema
+    assert shown(rows, tmp_path / "c") == [sorted(map(tuple, plain.collect()), key=str)]
+
+
+def test_a_feed_is_read_as_a_stream(session: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path / 't'}`"
+    session.sql(
+        f"CREATE TABLE {table} (id INT, v STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    session.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+    session.sql(f"UPDATE {table} SET v = 'z' WHERE id = 1")
+    session.sql(f"DELETE FROM {table} WHERE id = 2")
+    asked = {"readChangeFeed": True, "startingVersion": 0}
+    batches = shown(session.readStream.options(**asked).table(table), tmp_path / "c")
+    feed = session.read.options(**asked).table(table)
+    assert [row for batch in batches for row in batch] == sorted(map(tuple, feed.collect()), key=str)
+
+
+def test_a_query_that_stops_names_condition_version_and_what_to_do(
+    session: SparkSession, path: str, tmp_path: Path
+) -> None:
+    rows = session.readStream.format("delta").load(path)
+    shown(rows, tmp_path / "c")
+    session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
+    anabranch.append(None, path, [{"id": 2, "name": "n"}])
+    with pytest.raises(StreamingQueryException) as error:
+        shown(rows, tmp_path / "c")
+    for said in ("DELTA_SCHEMA_CHANGED_WITH_VERSION", "version 1", "columns added: name", "Start the query again"):
+        assert said in str(error.value)
+    assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(2, "n")]]
+
+
+def test_a_table_flows_into_another_exactly_once(session: SparkSession, path: str, tmp_path: Path) -> None:
+    sink = str(tmp_path / "sink")
+    rows = session.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
+    query = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(sink)
+    for number in range(2, 6):
+        anabranch.append(None, path, [{"id": number}])
+    query.processAllAvailable()
+    DeltaTable.forPath(session, path).optimize().executeCompaction()
+    query.processAllAvailable()
+    progress = query.lastProgress["sources"][0]
+    query.stop()
+    assert ids(session, sink) == [1, 2, 3, 4, 5]
+    assert json.loads(progress["latestOffset"])["reservoirVersion"] == 6
+
+
+@pytest.mark.parametrize("trigger", [{"once": True}, {"availableNow": True}, {"processingTime": "1 second"}])
+def test_every_trigger_reads_a_table(session: SparkSession, path: str, tmp_path: Path, trigger: dict[str, Any]) -> None:
+    anabranch.append(None, path, [{"id": 2}])
+    rows = session.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
+    found: list[Any] = []
+    query = rows.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(**trigger)
+    started = query.foreachBatch(lambda batch, _: found.append(batch.count())).start()
+    if "processingTime" in trigger:
+        started.processAllAvailable()
+        started.stop()
+    started.awaitTermination()
+    assert found == ([2] if "once" in trigger else [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("said", "option"),
+    [
+        ({"startingVersion": "-1"}, "startingVersion"),
+        ({"startingVersion": 0, "startingTimestamp": "2024-01-01"}, "startingTimestamp"),
+        ({"maxFilesPerTrigger": 0}, "maxFilesPerTrigger"),
+        ({"maxBytesPerTrigger": "x"}, "maxBytesPerTrigger"),
+        ({"ignoreDeletes": "perhaps"}, "ignoreDeletes"),
+        ({"versionAsOf": 0}, "versionAsOf"),
+        ({"endingVersion": 0}, "endingVersion"),
+        ({"schemaTrackingLocation": "/tmp/x"}, "schemaTrackingLocation"),
+        ({"excludeRegex": ".*"}, "excludeRegex"),
+    ],
+)
+def test_what_a_source_does_not_do_is_refused_by_name(
+    session: SparkSession, path: str, said: dict[str, Any], option: str
+) -> None:
+    with pytest.raises(errors.AnabranchError) as error:
+        session.readStream.format("delta").options(**said).load(path)
+    assert option in str(error.value)
+    with pytest.raises(errors.InvalidOption, match="schema"):
+        session.readStream.format("delta").schema("id INT").load(path)
 
 
 def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp_path: Path) -> None:

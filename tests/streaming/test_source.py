@@ -66,7 +66,7 @@ def test_a_batch_takes_no_more_than_its_limits_but_one_file_at_least(
     world.append({"id": 7, "g": 0})
     found = [stream.ids(limits) for _ in range(batches)]
     assert all(found)
-    assert sorted(sum(found, [])) == list(range(8))
+    assert sorted(each for batch in found for each in batch) == list(range(8))
     assert stream.ids(limits) == []
 
 
@@ -115,7 +115,7 @@ def test_rows_that_are_there_come_at_once_where_none_may_be_late(world: World) -
     assert stream.ids(Limits(1, None)) == [8]
 
 
-# -- commits that delete or change rows ----------------------------------------------------------------------------------
+# -- commits that delete or change rows --------------------------------------------------------------------------------
 
 
 def deleting(world: World) -> None:
@@ -163,7 +163,7 @@ def test_a_commit_that_deletes_or_changes_rows_stops_a_stream_unless_an_option_l
         stream.batch()
 
 
-# -- metadata ------------------------------------------------------------------------------------------------------------
+# -- metadata ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_stream_stops_at_a_change_of_metadata_and_goes_on_when_it_is_started_again(world: World) -> None:
@@ -188,7 +188,7 @@ def test_rows_from_before_a_change_of_columns_are_read_with_the_new_ones(world: 
     assert stream.start().batch() == [{"id": 6, "g": 0, "name": None}]
 
 
-# -- what cannot be read -------------------------------------------------------------------------------------------------
+# -- what cannot be read -----------------------------------------------------------------------------------------------
 
 
 def test_a_table_that_was_made_again_is_not_taken_for_the_one_before(world: World, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World
         stream.start().batch()
 
 
-# -- feeds ---------------------------------------------------------------------------------------------------------------
+# -- feeds -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_feed_shows_what_is_there_as_inserts_and_then_each_change(world: World) -> None:
