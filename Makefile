@@ -57,7 +57,7 @@ clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to 
 	@$(PYTEST) -m clouds -rs $(ARGS)
 
 # About an hour on two cores: 200,000 histories, the mutants, 20,000 strangers, 10,000 damaged files, 300 kills, 300
-# histories on Spark, 50 kills of a stream; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
+# histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
 # of the cut, random conditions.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)

@@ -1,7 +1,9 @@
-"""Streams that are killed: a query writes numbered rows to a table, and is ended by kill -9 at random moments, while
-updates and OPTIMIZE run beside it. At the end each row is there exactly once.
+"""Streams that are killed: one query writes numbered rows to a table, another one reads that table as a stream and
+writes to a second one. Their process is ended by kill -9 at random moments, while updates and OPTIMIZE run beside it. At
+the end each row is in both tables exactly once.
 
-A round begins the query anew on the same checkpoint, as whoever restarts it would. `python -m laboratory.stream_kills`
+A round begins the queries anew on the same checkpoints, as whoever restarts them would.
+`python -m laboratory.stream_kills`
 """
 
 from __future__ import annotations
@@ -40,25 +42,38 @@ import anabranch
 
 folder = sys.argv[1]
 spark = anabranch.install(anabranch.session())
-rows = spark.readStream.schema("id BIGINT, x BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{folder}/in")
-stream = rows.writeStream.format("delta").option("checkpointLocation", f"{folder}/checkpoint")
+arrivals = spark.readStream.schema("id BIGINT, x BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{folder}/in")
+table = spark.readStream.format("delta").option("skipChangeCommits", True).option("maxFilesPerTrigger", 2)
 print("begins", flush=True)
-stream.trigger(availableNow=True).start(f"{folder}/table").awaitTermination()
+
+
+def started(rows, sink, **trigger):
+    stream = rows.writeStream.format("delta").option("checkpointLocation", f"{folder}/checkpoint of {sink}")
+    return stream.trigger(**trigger).start(f"{folder}/{sink}")
+
+
+first = started(arrivals, "table", availableNow=True)
+second = started(table.load(f"{folder}/table"), "copy", processingTime="0 seconds")
+first.awaitTermination()
+second.processAllAvailable()
+second.stop()
 print("ended", flush=True)
 """
+TABLES = ("table", "copy")
 
 
 def run_rounds(rounds: int, files: int, seed: int, folder: Path) -> list[str]:
-    """What was wrong at the end; nothing where each row is there once."""
-    dice, table = random.Random(seed), str(folder / "table")
+    """What was wrong at the end; nothing where each row is there once, in both tables."""
+    dice = random.Random(seed)
     for number in range(files):
         _put(folder / "in", number)
-    Append(table, [{"id": -1, "x": 0}]).run()
-    with _written_beside(table):
+    Append(str(folder / "table"), [{"id": -1, "x": 0}]).run()
+    with _written_beside(str(folder / "table")):
         for _ in range(rounds):
             _killed(folder, dice)
-        _query(folder).wait()
-    return _faults(table, files)
+        code = _query(folder).wait()
+    faults = [f"{name}: {fault}" for name in TABLES for fault in _faults(str(folder / name), files)]
+    return faults if code == 0 else [f"the last query ended with {code}", *faults]
 
 
 def _put(folder: Path, number: int) -> None:
@@ -78,7 +93,7 @@ def _killed(folder: Path, dice: random.Random) -> None:
     assert query.stdout is not None
     query.stdout.readline()
     with suppress(subprocess.TimeoutExpired):
-        query.wait(timeout=dice.uniform(0, 6))
+        query.wait(timeout=dice.uniform(0, 10))
     query.kill()
     query.wait()
 
@@ -115,14 +130,14 @@ def _faults(table: str, files: int) -> list[str]:
 
 
 def main(
-    rounds: Annotated[int, typer.Option(help="How often the query is killed.")] = 50,
+    rounds: Annotated[int, typer.Option(help="How often the queries are killed.")] = 100,
     files: Annotated[int, typer.Option(help="How many batches it has to write.")] = 300,
     seed: Annotated[int, typer.Option(help="Decides the moments.")] = 1,
 ) -> None:
     """Kill a query again and again; the exit code is 1 where a row is lost, or there twice."""
     with tempfile.TemporaryDirectory(prefix="anabranch-streams-") as folder:
         faults = run_rounds(rounds, files, seed, Path(folder))
-    print("\n".join(faults[:50]) or f"{files * ROWS:,} rows, each once, after {rounds} kills")
+    print("\n".join(faults[:50]) or f"{files * ROWS:,} rows, each once in both tables, after {rounds} kills")
     raise typer.Exit(1 if faults else 0)
 
 

@@ -1,4 +1,4 @@
-"""A stream that is killed and begun again; `make lab` kills it fifty times."""
+"""Streams that are killed and begun again; `make lab` kills them a hundred times."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from laboratory.stream_kills import run_rounds
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_query_that_is_killed_twice_writes_each_row_once(tmp_path: Path) -> None:
+def test_queries_that_are_killed_twice_write_each_row_once(tmp_path: Path) -> None:
     assert run_rounds(rounds=2, files=8, seed=7, folder=tmp_path) == []
