@@ -1,6 +1,6 @@
 """Streams that are killed: one query writes numbered rows to a table, another one reads that table as a stream and
-writes to a second one. Their process is ended by kill -9 at random moments, while updates and OPTIMIZE run beside it. At
-the end each row is in both tables exactly once.
+writes to a second one. Their process is ended by kill -9 at random moments, while updates and OPTIMIZE run beside it.
+At the end each row is in both tables exactly once.
 
 A round begins the queries anew on the same checkpoints, as whoever restarts them would.
 `python -m laboratory.stream_kills`
