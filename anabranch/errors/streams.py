@@ -19,7 +19,7 @@ class StreamMetadataChanged(StreamStopped):
     condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     template = (
         "The metadata of the table at {table} changed at version {version} while a stream read it ({changed}). "
-        "All rows before it were delivered. Start the query again: it goes on with the new metadata."
+        "Start the query again: it goes on with the new metadata, and no row is lost or shown twice."
     )
 
 

@@ -70,11 +70,10 @@ class Source:
         self._until: int | None = None
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
-        self._is_recorded = self._is_fresh = False
+        self._is_recorded = False
 
     def initial(self) -> Offset:
-        """The offset before the first batch: Spark asks for it where its checkpoint has none."""
-        self._is_fresh = True
+        """The offset before the first batch."""
         return Offset(self.metadata.id, None)
 
     def offset(self, said: dict[str, object]) -> Offset:
@@ -108,10 +107,10 @@ class Source:
         return Offset(self.metadata.id, end, begins if start.position is None else None)
 
     def behind_newest(self) -> Offset:
-        """As `latest` without limits, where Spark does not say where the batch starts; `pieces` raises what is raised
-        there.
+        """As `latest` without limits, where Spark does not say where the batch starts, nor whether it is the first;
+        `pieces` raises what is raised there.
         """
-        began = self._begins(Offset(self.metadata.id, None)) if self._is_fresh else None
+        began = self._begins(self.initial())
         return replace(self.newest(), began=began)
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
