@@ -102,8 +102,11 @@ class StreamReader(_Stream):
         begins = options.take("startingTimestamp")
         asked = read_of(options)
         if begins is not None and asked["start"] is not None:
-            reason = "startingVersion says it too; give one of them."
-            raise InvalidOption(option="startingTimestamp", value=begins, reason=reason)
+            reason, both = (
+                "startingVersion says it too; give one of them.",
+                "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+            )
+            raise InvalidOption(option="startingTimestamp", value=begins, reason=reason, delta_condition=both)
         snapshot = open_log(location).snapshot()
         read = StreamRead(
             snapshot.table,

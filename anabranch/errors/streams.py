@@ -83,7 +83,7 @@ class InvalidStreamOffset(StreamStopped):
 class StreamVersionsLost(VersionNotFound):
     """Versions that a stream has yet to read are gone."""
 
-    condition = "DELTA_STREAMING_VERSIONS_LOST"
+    condition = "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
     template = (
         "The stream that reads the table at {table} has yet to read version {version}, whose commit was cleaned up; "
         "versions {earliest} to {latest} are there. Rows are lost to this stream. Begin anew with another checkpoint, "

@@ -25,11 +25,11 @@ _UNITS = {"b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a batch takes: at least one file, and no more than this.
+    """How much a batch takes: file by file until one of these is reached.
 
     Attributes:
         files: so many files; None: any number.
-        size: files of so many bytes together; None: of any size.
+        size: so many bytes; None: any number.
     """
 
     files: int | None = MOST_FILES
@@ -125,10 +125,10 @@ def read_of(options: Options) -> dict[str, Any]:
         "start": _start(options.take("startingVersion")),
         "feed": feed,
         "at_once": bool(options.flag("withEventTimeOrder")),
-        "limits": Limits(_files(options.take("maxFilesPerTrigger")), _bytes(options.take("maxBytesPerTrigger"))),
+        "limits": _limits(options.take("maxFilesPerTrigger"), options.take("maxBytesPerTrigger")),
         "tolerance": Tolerance(
-            deletes=bool(options.flag("ignoreDeletes")) or ignores_files,
-            changes=bool(options.flag("ignoreChanges")),
+            deletes=bool(options.flag("ignoreDeletes")),
+            changes=bool(options.flag("ignoreChanges")) or ignores_files,
             change_commits=bool(options.flag("skipChangeCommits")),
             lost_versions=kept is False,
         ),
@@ -146,12 +146,12 @@ def _start(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _files(text: str | None) -> int:
-    if text is None:
-        return MOST_FILES
-    if not re.fullmatch(r"\d+", text.strip()) or int(text) == 0:
-        raise InvalidOption(option="maxFilesPerTrigger", value=text, reason="it takes a whole number from 1.")
-    return int(text)
+def _limits(files: str | None, size: str | None) -> Limits:
+    if files is None:
+        return Limits(MOST_FILES if size is None else None, _bytes(size))
+    if not re.fullmatch(r"\d+", files.strip()) or int(files) == 0:
+        raise InvalidOption(option="maxFilesPerTrigger", value=files, reason="it takes a whole number from 1.")
+    return Limits(int(files), _bytes(size))
 
 
 def _bytes(text: str | None) -> int | None:

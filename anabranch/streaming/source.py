@@ -96,13 +96,13 @@ class Source:
             StreamVersionsLost: it was cleaned up.
             VersionNotFound: the stream was to begin at a version that there is not.
         """
-        begins, end = self._begins(start), None
-        taken = _Taken(limits or Limits(None, None))
+        begins, shows = self._begins(start), start.position is not None
+        end, taken = begins, _Taken(limits or Limits(None, None))
         for step in self._steps(begins):
             if not taken.admits(step):
                 break
-            end = step.behind
-        if end is None:
+            end, shows = step.behind, shows or bool(step.pieces)
+        if end == begins or not shows:  # a stream begins with a batch that has rows
             return start
         return Offset(self.metadata.id, end, begins if start.position is None else None)
 
@@ -315,10 +315,12 @@ def _changing(actions: pa.Table) -> pa.Table:
 
 
 def _cut(version: int, pieces: list[Piece], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:
-    """What a commit adds between two positions: piece by piece, or as a whole."""
+    """What a commit adds between two positions: piece by piece, or as a whole. One that adds nothing is a step too, so
+    that a stream never waits at a version that will be cleaned up.
+    """
     first = begins.index + 1 if begins.version == version else 0
     last = len(pieces) - 1 if ends is None or ends.version > version else min(ends.index, len(pieces) - 1)
-    if whole and pieces and first == 0 and last == len(pieces) - 1:
+    if not pieces or (whole and first == 0 and last == len(pieces) - 1):
         yield Step(tuple(pieces), Position(version + 1))
         return
     for index in range(first, last + 1):
@@ -333,12 +335,13 @@ class _Taken:
         self._limits, self._files, self._size = limits, 0, 0
 
     def admits(self, step: Step) -> bool:
-        """Whether one more step still fits; the first one always does. It then counts."""
-        files = self._files + len(step.pieces)
-        size = self._size + sum(piece.size for piece in step.pieces)
+        """Whether there is room for one more step, as there is while neither limit is reached. It then counts."""
         most_files, most_size = self._limits.files, self._limits.size
-        fits = (most_files is None or files <= most_files) and (most_size is None or size <= most_size)
-        if self._files and not fits:
+        is_full = (most_files is not None and self._files >= most_files) or (
+            most_size is not None and self._size >= most_size
+        )
+        if is_full and step.pieces:
             return False
-        self._files, self._size = files, size
+        self._files += len(step.pieces)
+        self._size += sum(piece.size for piece in step.pieces)
         return True

@@ -58,9 +58,7 @@ def test_a_batch_is_the_same_when_another_process_does_it_again(world: World) ->
 
 
 @pytest.mark.parametrize(("limits", "batches"), [(Limits(1, None), 4), (Limits(2, None), 2), (Limits(None, 1), 4)])
-def test_a_batch_takes_no_more_than_its_limits_but_one_file_at_least(
-    world: World, limits: Limits, batches: int
-) -> None:
+def test_a_batch_takes_files_until_a_limit_is_reached(world: World, limits: Limits, batches: int) -> None:
     world.append({"id": 6, "g": 0})
     stream = Stream(world.path)
     world.append({"id": 7, "g": 0})
@@ -94,6 +92,28 @@ def test_rows_that_are_only_moved_are_not_shown_again(world: World) -> None:
     world.optimize()
     world.append({"id": 7, "g": 0})
     assert stream.ids() == [6, 7]
+
+
+def test_a_stream_moves_on_over_commits_that_add_nothing(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    world.optimize()
+    assert stream.ids() == [6]
+    world.delete("id = 77")
+    world.optimize()
+    assert stream.batch() == []
+    assert stream.at.position is not None
+    assert stream.at.position.version == world.version + 1
+
+
+def test_a_stream_of_an_empty_table_waits_for_rows(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"id": 1}])
+    world.delete()
+    stream = Stream(world.path)
+    assert (stream.batch(), stream.ends) == ([], [])
+    world.append({"id": 2})
+    assert stream.ids() == [2]
 
 
 def test_a_stream_that_waits_for_new_rows_never_ends_before_what_is_there(world: World) -> None:
