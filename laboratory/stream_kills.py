@@ -44,7 +44,6 @@ folder = sys.argv[1]
 spark = anabranch.install(anabranch.session())
 arrivals = spark.readStream.schema("id BIGINT, x BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{folder}/in")
 table = spark.readStream.format("delta").option("skipChangeCommits", True).option("maxFilesPerTrigger", 2)
-print("begins", flush=True)
 
 
 def started(rows, sink, **trigger):
@@ -54,6 +53,7 @@ def started(rows, sink, **trigger):
 
 first = started(arrivals, "table", availableNow=True)
 second = started(table.load(f"{folder}/table"), "copy", processingTime="0 seconds")
+print("begins", flush=True)
 first.awaitTermination()
 second.processAllAvailable()
 second.stop()

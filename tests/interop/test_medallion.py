@@ -1,4 +1,4 @@
-"""The example job on real delta-spark, unchanged but for one line: the same tables, read by either."""
+"""The example jobs on real delta-spark, unchanged but for one line: the same tables, read by either."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from tools import interop
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
-    """What the job leaves behind on delta-spark, run as a script."""
-    folder = tmp_path / "theirs"
-    script = tmp_path / "medallion.py"
-    script.write_text(medallion.for_delta_spark(), encoding="utf-8")
+def on_delta_spark(job: Path, tmp_path: Path, *arguments: str) -> Path:
+    """What a job leaves behind on delta-spark, run as a script."""
+    folder, script = tmp_path / "theirs", tmp_path / job.name
+    script.write_text(medallion.for_delta_spark(job), encoding="utf-8")
     jars = sorted(map(str, interop.jars().glob("*.jar")))  # Delta's Python package is in one of them
     settings = [
         *("spark.driver.memory=1g", "spark.ui.enabled=false", "spark.ui.showConsoleProgress=false"),
@@ -41,10 +39,16 @@ def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
         "PYSPARK_PYTHON": str(interop.python()),
         "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"]),
     }
-    command = [str(interop.python()), str(script), str(folder), "--days", "2"]
+    command = [str(interop.python()), str(script), str(folder), *arguments]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
+
+
+@pytest.fixture
+def by_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> Path:
+    """What the daily job leaves behind on delta-spark."""
+    return on_delta_spark(medallion.JOB, tmp_path, "--days", "2")
 
 
 @pytest.fixture
@@ -66,3 +70,17 @@ def test_the_job_leaves_the_same_tables_behind(
         assert same_rows(theirs, delta_spark.rows(str(by_ours / table)))
         assert same_rows(theirs, [row.asDict() for row in anabranch.read(spark, str(by_theirs / table)).collect()])
         assert anabranch.check(str(by_theirs / table), deep=True).is_clean
+
+
+def test_the_stream_leaves_the_same_tables_behind(spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    try:
+        runpy.run_path(str(medallion.STREAM))["main"]([str(ours), "--deliveries", "2"])
+    finally:
+        anabranch.uninstall(spark)
+    theirs = on_delta_spark(medallion.STREAM, tmp_path, "--deliveries", "2")
+    for table in medallion.STREAMED:
+        found = delta_spark.rows(str(theirs / table))
+        assert found
+        assert same_rows(found, delta_spark.rows(str(ours / table)))
+        assert anabranch.check(str(ours / table), deep=True).is_clean

@@ -1,0 +1,45 @@
+"""The example in `examples/`: a stream in three layers gives what its deliveries say, and differs in one line."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from tests.support import medallion
+
+
+def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    return [row.asDict() for row in anabranch.read(spark, str(path)).collect()]
+
+
+@pytest.mark.spark
+def test_each_reading_arrives_once_also_when_the_job_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    job = runpy.run_path(str(medallion.STREAM))["main"]
+    try:
+        job([str(tmp_path), "--deliveries", "1"])
+        job([str(tmp_path), "--deliveries", "1"])
+    finally:
+        anabranch.uninstall(spark)
+    lines = [json.loads(line) for file in (tmp_path / "landing").iterdir() for line in file.read_text().splitlines()]
+    once = {each["reading"]: each for each in lines}
+    assert len(lines) > len(once) == 200
+    assert len(rows(spark, tmp_path / "bronze")) == len(lines)
+    assert sorted(row["reading"] for row in rows(spark, tmp_path / "silver")) == sorted(once)
+    totals: Counter[tuple[int, str]] = Counter()
+    for each in once.values():
+        totals[each["sensor"], each["at"][:13]] += each["value"]
+    gold = {(row["sensor"], f"{row['hour']:%Y-%m-%d %H}"): row["total"] for row in rows(spark, tmp_path / "gold")}
+    assert gold == dict(totals)
+
+
+def test_one_line_alone_differs_on_delta_spark() -> None:
+    ours, theirs = medallion.STREAM.read_text(encoding="utf-8"), medallion.for_delta_spark(medallion.STREAM)
+    changed = [pair for pair in zip(ours.splitlines(), theirs.splitlines(), strict=True) if pair[0] != pair[1]]
+    assert changed == [(medallion.OUR_LINE, medallion.THEIR_LINE)]
