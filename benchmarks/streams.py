@@ -52,7 +52,8 @@ def run(folder: Path, rows: int, tell: Tell, batches: int = BATCHES) -> Result:
         name="streams",
         title="A stream from one Delta table to another",
         setting=f"{batches} batches of one file of {BATCH_ROWS:,} rows; and {rows:,} rows, 6 columns,"
-        f" {large.FILES} files in one query with Trigger.AvailableNow, medians of {ROUNDS}; {MASTER} with {MEMORY} for each Spark",
+        f" {large.FILES} files, in one query with Trigger.AvailableNow, medians of {ROUNDS};"
+        f" {MASTER} with {MEMORY} for each Spark",
         lines=_lines(found),
         ratios=_ratios(found) if len(engines) > 1 else [],
         notes=[

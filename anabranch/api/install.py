@@ -78,7 +78,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "table", _table)
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
     _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
-    _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, StreamWriter))
+    _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
     for naming in _NAMINGS:
@@ -169,6 +169,10 @@ def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Calla
 
     opened.__doc__ = plain.__doc__
     return property(opened)
+
+
+def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:
+    return lambda frame, found: StreamWriter(frame, found, lambda: plain.fget(frame))
 
 
 def _telling_of_vanished_files(plain: Any) -> Any:

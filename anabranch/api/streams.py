@@ -8,10 +8,12 @@ untouched.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.reader_and_writer import Formatted, formats, one_path, table_of
@@ -21,17 +23,19 @@ from anabranch.catalog.resolver import Resolver
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honoured
+from anabranch.streaming import on_connect
 from anabranch.streaming.frames import open_stream, splits
+from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
+from anabranch.transaction.commit_actions import ENGINE
 
-_CONNECT = "Write each batch by a function of foreachBatch, which runs on the server, or from a classic session."
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
@@ -121,11 +125,11 @@ class StreamReader(_Stream):
 
 
 class StreamWriter(_Stream):
-    """``df.writeStream``."""
+    """``df.writeStream``; ``another`` gives one more of Spark's own."""
 
-    def __init__(self, frame: DataFrame, plain: Any) -> None:
+    def __init__(self, frame: DataFrame, plain: Any, another: Callable[[], Any]) -> None:
         super().__init__(frame.sparkSession, plain)
-        self._frame, self._has_sink = frame, False
+        self._frame, self._another, self._has_sink = frame, another, False
         self._mode = "append"
         self._query_name: str | None = None
         self._triggered = dict[str, Any]()
@@ -185,7 +189,6 @@ class StreamWriter(_Stream):
 
         Raises:
             InvalidOption: an option is missing, or asks for what no Delta table does.
-            NotBuilt: the session is one of Spark Connect.
         """
         chosen = self if format is None else self.format(format)
         if not (chosen is self and self.is_ours) or self._has_sink:
@@ -210,7 +213,7 @@ class StreamWriter(_Stream):
 
         Raises:
             NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
-            InvalidOption, NotBuilt: as for `start`.
+            InvalidOption: as for `start`.
         """
         chosen = self if format is None else self.format(format)
         found = table_of(self._spark, tableName)
@@ -250,33 +253,33 @@ class StreamWriter(_Stream):
 
     def _started(self, location: Location) -> Any:
         """The query: Spark's own, with a function as its sink."""
-        sink = self._sink(location)
-        plain = type(self._plain)(self._frame).outputMode(self._mode).foreachBatch(sink)
-        checkpoint = self._options.copy().take("checkpointLocation")
+        sink, checkpoint = self._sink(location), self._options.copy().take("checkpointLocation")
+        function = _on_server(sink, checkpoint) if _is_connect(self._spark) else sink
+        plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
         plain = plain if self._query_name is None else plain.queryName(self._query_name)
         return (plain.trigger(**self._triggered) if self._triggered else plain).start()
 
     def _sink(self, location: Location) -> Sink:
-        """What writes the batches.
-
-        Raises:
-            InvalidOption: an option is missing, or asks for what no Delta table does.
-            NotBuilt: the session is one of Spark Connect.
-        """
-        if _is_connect(self._spark):
-            raise NotBuilt(what="Writing a stream to a Delta table on Spark Connect", instead=_CONNECT)
+        """What writes the batches. Raises InvalidOption: an option is missing, or asks for what no Delta table does."""
         if self._mode not in OUTPUT_MODES:
             reason = "a Delta table takes append, or complete, which replaces every row by each batch."
             unsupported = {"delta_condition": "DELTA_UNSUPPORTED_OUTPUT_MODE"}
             raise InvalidOption(option="outputMode", value=self._mode, reason=reason, **unsupported)
         options = self._options.copy()
-        if options.take("checkpointLocation") is None and not self._spark.conf.get(_CHECKPOINTS, None):
-            reason = f"say where the query keeps how far it has come, or set {_CHECKPOINTS} for the session."
+        given = options.take("checkpointLocation")
+        if given is None and (_is_connect(self._spark) or not self._spark.conf.get(_CHECKPOINTS, None)):
+            reason = f"say where the query keeps how far it has come, or set {_CHECKPOINTS} for a classic session."
             raise InvalidOption(option="checkpointLocation", value=None, reason=reason)
         options.take("path")
         cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
         return Sink.of(location, self._mode, options, self._partition_by, cluster_by)
+
+
+def _on_server(sink: Sink, checkpoint: str | None) -> OnServer:
+    """The sink as a function that the server of Spark Connect runs."""
+    cloudpickle.register_pickle_by_value(on_connect)
+    return OnServer(pickle.dumps(sink), checkpoint or "", ENGINE)
 
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:

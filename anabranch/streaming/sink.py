@@ -10,6 +10,7 @@ version is the number of the batch.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,11 +19,12 @@ from pyspark.sql import DataFrame
 from anabranch.commands.dml.write import SchemaChange, StreamBatch, Write
 from anabranch.commands.opening import Location
 from anabranch.commands.options import Options
-from anabranch.errors import ExecutionFailed, InvalidOption
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honoured
+from anabranch.storage import open_store
 
 OUTPUT_MODES: Mapping[str, str] = {"append": "append", "complete": "overwrite"}
 """Output mode of a stream -> what is done with the rows of a batch."""
@@ -80,19 +82,31 @@ class Sink:
         return cls(write, mode, merges)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Write a batch, unless it was written before.
+        """Write a batch on a classic session. Raises as `write_batch`."""
+        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        if query is None:
+            raise ExecutionFailed(what="a batch of a stream", reason="Spark does not say of which query it is.")
+        self.write_batch(batch, number, query)
+
+    def write_batch(self, batch: DataFrame, number: int, query: str) -> None:
+        """Write a batch of a query, unless it was written before.
 
         Raises:
             ConcurrentTransactionException: another process writes the batches of the same checkpoint.
             SchemaMismatch: a column does not fit the table.
         """
-        spark = batch.sparkSession
-        query = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        if query is None:
-            raise ExecutionFailed(what="a batch of a stream", reason="Spark does not say of which query it is.")
-        engine = SparkEngine(spark)
-        with honoured(spark, "a write"):
+        engine = SparkEngine(batch.sparkSession)
+        with honoured(batch.sparkSession, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode)
             replace(self.write, source=batch, schema_change=change, batch=numbered).run(engine)
+
+
+def query_of(checkpoint: str) -> str:
+    """The id of the query that keeps its progress here. Raises ExecutionFailed: there is none, or it cannot be read."""
+    try:
+        return str(json.loads(open_store(checkpoint).get("metadata"))["id"])
+    except (AnabranchError, ValueError, KeyError, TypeError) as error:
+        reason = f"its id is not in the checkpoint at {checkpoint}, which Anabranch must be able to read ({error})."
+        raise ExecutionFailed(what="a batch of a stream", reason=reason) from None

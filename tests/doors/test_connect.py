@@ -49,4 +49,6 @@ def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
         "not refused": [],
         "rows shown": [],
         "secrets shown": [],
+        "streamed": [0, 1],
+        "batches": ["STREAMING UPDATE", "STREAMING UPDATE"],
     }

@@ -35,6 +35,7 @@ def main(folder: Path) -> dict[str, Any]:
         **told(spark, path),
         **refused(spark, path),
         **kept_back(spark, folder),
+        **streamed(spark, folder),
     }
 
 
@@ -87,6 +88,18 @@ def told(spark: SparkSession, path: str) -> dict[str, Any]:
     for name in ("commitInfo.userMetadata", "write.txnAppId", "write.txnVersion"):
         spark.conf.unset(prefix + name)
     return {"done once": seen[0] == seen[1], "note": anabranch.history(path)[0]["userMetadata"]}
+
+
+def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """A stream from one table to another, which goes on where it was."""
+    source, sink = str(folder / "source"), str(folder / "sink")
+    for number in range(2):
+        spark.range(number, number + 1).write.format("delta").mode("append").save(source)
+        rows = spark.readStream.format("delta").load(source)
+        stream = rows.writeStream.format("delta").option("checkpointLocation", str(folder / "checkpoint"))
+        stream.trigger(availableNow=True).start(sink).awaitTermination()
+    found = sorted(row["id"] for row in spark.read.format("delta").load(sink).collect())
+    return {"streamed": found, "batches": [row["operation"] for row in anabranch.history(sink)]}
 
 
 def refused(spark: SparkSession, path: str) -> dict[str, Any]:

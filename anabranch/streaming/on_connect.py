@@ -1,0 +1,40 @@
+"""The sink of a stream on Spark Connect, where the function of ``foreachBatch`` runs on the server.
+
+Knows how a function gets there. It travels by value and imports nothing of ours before it runs, so that a server
+without this package refuses it in words. Guarantee: the query's id is that of its checkpoint, as on a classic session.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+
+class OnServer:
+    """Writes the batches of one query, on the server.
+
+    Args:
+        sink: a pickled `anabranch.streaming.sink.Sink`.
+        checkpoint: where the query keeps how far it has come; its id is there.
+        engine: name and version of this package.
+    """
+
+    def __init__(self, sink: bytes, checkpoint: str, engine: str) -> None:
+        self._sink, self._checkpoint, self._engine = sink, checkpoint, engine
+
+    def __call__(self, batch: Any, number: int) -> None:
+        """Write a batch. Raises RuntimeError: the server has not the same version of this package."""
+        try:
+            from anabranch.transaction.commit_actions import ENGINE
+
+            found = ENGINE
+        except ImportError:
+            found = "none"
+        if found != self._engine:
+            raise RuntimeError(
+                "[NOT_BUILT_YET] A stream is written to a Delta table by the server of Spark Connect. Its Python needs "
+                f"{self._engine}, and has {found}: install it there, or write the stream from a classic session."
+            )
+        from anabranch.streaming.sink import query_of
+
+        pickle.loads(self._sink).write_batch(batch, number, query_of(self._checkpoint))
