@@ -33,6 +33,7 @@ from anabranch.streaming import on_connect
 from anabranch.streaming.frames import open_stream, splits
 from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
+from anabranch.streaming.schema_log import known_columns
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
 from anabranch.transaction.commit_actions import ENGINE
 
@@ -112,10 +113,12 @@ class StreamReader(_Stream):
             )
             raise InvalidOption(option="startingTimestamp", value=begins, reason=reason, delta_condition=both)
         snapshot = open_log(location).snapshot()
+        begins_at = asked["start"] if isinstance(asked["start"], int) else None
+        known = known_columns(snapshot, asked["schemas"], begins_at)
         read = StreamRead(
             snapshot.table,
-            snapshot.metadata.to_json(),
-            snapshot.version,
+            known.metadata.to_json(),
+            known.version,
             start_timestamp=None if begins is None else milliseconds(begins, zone),
             zone=zone,
             splits=splits(self._spark),

@@ -81,6 +81,7 @@ class StreamRead:
         feed: whether changes are read instead of added rows.
         at_once: whether the rows that are there come in one batch, so that none is late for a watermark.
         zone: the time zone of timestamps in partition values that say none.
+        schemas: where the stream notes the columns that it meets (`anabranch.streaming.schema_log`).
     """
 
     table: str
@@ -91,6 +92,7 @@ class StreamRead:
     feed: bool = False
     at_once: bool = False
     zone: str = "UTC"
+    schemas: str | None = None
     limits: Limits = field(default_factory=Limits)
     tolerance: Tolerance = field(default_factory=Tolerance)
     splits: Splits = field(default_factory=Splits)
@@ -122,6 +124,7 @@ def read_of(options: Options) -> dict[str, Any]:
     kept = options.flag("failOnDataLoss")
     ignores_files = bool(options.flag("ignoreFileDeletion"))
     asked = {
+        "schemas": options.take("schemaTrackingLocation") or options.take("schemaLocation"),
         "start": _start(options.take("startingVersion")),
         "feed": feed,
         "at_once": bool(options.flag("withEventTimeOrder")),

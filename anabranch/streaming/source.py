@@ -40,6 +40,7 @@ from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
 from anabranch.streaming.schema_changes import difference, unreadable
+from anabranch.streaming.schema_log import Known, SchemaLog
 
 _AT_ONCE = 100
 """So many commits are read in one go."""
@@ -192,7 +193,10 @@ class Source:
         """
         if self._snapshot is None or self._snapshot[0] != version:
             snapshot = self.log.snapshot(version)
-            self._check_metadata(snapshot.metadata, version)
+            try:
+                self._check_metadata(snapshot.metadata, version)
+            except StreamMetadataChanged as stop:
+                raise self._noted(stop, snapshot.metadata) from None
             moment = snapshot.timestamp if self.read.feed else None
             vectors = vectors_of(self.log.store, snapshot.files)
             self._snapshot = (version, of_snapshot(snapshot.files, vectors, version, moment))
@@ -206,7 +210,7 @@ class Source:
             if stops is not None:
                 if commit.version > begins.version and ends is None:
                     return  # what comes before it is shown first
-                raise stops
+                raise self._noted(stops, commit.head.metadata)
             pieces = self._pieces_of(commit, begins, ends)
             if pieces is None:
                 return
@@ -292,6 +296,12 @@ class Source:
             raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
         if (why := unreadable(found.schema, self.metadata.schema)) is not None:
             raise StreamSchemaIncompatible(table=table, version=version, reason=why)
+
+    def _noted(self, stop: StreamMetadataChanged, found: Metadata | None) -> StreamMetadataChanged:
+        """What stops the stream, now that all before it was shown; with a log of schemas it goes on from there."""
+        if self.read.schemas is not None and found is not None:
+            SchemaLog(self.read.schemas, self.metadata.id).note(Known(found, stop.facts["version"]))
+        return stop
 
     def _check_recorded(self, metadata: Metadata, version: int) -> None:
         if self.read.feed:

@@ -194,7 +194,7 @@ def test_every_trigger_reads_a_table(session: SparkSession, path: str, tmp_path:
         ({"ignoreDeletes": "perhaps"}, "ignoreDeletes"),
         ({"versionAsOf": 0}, "versionAsOf"),
         ({"endingVersion": 0}, "endingVersion"),
-        ({"schemaTrackingLocation": "/tmp/x"}, "schemaTrackingLocation"),
+        ({"streamingSourceTrackingId": "x"}, "streamingSourceTrackingId"),
         ({"excludeRegex": ".*"}, "excludeRegex"),
     ],
 )
