@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from anabranch.commands.dml.write import Write
+from anabranch.commands.dml.write import StreamBatch, Write
 from anabranch.commands.moving import Move
 from anabranch.protocol.layout import packing
 from tests.support.worlds import World, table_path
@@ -46,6 +46,15 @@ def test_a_write_puts_the_small_files_of_its_partitions_together(tmp_path: Path,
     assert made.info()["operationParameters"]["auto"] == "true"
     assert [row["id"] for row in made.rows()] == [1, 2, 3, 4]
     made.assert_clean()
+
+
+def test_the_batches_of_a_stream_do_so_too(tmp_path: Path) -> None:
+    made = world(tmp_path, **{WISH: "true"})
+    for number in range(7):
+        rows = pa.Table.from_pylist([{"id": number + 10, "p": 0}])
+        Write(made.path, rows, "append", batch=StreamBatch("query", number, "append")).run(made.engine)
+    assert files(made) < 5
+    assert [row["id"] for row in made.rows()] == [1, 2, 3, *range(10, 17)]
 
 
 def test_partitions_that_were_not_written_to_are_left_alone(tmp_path: Path) -> None:
