@@ -30,6 +30,7 @@ from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.settings import honoured
 from anabranch.streaming import on_connect
+from anabranch.streaming.data_source import has_limits
 from anabranch.streaming.frames import open_stream, splits
 from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
@@ -112,6 +113,9 @@ class StreamReader(_Stream):
                 "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             )
             raise InvalidOption(option="startingTimestamp", value=begins, reason=reason, delta_condition=both)
+        if asked["schemas"] is not None and not has_limits():
+            reason = "it needs PySpark 4.2 or later, which lets a stream show first what lies before a change."
+            raise InvalidOption(option="schemaTrackingLocation", value=asked["schemas"], reason=reason)
         snapshot = open_log(location).snapshot()
         begins_at = asked["start"] if isinstance(asked["start"], int) else None
         known = known_columns(snapshot, asked["schemas"], begins_at)

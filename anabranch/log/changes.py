@@ -50,6 +50,7 @@ from anabranch.protocol.change_feed import (
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.schema.column_mapping import is_mapped
+from anabranch.protocol.schema.types import Struct
 from anabranch.storage.contract import Entry
 
 
@@ -82,11 +83,16 @@ def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
 
 def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
     """A feed of these changes (none by default) with the columns of this metadata."""
-    for name in COLUMNS:
-        if metadata.schema.find(name) is not None:
-            reason = f"the table at {newest.table} has a column {name} of its own."
-            raise InvalidOption(option="readChangeFeed", value=True, reason=reason)
+    check_feed_columns(newest.table, metadata.schema)
     return Feed(newest.table, metadata, versions, newest.version, allowed=allowed_by(newest.store))
+
+
+def check_feed_columns(table: str, columns: Struct) -> None:
+    """Raises InvalidOption: a table has a column of a name that its feed needs."""
+    for name in COLUMNS:
+        if columns.find(name) is not None:
+            reason = f"the table at {table} has a column {name} of its own."
+            raise InvalidOption(option="readChangeFeed", value=True, reason=reason)
 
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:

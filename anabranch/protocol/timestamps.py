@@ -81,7 +81,7 @@ def _spelled(text: str) -> dt.datetime:
     zone, fraction = parts.pop("zone"), ((parts.pop("fraction") or "") + "000000")[:6]
     year, month, day, hour, minute, second = (int(parts[name] or low) for name, low in _LOWEST)
     moment = dt.datetime(year, month, day, hour, minute, second, int(fraction))
-    return moment if zone is None else moment.replace(tzinfo=_zone(zone.strip()))
+    return moment if zone is None else moment.replace(tzinfo=zone_of(zone.strip()))
 
 
 _LOWEST = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
@@ -89,13 +89,13 @@ _LOWEST = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("
 
 def _since_epoch(moment: dt.datetime, given: Any, zone: str) -> int:
     try:
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=_zone(zone))
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone_of(zone))
         return (aware - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError) as error:
         raise InvalidTimestamp(value=given, reason=f"{error}.") from None
 
 
-def _zone(name: str) -> dt.tzinfo:
+def zone_of(name: str) -> dt.tzinfo:
     """A zone as Java names it. Raises ValueError: there is none of this name."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return dt.timezone.utc

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -37,6 +38,10 @@ def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schem
         read = [_spelled(there, name) for name in physical.names if name not in constants]
         names = [name for name in read if name is not None]
         mask = _mask(file)
+        if mask is not None and len(mask) > parquet.metadata.num_rows:
+            raise ValueError(
+                f"[DELTA_DELETION_VECTOR_CORRUPT] {_said(file)}, which has fewer rows than its vector says."
+            )
         for group, first, count in _groups(parquet.metadata, file["share"]):
             if mask is not None and not _part(mask, file, first, count).true_count:
                 continue
@@ -129,8 +134,7 @@ def _fitted_batch(
 
 def _fitted(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
     """Values of a file as those of a column; members of structs are found by their names in files."""
-    if isinstance(values, pa.DictionaryArray):
-        values = values.dictionary_decode()
+    values = _plain(values)
     if pa.types.is_struct(wanted) and pa.types.is_struct(values.type):
         return _fitted_struct(values, wanted, physical, path)
     if pa.types.is_map(wanted) and pa.types.is_map(values.type):
@@ -143,6 +147,17 @@ def _fitted(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: 
             values, wanted, _fitted(values.values, wanted.value_type, physical.value_type, f"{path}.element")
         )
     return _fitted_plain(values, wanted, path)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """The same without the Arrow type that the writer of a file asks for: to Parquet it is a plain list or text."""
+    if isinstance(values, pa.ExtensionArray):
+        return _plain(values.storage)
+    if isinstance(values, pa.DictionaryArray):
+        return values.dictionary_decode()
+    if pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type):
+        return values.cast(pa.list_(values.type.value_field))
+    return values
 
 
 def _around(values: pa.Array, wanted: pa.DataType, inside: pa.Array) -> pa.Array:
@@ -173,7 +188,11 @@ def _fitted_plain(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
             f"[DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS] The column {path} of a data file is of the type {there}, "
             f"which cannot be read as {wanted}: it was written before the type was changed."
         )
-    return values.cast(wanted, safe=not pa.types.is_timestamp(wanted))  # digits below microseconds are cut, as by Spark
+    if pa.types.is_timestamp(there) and there.unit == "ns":
+        return values.cast(wanted, safe=False)  # digits below microseconds are cut, as by Spark
+    if pa.types.is_date32(there) and pa.types.is_timestamp(wanted):
+        return pc.multiply_checked(values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000).cast(wanted)
+    return values.cast(wanted)
 
 
 def _fits(there: pa.DataType, wanted: pa.DataType) -> bool:
@@ -184,12 +203,17 @@ def _fits(there: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(kinds.is_timestamp(there) or (kinds.is_date(there) and wanted.tz is None))
     if kinds.is_string(wanted) or kinds.is_binary(wanted):
         return bool(kinds.is_large_string(there) or kinds.is_large_binary(there) or _is_text(there))
-    if kinds.is_decimal(wanted) or kinds.is_floating(wanted):
-        return bool(kinds.is_integer(there) or kinds.is_floating(there) or kinds.is_decimal(there))
+    if kinds.is_decimal(wanted):
+        return bool(kinds.is_integer(there) or kinds.is_decimal(there))
+    if kinds.is_floating(wanted):
+        return bool(kinds.is_integer(there) or (kinds.is_floating(there) and there.bit_width <= wanted.bit_width))
     if kinds.is_integer(wanted):
         return bool(kinds.is_integer(there)) and there.bit_width <= wanted.bit_width
     return bool(kinds.is_date(wanted) and kinds.is_date(there))
 
 
 def _is_text(there: pa.DataType) -> bool:
-    return bool(pa.types.is_string(there) or pa.types.is_binary(there) or pa.types.is_fixed_size_binary(there))
+    is_view = str(there) in ("string_view", "binary_view")  # older Arrow does not know them
+    return is_view or bool(
+        pa.types.is_string(there) or pa.types.is_binary(there) or pa.types.is_fixed_size_binary(there)
+    )

@@ -44,6 +44,9 @@ class Position:
         return (self.version, -1 if self.in_snapshot else 0, self.index)
 
 
+_BEFORE_ALL = Position(_NOWHERE, in_snapshot=True)
+
+
 @dataclass(frozen=True)
 class Offset:
     """How far a stream has read the table ``table_id``.
@@ -60,7 +63,7 @@ class Offset:
 
     def to_json(self) -> dict[str, Any]:
         """What Spark keeps in the checkpoint."""
-        at = self.position or Position(_NOWHERE, in_snapshot=True)
+        at = self.position or _BEFORE_ALL
         said = {"sourceVersion": 1, "reservoirId": self.table_id, **_said(at)}
         return said if self.began is None else {**said, "began": _said(self.began)}
 
@@ -81,12 +84,14 @@ class Offset:
                 raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
             found, at = said["reservoirId"], _position(said)
             began = _position(said["began"]) if "began" in said else None
+            if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
+                raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"it is not as it must be ({error!r})."
             raise InvalidStreamOffset(table=table, offset=str(said), reason=reason) from None
         if found != table_id:
             raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
-        return cls(table_id, None if at.version == _NOWHERE else at, began)
+        return cls(table_id, None if at == _BEFORE_ALL else at, began)
 
 
 def _said(at: Position) -> dict[str, Any]:

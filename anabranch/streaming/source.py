@@ -10,26 +10,30 @@ Source: Delta Lake documentation, "Table streaming reads and writes"; PROTOCOL.m
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.opening import open_log
 from anabranch.errors import (
+    AnabranchError,
+    ChangeDataNotRecorded,
     InvalidStreamOffset,
     StreamChanges,
     StreamDeletes,
     StreamMetadataChanged,
     StreamSchemaIncompatible,
+    StreamStopped,
     StreamTableReplaced,
     StreamVersionsLost,
     VersionNotFound,
 )
 from anabranch.log.changes import check_recorded, commits_between, derived_changes, recorded_changes
 from anabranch.log.commits import Commit
+from anabranch.log.file_names import commit_version, first_name
 from anabranch.log.segment import earliest_version
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import first_since, timeline
@@ -71,6 +75,7 @@ class Source:
         self._until: int | None = None
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
+        self._met: Known | None = None
         self._is_recorded = False
 
     def initial(self) -> Offset:
@@ -93,16 +98,21 @@ class Source:
         """The offset to which the next batch goes: as far as the limits let it, by default to the newest version.
 
         Raises:
-            StreamStopped: the very next version cannot be shown.
+            StreamStopped, ChangeDataNotRecorded: what comes next cannot be shown.
             StreamVersionsLost: it was cleaned up.
             VersionNotFound: the stream was to begin at a version that there is not.
         """
         begins, shows = self._begins(start), start.position is not None
         end, taken = begins, _Taken(limits or Limits(None, None))
-        for step in self._steps(begins):
-            if not taken.admits(step):
-                break
-            end, shows = step.behind, shows or bool(step.pieces)
+        try:
+            for step in self._steps(begins):
+                if not taken.admits(step):
+                    break
+                end, shows = step.behind, shows or bool(step.pieces)
+        except (StreamStopped, StreamVersionsLost, ChangeDataNotRecorded) as stop:
+            if end == begins or not shows:  # else what comes before it is shown first
+                self._note(stop)
+                raise
         if end == begins or not shows:  # a stream begins with a batch that has rows
             return start
         return Offset(self.metadata.id, end, begins if start.position is None else None)
@@ -118,6 +128,8 @@ class Source:
         """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end lies before the start, or
         behind the table's newest version.
         """
+        if end == start:
+            return []  # Spark runs the first batch in any case
         begins = start.position or end.began or self._began_of(end)
         if end.position is None or end.position.rank < begins.rank:
             self._refuse(end, "it lies before the one where the batch begins.")
@@ -161,23 +173,26 @@ class Source:
 
     def _steps(self, begins: Position, ends: Position | None = None) -> Iterator[Step]:
         """All steps from a position on, up to another one, or else to the newest version or what stops the stream."""
-        newest = self._newest()
-        last = newest.version if self._until is None else min(self._until, newest.version)
-        if begins.in_snapshot and begins.version <= last:
+        newest = self._newest().version
+        for at in (begins, ends or begins):
+            if at.version > newest + (not at.in_snapshot):
+                self._refuse(Offset(self.metadata.id, at), f"the table has versions up to {newest} only.")
+        if begins.in_snapshot:
             yield from self._of_snapshot(begins, ends)
             begins = Position(begins.version + 1)
-        if ends is not None and (ends.in_snapshot or ends.rank <= begins.rank):
-            return
-        if begins.version > newest.version + 1 or (ends is not None and ends.version > newest.version + 1):
-            at = Offset(self.metadata.id, begins if ends is None else ends)
-            self._refuse(at, f"the table has versions up to {newest.version} only.")
-        yield from self._of_commits(begins, ends, last)
+        if ends is None or (not ends.in_snapshot and ends.rank > begins.rank):
+            yield from self._of_commits(begins, ends, newest if self._until is None else min(self._until, newest))
 
     def _of_snapshot(self, begins: Position, ends: Position | None) -> Iterator[Step]:
         """The files of the version at which the stream began."""
         pieces = self._live(begins.version)
+        if pieces is None:
+            return
         last = len(pieces) - 1
         until = ends.index if ends is not None and ends.in_snapshot else last
+        if max(begins.index, until) > last:
+            at = begins if begins.index > last else replace(begins, index=until)
+            self._refuse(Offset(self.metadata.id, at), f"version {at.version} has {len(pieces)} files only.")
         if self.read.at_once and begins.index < until == last:
             yield Step(tuple(pieces[begins.index + 1 :]), Position(begins.version + 1))
             return
@@ -185,18 +200,20 @@ class Source:
             behind = Position(begins.version + 1) if index == last else replace(begins, index=index)
             yield Step((pieces[index],), behind)
 
-    def _live(self, version: int) -> list[Piece]:
-        """The rows of a version, kept while the stream reads them.
+    def _live(self, version: int) -> list[Piece] | None:
+        """The rows of a version, kept while the stream reads them; None where it was cleaned up, and an option lets it.
 
         Raises:
             StreamMetadataChanged, StreamSchemaIncompatible: it has not the columns of the stream.
+            StreamVersionsLost: it was cleaned up.
         """
         if self._snapshot is None or self._snapshot[0] != version:
-            snapshot = self.log.snapshot(version)
             try:
-                self._check_metadata(snapshot.metadata, version)
-            except StreamMetadataChanged as stop:
-                raise self._noted(stop, snapshot.metadata) from None
+                snapshot = self.log.snapshot(version)
+            except VersionNotFound as gone:
+                self._leave_out(version, version, gone.facts)
+                return None
+            self._check_metadata(snapshot.metadata, version)
             moment = snapshot.timestamp if self.read.feed else None
             vectors = vectors_of(self.log.store, snapshot.files)
             self._snapshot = (version, of_snapshot(snapshot.files, vectors, version, moment))
@@ -206,24 +223,9 @@ class Source:
         if ends is not None:
             last = min(last, ends.version - (ends.index < 0))
         for commit in self._read(begins.version, last):
-            stops = self._stops(commit)
-            if stops is not None:
-                if commit.version > begins.version and ends is None:
-                    return  # what comes before it is shown first
-                raise self._noted(stops, commit.head.metadata)
-            pieces = self._pieces_of(commit, begins, ends)
-            if pieces is None:
-                return
+            self._check(commit)
+            pieces = self._changes_of(commit) if self.read.feed else self._added_by(commit)
             yield from _cut(commit.version, pieces, begins, ends, whole=self.read.feed)
-
-    def _pieces_of(self, commit: Commit, begins: Position, ends: Position | None) -> list[Piece] | None:
-        """What a commit adds; None where what comes before it is shown first."""
-        try:
-            return self._changes_of(commit) if self.read.feed else self._added_by(commit)
-        except (StreamDeletes, StreamChanges):
-            if commit.version > begins.version and ends is None:
-                return None
-            raise
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
         """The commits of versions, each read once."""
@@ -237,15 +239,20 @@ class Source:
             yield from (self._commits[version] for version in range(start, end + 1) if version in self._commits)
 
     def _found(self, first: int, last: int) -> list[Commit]:
-        keys = self.metadata.partition_keys
+        keys, newest = self.metadata.partition_keys, self._newest().version
         try:
-            return commits_between(self.log, first, last, keys, self._newest().version)
+            return commits_between(self.log, first, last, keys, newest)
         except VersionNotFound as gone:
-            earliest = int(gone.facts["earliest"])
-            if not self.read.tolerance.lost_versions:
-                raise StreamVersionsLost(**gone.facts) from None
-            _logger.warning("a stream of %s leaves out the versions %s to %s", self.log.table, first, earliest - 1)
-            return commits_between(self.log, earliest, last, keys, last) if earliest <= last else []
+            there = (commit_version(entry.name) for entry in self.log.store.list_from(first_name(first)))
+            earliest = min((version for version in there if version is not None), default=newest + 1)
+            self._leave_out(first, min(earliest - 1, last), {**gone.facts, "earliest": earliest})
+            return commits_between(self.log, earliest, last, keys, newest) if earliest <= last else []
+
+    def _leave_out(self, first: int, last: int, facts: Mapping[str, Any]) -> None:
+        """Pass over versions that were cleaned up. Raises StreamVersionsLost: no option lets it."""
+        if not self.read.tolerance.lost_versions:
+            raise StreamVersionsLost(**facts) from None
+        _logger.warning("a stream of %s leaves out the versions %s to %s", self.log.table, first, last)
 
     # -- one commit ----------------------------------------------------------------------------------------------------
 
@@ -266,24 +273,18 @@ class Source:
         line = timeline(self.log.store, self._newest().metadata)
         return fed(recorded_changes(self.log, commit, line, self.metadata))
 
-    def _stops(self, commit: Commit) -> StreamMetadataChanged | None:
-        """Why a stream cannot go on behind a commit.
-
-        Raises:
-            StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
-            ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
+    def _check(self, commit: Commit) -> None:
+        """Raises:
+        StreamMetadataChanged: a stream cannot go on behind the commit.
+        StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
+        ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
         """
         if self.read.feed and not self._is_recorded:
             self._check_recorded(self.log.snapshot(commit.version).metadata, commit.version)
             self._is_recorded = True
-        if commit.head.metadata is None:
-            return None
-        try:
+        if commit.head.metadata is not None:
             self._check_metadata(commit.head.metadata, commit.version)
-        except StreamMetadataChanged as stop:
-            return stop
-        self._check_recorded(commit.head.metadata, commit.version)
-        return None
+            self._check_recorded(commit.head.metadata, commit.version)
 
     def _check_metadata(self, found: Metadata, version: int) -> None:
         """Raises StreamMetadataChanged, StreamSchemaIncompatible unless rows of a version with this metadata have the
@@ -293,15 +294,15 @@ class Source:
             return
         table = self.log.table
         if version > self.read.known_at:
+            self._met = Known(found, version)
             raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
         if (why := unreadable(found.schema, self.metadata.schema)) is not None:
             raise StreamSchemaIncompatible(table=table, version=version, reason=why)
 
-    def _noted(self, stop: StreamMetadataChanged, found: Metadata | None) -> StreamMetadataChanged:
-        """What stops the stream, now that all before it was shown; with a log of schemas it goes on from there."""
-        if self.read.schemas is not None and found is not None:
-            SchemaLog(self.read.schemas, self.metadata.id).note(Known(found, stop.facts["version"]))
-        return stop
+    def _note(self, stop: AnabranchError) -> None:
+        """Note the metadata that stopped the stream, now that all before it was shown: it goes on with that."""
+        if self.read.schemas is not None and self._met is not None and isinstance(stop, StreamMetadataChanged):
+            SchemaLog(self.read.schemas, self.metadata.id).note(self._met)
 
     def _check_recorded(self, metadata: Metadata, version: int) -> None:
         if self.read.feed:

@@ -10,14 +10,14 @@ import datetime as dt
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands.field_id_names import is_by_id, layouts_of
-from anabranch.errors import InvalidPartitionValue, UnknownStore
+from anabranch.errors import CorruptVector, InvalidPartitionValue, UnknownStore
+from anabranch.log.changes import check_feed_columns
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -25,19 +25,28 @@ from anabranch.protocol.partitions import read_value, zoned
 from anabranch.protocol.schema.column_mapping import physical_schema
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
+from anabranch.protocol.timestamps import zone_of
 from anabranch.storage.contract import Store
 from anabranch.streaming.pieces import Piece
 from anabranch.streaming.reading import Splits, StreamRead
 
+_MOST_SHARES = 1000
+"""So many shares a file has at most, whatever size the log says that it has."""
+_MOST_ROWS = 1 << 32
+"""No data file has more rows; a vector with a position behind that lies."""
+_ROWS_AT_ONCE = 1 << 20
 _REACHABLE = ("s3", "gs", "abfss")
 """Kinds of buckets that Arrow reads on executors."""
 FEED_COLUMNS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
 
 
 def columns_of(read: StreamRead) -> Struct:
-    """The columns of a stream: the table's, and those of a feed."""
+    """The columns of a stream: the table's, and those of a feed. Raises InvalidOption: one is in both."""
     columns = read.columns.schema
-    return Struct((*columns, *FEED_COLUMNS)) if read.feed else columns
+    if not read.feed:
+        return columns
+    check_feed_columns(read.table, columns)
+    return Struct((*columns, *FEED_COLUMNS))
 
 
 def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -45,6 +54,7 @@ def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[di
 
     Raises:
         InvalidPartitionValue: a partition value is none of its column's type.
+        CorruptVector: a vector has a position that no file has.
         CorruptLog, FileOutsideTable: the log names what is no file of the table.
     """
     metadata, columns = read.columns, all_nullable(columns_of(read))
@@ -65,7 +75,7 @@ def _with_layouts(store: Store, metadata: Metadata, columns: Struct, files: list
 
 
 def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> dict[str, Any]:
-    mask, beyond = _mask(piece)
+    mask, beyond = _mask(store.url, piece)
     return {
         **_place(store, piece.path),
         "table": store.url,
@@ -93,8 +103,13 @@ def _place(store: Store, path: str) -> dict[str, str | None]:
     return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name}
 
 
-def _mask(piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:
-    """Which rows are shown, as compressed bits and their number, and whether the rows behind them are."""
+def _mask(table: str, piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:
+    """Which rows are shown, as compressed bits and their number, and whether the rows behind them are. Raises
+    CorruptVector: a position is one that no file has.
+    """
+    positions = piece.hidden if piece.only is None else piece.only
+    if positions and positions.max() >= _MOST_ROWS:
+        raise CorruptVector(table=table, file=piece.path, reason=f"it has the position {positions.max()}.")
     if piece.only is not None:
         return _bits(piece.only, shown=True), False
     return (_bits(piece.hidden, shown=False), True) if piece.hidden else (None, True)
@@ -102,9 +117,13 @@ def _mask(piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:
 
 def _bits(positions: BitMap64, *, shown: bool) -> tuple[bytes, int]:
     length = positions.max() + 1 if positions else 0
-    bits = np.full(length, not shown)
-    bits[np.asarray(positions.to_array(), np.int64)] = shown
-    return zlib.compress(np.packbits(bits, bitorder="little").tobytes(), 1), length
+    packed, packer = list[bytes](), zlib.compressobj(1)
+    for first in range(0, length, _ROWS_AT_ONCE):
+        behind = min(first + _ROWS_AT_ONCE, length)
+        bits = np.full(behind - first, not shown)
+        bits[np.asarray((positions & BitMap64(range(first, behind))).to_array(), np.int64) - first] = shown
+        packed.append(packer.compress(np.packbits(bits, bitorder="little").tobytes()))
+    return b"".join([*packed, packer.flush()]), length
 
 
 def _feed_values(piece: Piece) -> dict[str, Any]:
@@ -125,12 +144,12 @@ def _partition_values(read: StreamRead, metadata: Metadata, table: str, piece: P
 def _value(read: StreamRead, table: str, path: str, field: Field, text: str | None) -> Any:
     try:
         value = read_value(text, str(field.type))
+        if field.type == "timestamp" and value is not None and not zoned(pa.array([text]))[0].as_py():
+            return value.replace(tzinfo=zone_of(read.zone))  # it means the session's zone, as in delta-spark
+        return value
     except ValueError:
         facts = {"file": path, "column": field.name, "type": field.type, "value": text}
         raise InvalidPartitionValue(table=table, **facts) from None
-    if field.type == "timestamp" and value is not None and not zoned(pa.array([text]))[0].as_py():
-        return value.replace(tzinfo=ZoneInfo(read.zone))  # it means the session's zone, as in delta-spark
-    return value
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
@@ -154,5 +173,5 @@ def _packed(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list
 
 def _shares(files: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:
     for file in files:
-        count = max(1, -(-file["size"] // most))
+        count = min(max(1, -(-file["size"] // most)), _MOST_SHARES)
         yield from ({**file, "share": (part, count)} for part in range(count))

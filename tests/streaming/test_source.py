@@ -183,6 +183,25 @@ def test_a_commit_that_deletes_or_changes_rows_stops_a_stream_unless_an_option_l
         stream.batch()
 
 
+def test_what_was_there_is_shown_before_a_stream_stops(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    shown = stream.ids(Limits(1, None))
+    marking(world)
+    shown += stream.ids()
+    assert sorted(shown) == list(range(7))
+    with pytest.raises(errors.StreamChanges):
+        stream.batch()
+
+
+def test_a_stream_that_has_shown_nothing_yet_stops_as_well(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    world.optimize()
+    deleting(world)
+    with pytest.raises(errors.StreamDeletes):
+        Stream(world.path, start=2).batch()
+
+
 # -- metadata ----------------------------------------------------------------------------------------------------------
 
 
@@ -229,21 +248,63 @@ def test_versions_that_were_cleaned_up_are_left_out_only_where_an_option_lets_it
     stream.batch()
     world.append({"id": 6, "g": 0})
     world.append({"id": 7, "g": 0})
-    log = open_log(world.path)
-    log.write_checkpoint(log.snapshot(), now_ms=0)
-    for version in (0, 1):
-        Path(world.path, commit_name(version)).unlink()
-    forget()
+    clean_up(world, 2)
     with pytest.raises(errors.StreamVersionsLost) as error:
         stream.start().batch()
     assert (error.value.facts["version"], error.value.facts["earliest"]) == (1, 2)
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [7]
 
 
+def clean_up(world: World, count: int) -> None:
+    """Remove the first commits, for which a checkpoint of the newest version stands."""
+    log = open_log(world.path)
+    log.write_checkpoint(log.snapshot(), now_ms=0)
+    for version in range(count):
+        Path(world.path, commit_name(version)).unlink()
+    forget()
+
+
+def test_what_cannot_be_shown_stops_a_stream_behind_versions_that_were_cleaned_up(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 6, "g": 0})
+    deleting(world)
+    clean_up(world, 2)
+    with pytest.raises(errors.StreamDeletes):
+        stream.start(tolerance=Tolerance(lost_versions=True)).batch()
+
+
+def test_however_many_versions_were_cleaned_up_they_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.streaming.source._AT_ONCE", 2)
+    stream = Stream(world.path)
+    stream.batch()
+    for number in range(6, 12):
+        world.append({"id": number, "g": 0})
+    clean_up(world, 6)
+    assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [11]
+
+
+def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    assert stream.batch(Limits(1, None))
+    for number in (7, 8):
+        world.append({"id": number, "g": 0})
+    clean_up(world, 3)
+    with pytest.raises(errors.StreamVersionsLost):
+        stream.start().batch()
+    assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [8]
+
+
 @pytest.mark.parametrize(
     "said",
     [
         {},
+        {"reservoirVersion": -1},
+        {"reservoirVersion": -1, "isStartingVersion": True, "index": 2},
+        {"reservoirVersion": 0, "isStartingVersion": True, "index": 10**9},
+        {"reservoirVersion": 1, "isStartingVersion": True},
+        {"began": {"reservoirVersion": -1, "index": -1, "isStartingVersion": True}},
         {"sourceVersion": 9},
         {"reservoirVersion": "0"},
         {"reservoirVersion": 77},
