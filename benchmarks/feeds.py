@@ -65,7 +65,7 @@ def run(folder: Path, rows: int, tell: Tell, *, beside_spark: bool = True) -> Re
         setting=f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(tables[''][0])} MB; {MASTER} with"
         f" {MEMORY} for each Spark, a fresh copy for each run, medians of {ROUNDS}",
         lines=[Line(f"{what}, {name}", spread(each)) for what, by in found.items() for name, each in by.items()],
-        ratios=[ratio for what, by in found.items() for ratio in _ratios(what, by)],
+        ratios=[ratio for what, by in found.items() for ratio in ratios_of(what, by)],
         notes=[f"Load of the machine at the end: {os.getloadavg()[0]:.1f} over one minute, on {os.cpu_count()} cores."],
     )
 
@@ -91,7 +91,7 @@ def _sides(spark: SparkSession, theirs: DeltaSpark | None, pair: tuple[Path, Pat
     return [Side(f"{name}, {feed}", table, work) for name, work in engines.items() for feed, table in feeds.items()]
 
 
-def _ratios(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
+def ratios_of(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
     """Each engine with its feed over itself without; and with the feed ours over theirs."""
     engines = list(dict.fromkeys(name.partition(", ")[0] for name in found))
     ratios = []
