@@ -221,10 +221,10 @@ CHANGED = [
     "DELETE FROM {} WHERE id IN (0, 2)",
     "MERGE INTO {} t USING (SELECT id, rand() AS x FROM range(3, 9)) s ON t.id = s.id WHEN MATCHED AND t.id = 3 THEN "
     "DELETE WHEN MATCHED THEN UPDATE SET t.x = s.x WHEN NOT MATCHED THEN INSERT (id, g, x) VALUES (s.id, 0, s.x)",
-    "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
-    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
     "MERGE INTO {} t USING (SELECT explode(array(1L, 1L, 8L, 8L, 8L)) AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE "
     "WHEN NOT MATCHED BY SOURCE AND id > 6 THEN UPDATE SET x = 2D",
+    "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
     "UPDATE {} SET x = rand(), s = named_struct('a.b', uuid())",
     "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a.b', 'r'), 0.5D",
     "UPDATE {} SET x = id * 0.5D",
