@@ -67,13 +67,13 @@ def run(folder: Path, rows: int, tell: Tell) -> Result:
     spark = anabranch.session("benchmarks", MASTER, **settings)
     marked, plain = tables(spark, folder, rows, tell)
     with ExitStack() as stack:
-        theirs = stack.enter_context(_delta_spark()) if interop.is_ready() else None
+        theirs = stack.enter_context(delta_spark()) if interop.is_ready() else None
         lines: list[Line] = []
         ratios: list[Ratio] = []
         for what, target, columns in _tasks(plain):
             SetProperties(marked, {"delta.targetFileSize": str(target)}).run()
             sides = _sides(spark, theirs, (marked, plain), target, columns)
-            found = by_turns({each.name: each.run for each in sides}, ROUNDS, _telling(tell, what), warm_ups=WARM_UPS)
+            found = by_turns({each.name: each.run for each in sides}, ROUNDS, telling(tell, what), warm_ups=WARM_UPS)
             _prove_alike(spark, sides)
             lines += [Line(f"{what}, {name}", spread(costs)) for name, costs in found.items()]
             ratios += _ratios(what, found)
@@ -164,7 +164,8 @@ def _theirs(theirs: DeltaSpark, path: str, columns: tuple[str, ...]) -> None:
     theirs.sql(f"OPTIMIZE delta.`{path}`" + (f" ZORDER BY ({', '.join(columns)})" if columns else ""))
 
 
-def _delta_spark() -> DeltaSpark:
+def delta_spark() -> DeltaSpark:
+    """Real delta-spark with the cores and the memory that ours has."""
     settings = {
         "spark.master": MASTER,
         "spark.driver.memory": MEMORY,
@@ -230,5 +231,6 @@ def _ratios(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
     return [r for name in others for r in compared(f"{what}, ours over {name}", found["anabranch"], found[name])]
 
 
-def _telling(tell: Tell, what: str) -> Tell:
+def telling(tell: Tell, what: str) -> Tell:
+    """Tells with each line what is measured."""
     return lambda text: tell(f"{what}: {text}")

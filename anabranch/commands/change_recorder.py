@@ -7,6 +7,9 @@ alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 
 from anabranch.commands.engine import Engine
@@ -15,7 +18,7 @@ from anabranch.commands.staging import Staging
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, empty_files
 from anabranch.protocol.change_feed import Images, check_recordable, records
-from anabranch.protocol.layout.file_sets import Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 
 
 class ChangeRecorder:
@@ -33,10 +36,17 @@ class ChangeRecorder:
         self._noted: list[Images] = []
         self.is_needed, self._known = False, list[str]()
 
-    def note(self, change: str, files: pa.Table, rows: Marks | None = None) -> None:
-        """These rows of files were changed so; every live row where None."""
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any]) -> tuple[pa.Table, FileSet]:
+        """New files with the marked rows, as they were and as they become; and these files, to be read."""
+        self.is_needed = True
+        self._engine.record_update(files, marks, assignments, self._staging.change_folder)
+        written = self._collected()
+        return written, file_set(self._snapshot, written, self._metadata)
+
+    def note(self, change: str, files: pa.Table, rows: Marks | None = None, joined: Any = None) -> None:
+        """These rows of files were changed so, every live row where None; by a MERGE, if it was ``joined``."""
         if self.is_on and len(files) and (rows is None or any(rows.values())):
-            self._noted.append(Images(change, file_set(self._snapshot, files, self._metadata), rows))
+            self._noted.append(Images(change, file_set(self._snapshot, files, self._metadata), rows, joined))
 
     def written(self, *, needed: bool) -> pa.Table:
         """New files with all that was noted since the last ones, if any are ``needed``, now or before.
@@ -49,6 +59,9 @@ class ChangeRecorder:
             return empty_files()
         noted, self._noted = self._noted, []
         self._engine.record(noted, self._staging.change_folder)
+        return self._collected()
+
+    def _collected(self) -> pa.Table:
         files = self._staging.collect_changes(self._metadata, self._known)
         self._known += files["path"].to_pylist()
         return files

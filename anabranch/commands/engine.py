@@ -59,6 +59,16 @@ class Engine(Protocol):
         """
         ...
 
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """Write the marked rows as files of change data below ``folder``: each as it was, and its new image. Hidden ids
+        lie there too.
+        """
+        ...
+
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+        """Write the ``count`` new images in these files of `record_update` as Parquet files below ``folder``."""
+        ...
+
     def pack(self, files: FileSet, folder: str) -> None:
         """Write the live rows of these files, which share their partition values, as one file in ``folder``, which is
         that partition's: file after file as they are listed, and of each the rows as they lie there.

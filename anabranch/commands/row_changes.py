@@ -32,7 +32,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
-from anabranch.protocol.change_feed import DELETE, POSTIMAGE, PREIMAGE
+from anabranch.protocol.change_feed import DELETE
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
@@ -264,7 +264,8 @@ class ChangeHandler(RowRebaseHandler):
         selected = count_of(marks) + _rows_in(whole)
         empty_after = emptied(chosen, marks)
         keeps = snapshot.properties.vectors
-        images, copies, copied = self._new_files(chosen, marks, emptied=empty_after, keeps=keeps)
+        images, recorded = self._images(chosen, marks, keeps=keeps)
+        copies, copied = self._copies(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
         touched = pa.concat_tables([chosen.files, whole]).to_pylist()
         return Transaction.on(
@@ -280,47 +281,46 @@ class ChangeHandler(RowRebaseHandler):
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in touched},
                 adds=pa.concat_tables([images, copies]),
-                change_files=self._change_files(chosen.files, marks, whole, images, copies),
+                change_files=recorded if len(recorded) else self._deletions(chosen.files, marks, whole, copies),
             ),
         )
 
-    def _new_files(
-        self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool
-    ) -> tuple[pa.Table, pa.Table, int]:
-        """What has to be written: the new images alone, where files stay or their changes are recorded; whole files
-        anew; and the number of rows that were only copied.
-        """
-        change, selected, none = self._change, count_of(marks), chosen.files.slice(0, 0)
-        updates, apart = change.assignments is not None, keeps or self._recorder.is_on
-        images = self._images(chosen, marks) if updates and apart and selected else none
-        rewritten = chosen if updates and not apart else chosen.restricted(set(marks) - emptied)
-        if keeps or len(rewritten.files) == 0:
-            return images, none, 0
+    def _images(self, chosen: FileSet, marks: Marks, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
+        """The new images alone, where files stay or their changes are recorded; and what records them."""
+        updates, none = self._change.assignments, chosen.files.slice(0, 0)
+        changes, selected = none, count_of(marks)
+        if updates is None or not selected or not (keeps or self._recorder.is_on):
+            return none, none
         self._staging.start()
-        self._engine.rewrite(rewritten, marks, None if apart else change.assignments, self._staging.folder)
-        copies = self._collected()
-        return images, copies, max(rows_of(copies) - (selected if updates and not apart else 0), 0)
-
-    def _images(self, chosen: FileSet, marks: Marks) -> pa.Table:
-        """The new images of these rows, and of no others."""
-        assert self._change.assignments is not None, "a DELETE has none"
-        self._staging.start()
-        self._engine.update(chosen, marks, self._change.assignments, self._staging.folder)
-        images, selected = self._collected(), count_of(marks)
+        if self._recorder.is_on:
+            changes, read = self._recorder.update(chosen, marks, updates)
+            self._engine.write_postimages(read, selected, self._staging.folder)
+        else:
+            self._engine.update(chosen, marks, updates, self._staging.folder)
+        images = self._collected()
         if (written := rows_of(images)) != selected:
             reason = f"{selected} rows were selected, but {written} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
-        return images
+        return images, changes
 
-    def _change_files(
-        self, files: pa.Table, marks: Marks, whole: pa.Table, images: pa.Table, copies: pa.Table
-    ) -> pa.Table:
-        """What records these changes: an UPDATE always, a DELETE where it has copied rows."""
-        updates, recorder = self._change.assignments is not None, self._recorder
-        recorder.note(PREIMAGE if updates else DELETE, files, marks)
-        recorder.note(DELETE, whole)
-        recorder.note(POSTIMAGE, images)
-        return recorder.written(needed=len(images) > 0 or len(copies) > 0)
+    def _copies(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:
+        """Files written anew where none stays, with new images that were not written alone; and the number of rows that
+        were only copied.
+        """
+        updates = None if self._recorder.is_on else self._change.assignments
+        rewritten = chosen if updates is not None else chosen.restricted(set(marks) - emptied)
+        if keeps or len(rewritten.files) == 0:
+            return chosen.files.slice(0, 0), 0
+        self._staging.start()
+        self._engine.rewrite(rewritten, marks, updates, self._staging.folder)
+        copies = self._collected()
+        return copies, max(rows_of(copies) - (count_of(marks) if updates is not None else 0), 0)
+
+    def _deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
+        """What records the rows that a DELETE takes away, where it has copied rows."""
+        self._recorder.note(DELETE, files, marks)
+        self._recorder.note(DELETE, whole)
+        return self._recorder.written(needed=len(copies) > 0)
 
 
 def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:

@@ -8,7 +8,7 @@ minus the deletes of the next, are the rows of the next, however vectors changed
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -44,11 +44,13 @@ class Images:
         change: `INSERT`, `DELETE`, `PREIMAGE` or `POSTIMAGE`.
         files: where they lie.
         rows: which ones; every live row of the files where None.
+        joined: where the engine has kept them, if a MERGE changed them (`anabranch.protocol.merges.Joined.handle`).
     """
 
     change: str
     files: FileSet
     rows: Marks | None = None
+    joined: Any = None
 
     @property
     def chosen(self) -> FileSet:
@@ -59,6 +61,12 @@ class Images:
 def recorded_columns(schema: Struct) -> Struct:
     """The columns of a file of change data: the table's, and which change it was."""
     return Struct((*schema, Field(CHANGE_TYPE, "string")))
+
+
+def recorded(files: FileSet) -> FileSet:
+    """Files of change data, with the columns that they have."""
+    layouts = {path: recorded_columns(layout) for path, layout in files.layouts.items()}
+    return replace(files, schema=recorded_columns(files.schema), layouts=layouts)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class Matching:
         equated: pairs of a table's and a source's column that ON requires to be equal; only for messages.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
+        recorded: whether it has to be known what changed rows were before.
     """
 
     on: Any
@@ -75,6 +76,7 @@ class Matching:
     equated: tuple[tuple[str, str], ...] = ()
     evolves: bool = False
     added: tuple[str, ...] = ()
+    recorded: bool = False
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""
@@ -107,7 +109,8 @@ class Joined:
         matched: the rows that match a source row, whether or not a clause acts.
         updated, deleted: how many rows, by matched clauses.
         updated_alone, deleted_alone: the same by clauses for rows without a match.
-        handle: what the engine needs to write the new images, and to know which source rows matched; opaque to others.
+        handle: what the engine needs to write the new images, and to know which source rows matched, and what changed
+            rows were if that is `Matching.recorded`; opaque to others.
     """
 
     marks: Marks

@@ -82,6 +82,14 @@ class SparkEngine:
         """See `anabranch.spark.change_files.record`."""
         change_files.record(self.spark, changes, folder)
 
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """See `anabranch.spark.change_files.record_update`."""
+        change_files.record_update(self.spark, files, marks, assignments, folder)
+
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+        """See `anabranch.spark.change_files.write_postimages`."""
+        change_files.write_postimages(self.spark, files, count, folder)
+
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.relocating.pack`."""
         relocating.pack(self.spark, files, folder)

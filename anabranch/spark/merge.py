@@ -54,13 +54,15 @@ class Changes:
 
     Attributes:
         url: the folder.
-        schema: address, source row, acting clause, new image.
+        schema: address, source row, acting clause, new image, and where that is recorded the old one.
         updates: number of an updating clause -> the columns that it sets.
+        repeats: whether it may hold a row that is deleted several times.
     """
 
     url: str
     schema: T.StructType
     updates: Mapping[int, frozenset[str]]
+    repeats: bool
 
 
 def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
@@ -114,7 +116,7 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
-        changes = Changes(url, rows.schema, columns_set(matching, files.schema, "update"))
+        changes = Changes(url, rows.schema, columns_set(matching, files.schema, "update"), matching.may_match_twice)
         return _found(kept(spark, [url], rows.schema), changes, files, matching)
 
 
@@ -135,6 +137,15 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         images = _obeying(images, files, changes.updates, acting, beside=[each.name for each in hidden])
         schema = Struct((*files.schema.fields, *hidden))
         write_into(spark, gathered(images, count), replace(files, schema=schema), folder, few=are_few(count))
+
+
+def old_rows(spark: SparkSession, files: FileSet, changes: Changes, *, deleted: bool) -> DataFrame:
+    """The rows that a join found to be updated, or to be deleted, as they were; it has recorded them."""
+    rows = kept(spark, [changes.url], changes.schema).filter("clause IS NOT NULL")
+    is_updated = F.col("clause").isin(*changes.updates)
+    rows = rows.filter(~is_updated if deleted else is_updated)
+    rows = rows.dropDuplicates(["path", "row"]) if deleted and changes.repeats else rows
+    return rows.select(*[F.col(_old_image(i)).alias(name) for i, name in enumerate(files.schema.names)])
 
 
 def write_inserts(
@@ -227,10 +238,14 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     with explained(f"MERGE ON {matching.on}", files.root):
         rows = _target(spark, files, names, matching).join(source, as_column(matching.on, spark), kind)
         _ = rows.schema  # else Spark Connect looks at the condition only later
+    old = _old(names, matching)
+    olds = {names.old(i): old(each) for i, each in enumerate(files.schema) if matching.recorded}
+    rows = rows.select("*", *[value.alias(name) for name, value in olds.items()])
     is_matched = column(names.number).isNotNull()
-    rows = decider.decide(rows, numbered(matching, "matched"), is_matched, _old(names, matching))
+    rows = decider.decide(rows, numbered(matching, "matched"), is_matched, old)
+    beside = [*([names.row_id] if _keeps_ids(files, matching) else ()), *olds]
     if matching.acts_without_match:
-        rows = _decided_alone(decider, rows, matching, ids=_keeps_ids(files, matching))
+        rows = _decided_alone(decider, rows, matching, beside)
     kept_columns = [
         column(ours).alias(name)
         for ours, name in zip((names.path, names.row, names.number, names.clause), _KEPT, strict=True)
@@ -239,6 +254,7 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
         kept_columns += _images(names, files.schema, _image)
     if _keeps_ids(files, matching):
         kept_columns.append(column(names.row_id).alias(_ROW_ID))
+    kept_columns += [column(name).alias(_old_image(i)) for i, name in enumerate(olds)]
     return rows.select(*kept_columns)
 
 
@@ -247,10 +263,12 @@ def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
     return lambda each: null_of(each) if each.name in matching.added else of_side(names.target, each.name)
 
 
-def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, *, ids: bool) -> DataFrame:
-    """Of rows that were decided where they match: decided where they do not, by the table's columns alone."""
+def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, beside: Sequence[str]) -> DataFrame:
+    """Of rows that were decided where they match: decided where they do not, by the table's columns alone; with their
+    addresses and the columns ``beside`` those.
+    """
     names, schema = decider.names, decider.schema
-    address = [names.path, names.row, names.number, *([names.row_id] if ids else ())]
+    address = [names.path, names.row, names.number, *beside]
     decided = [names.clause, *map(names.image, range(len(schema)))]
     clauses = numbered(matching, "not matched by source")
     own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
@@ -277,6 +295,10 @@ def _images(names: Names, schema: Struct, named: Callable[[int], str]) -> list[C
 
 def _image(i: int) -> str:
     return f"image{i}"
+
+
+def _old_image(i: int) -> str:
+    return f"old{i}"
 
 
 # -- what was found ----------------------------------------------------------------------------------------------------

@@ -84,6 +84,10 @@ class Names:
         """The new value of the table's column ``i``."""
         return f"{self.prefix}image{i}"
 
+    def old(self, i: int) -> str:
+        """The value of the table's column ``i`` before, where it is recorded."""
+        return f"{self.prefix}old{i}"
+
     def value(self, clause: int, i: int) -> str:
         """The ``i``-th value that a clause assigns, before it is fitted."""
         return f"{self.prefix}value{clause}_{i}"

@@ -94,11 +94,15 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    opened, marked = open_files(spark, files.restricted(dict(marks)), ids=True).marked(marks)
-    rows = opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
-    rows = gathered(rows, count_of(marks))
+    rows, few = gathered(marked_rows(spark, files, marks), count_of(marks)), are_few(count_of(marks))
     images = changed(rows, files, assignments, F.lit(True))
-    _write_rows(spark, files, images, assignments, folder, few=are_few(count_of(marks)))
+    write_tracked(spark, files, images, text_of(assignments), folder, few=few)
+
+
+def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
+    """The marked rows of these files, with their ids where the table tracks its rows."""
+    opened, marked = open_files(spark, files.restricted(dict(marks)), ids=True).marked(marks)
+    return opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
 
 
 def rewrite(
@@ -111,17 +115,21 @@ def rewrite(
     if assignments is None:
         both = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
         left = scan(spark, replace(files, vectors={**files.vectors, **both}), ids=True)
-        return _write_rows(spark, files, left, {}, folder)
+        return write_tracked(spark, files, left, "the rows to keep", folder)
     opened, deleted = open_files(spark, files, ids=True).marked(files.vectors)
     opened, marked = opened.marked(marks)
     flag = free_name("__anabranch_marked", files.schema.names)
     kept_columns = map(column, (*files.schema.names, *names_of(files)))
     rows = opened.rows.filter(~deleted).select(*kept_columns, marked.alias(flag))
-    return _write_rows(spark, files, changed(rows, files, assignments, column(flag)), assignments, folder)
+    images = changed(rows, files, assignments, column(flag))
+    return write_tracked(spark, files, images, text_of(assignments), folder)
 
 
-def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column) -> DataFrame:
-    """The rows with new values in the assigned columns where ``where`` is true: the schema's columns, and hidden ids.
+def changed(
+    rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column, beside: Sequence[str] = ()
+) -> DataFrame:
+    """The rows with new values in the assigned columns where ``where`` is true: the schema's columns, those ``beside``
+    them, and hidden ids.
 
     Columns that are generated from assigned ones are computed anew, and changed rows obey the table's rules.
 
@@ -139,12 +147,12 @@ def changed(rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], whe
         types = valued.schema
     # A column of its own each: what is random must not be evaluated a second time when it is fitted.
     images = [_image(each, new, types, where, files.root).alias(each.name) for each in files.schema]
-    images += kept(files, where)
+    images += [*map(column, beside), *kept(files, where)]
     if not files.rules.bind_rows:
         return valued.select(*images)
     flag = free_name("__anabranch_changed", files.schema.names)
     rows, writing = valued.select(*images, where.alias(flag)), Writing(column(flag), frozenset(assignments))
-    return obeying(rows, files.schema, files.rules, [writing], files.root, beside=names_of(files))
+    return obeying(rows, files.schema, files.rules, [writing], files.root, beside=[*beside, *names_of(files)])
 
 
 def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Column, table: str) -> Column:
@@ -191,17 +199,12 @@ def are_few(count: int) -> bool:
     return count <= _ONE_FILE_ROWS
 
 
-def _write_rows(
-    spark: SparkSession,
-    files: FileSet,
-    rows: DataFrame,
-    assignments: Mapping[str, Any],
-    folder: str,
-    *,
-    few: bool = False,
+def write_tracked(
+    spark: SparkSession, files: FileSet, rows: DataFrame, what: str, folder: str, *, few: bool = False
 ) -> None:
+    """As `write_into`, with hidden ids where the table tracks its rows; errors name ``what`` was written."""
     schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
-    with reported(text_of(assignments) or "the rows to keep", files.root, files.version):
+    with reported(what, files.root, files.version):
         write_into(spark, rows, replace(files, schema=schema), folder, few=few)
 
 

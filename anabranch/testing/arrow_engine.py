@@ -23,7 +23,7 @@ from anabranch.errors import AmbiguousMerge
 from anabranch.expressions import exact_literal, exact_predicate
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.change_feed import CHANGE_TYPE, Images, recorded_columns
+from anabranch.protocol.change_feed import CHANGE_TYPE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.features.widening import TYPE_CHANGES
 from anabranch.protocol.iceberg import folder_keys
@@ -34,7 +34,7 @@ from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.predicates import Condition, holds
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
-from anabranch.protocol.schema.types import DataType, Struct, from_arrow, schema_json, to_arrow
+from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
 from anabranch.storage import Store, open_store
 from anabranch.storage.native import native_file
 from anabranch.testing.arrow_merge import Held, Join, Row, assigned, inserted, numbered
@@ -107,6 +107,20 @@ class ArrowEngine:
         rows = _table(recorded_columns(files.schema), [row for each in changes for row in self._changed(each)])
         store, both = open_store(files.root), files.rules.materialised
         self._write(rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=both)
+
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+        """The marked rows, and what the assignments make of them."""
+        old = [row for path, rows in self._rows(files, ids=True) for i, row in rows if i in marks.get(path, ())]
+        new = [_as_changed(files, _assigned(row, assignments)) for row in old]
+        self._check(files, new)
+        both = ((PREIMAGE, old), (POSTIMAGE, new))
+        found = [{**row, CHANGE_TYPE: change} for change, rows in both for row in rows]
+        self._put(files, found, folder, recorded_columns(files.schema).fields[-1:])
+
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+        """The rows of that kind."""
+        rows = [row for _, found in self._rows(recorded(files), ids=True) for _, row in found]
+        self._put(files, [row for row in rows if row.pop(CHANGE_TYPE) == POSTIMAGE], folder)
 
     def _changed(self, images: Images) -> list[Row]:
         every, marked = images.rows is None, images.rows or {}
@@ -238,8 +252,8 @@ class ArrowEngine:
         if files.rules.bind_rows:
             obedient(files.root, _table(files.schema, rows), files.schema, files.rules, _TEXTS)
 
-    def _put(self, files: FileSet, rows: list[Row], folder: str) -> None:
-        hidden = () if files.tracked is None else files.tracked.fields
+    def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
+        hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))
         table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
         names, both = tuple(each.name for each in hidden), files.rules.materialised
         self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=both)

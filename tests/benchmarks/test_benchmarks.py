@@ -16,6 +16,7 @@ import anabranch
 from benchmarks import (
     appenders,
     checksums,
+    feeds,
     harness,
     large,
     merge,
@@ -179,6 +180,13 @@ def test_a_look_up_that_skips_is_seen_to_read_fewer_files_and_rows(tmp_path: Pat
 def test_half_of_what_is_merged_is_in_the_table_and_half_is_new(tmp_path: Path) -> None:
     ids = pq.read_table(merge.source(tmp_path, 8000))["id"].to_pylist()
     assert (len(ids), len(set(ids)), sum(i < 8000 for i in ids)) == (80, 80, 40)
+
+
+def test_a_feed_is_measured_by_the_same_command_without_it() -> None:
+    sides = [f"{engine}, {feed}" for engine in ("anabranch", "delta-spark") for feed in ("without", "with feed")]
+    walls = dict(zip(sides, (2.0, 3.0, 5.0, 6.0), strict=True))
+    ratios = feeds.ratios_of("UPDATE 1%", {name: [Cost(wall, 1.0)] for name, wall in walls.items()})
+    assert [(ratio.value, ratio.is_met) for ratio in ratios[::2]] == [(1.5, False), (1.2, None), (0.5, None)]
 
 
 def test_the_proof_finds_updates_that_are_lost_or_doubled(tmp_path: Path) -> None:

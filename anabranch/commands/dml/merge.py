@@ -142,11 +142,13 @@ class MergeHandler(RowRebaseHandler):
         self._merge, self._computed_from = merge, computed_from
         self._metadata = metadata
         added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
-        self._matching = replace(merge.matching, added=added)
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
         self._recorder = ChangeRecorder(snapshot, metadata, engine, staging)
+        needed = {"update"} if snapshot.properties.vectors else {"update", "delete"}
+        recorded = self._recorder.is_on and any(each.action in needed for each in merge.matching.clauses)
+        self._matching = replace(merge.matching, added=added, recorded=recorded)
         self._inserted: frozenset[str] = frozenset()
         self._insert_count = 0
 
@@ -260,8 +262,8 @@ class MergeHandler(RowRebaseHandler):
     ) -> pa.Table:
         """What records one join's changes, and all inserts as they are after it."""
         recorder = self._recorder
-        recorder.note(DELETE, files, joined.deletes)
-        recorder.note(PREIMAGE, files, joined.updates)
+        recorder.note(DELETE, files, joined.deletes, joined.handle)
+        recorder.note(PREIMAGE, files, joined.updates, joined.handle)
         recorder.note(POSTIMAGE, images)
         changes = recorder.written(needed=needed)
         if not recorder.is_needed:

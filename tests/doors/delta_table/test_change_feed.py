@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import ENABLED
 from anabranch.protocol.settings import READS_BEYOND
+from anabranch.spark import change_files
 from tests.support.feeds import applied, plain, record_changes
 
 pytestmark = pytest.mark.spark
@@ -220,8 +221,11 @@ CHANGED = [
     "DELETE FROM {} WHERE id IN (0, 2)",
     "MERGE INTO {} t USING (SELECT id, rand() AS x FROM range(3, 9)) s ON t.id = s.id WHEN MATCHED AND t.id = 3 THEN "
     "DELETE WHEN MATCHED THEN UPDATE SET t.x = s.x WHEN NOT MATCHED THEN INSERT (id, g, x) VALUES (s.id, 0, s.x)",
+    "MERGE INTO {} t USING (SELECT explode(array(1L, 1L, 8L, 8L, 8L)) AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND id > 6 THEN UPDATE SET x = 2D",
     "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
     "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
+    "UPDATE {} SET x = rand(), s = named_struct('a.b', uuid())",
     "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a.b', 'r'), 0.5D",
     "UPDATE {} SET x = id * 0.5D",
     "INSERT OVERWRITE {} SELECT 1L, 1, named_struct('a.b', 'o'), 0.5D",
@@ -252,6 +256,37 @@ def test_what_every_statement_records_leads_from_version_to_version(
     kinds = Counter(row["_change_type"] for row in found if row["_commit_version"] == 2)
     assert kinds == {"update_preimage": 2, "update_postimage": 2}
     assert anabranch.check(path).is_clean
+
+
+@pytest.mark.parametrize("statement", ["UPDATE {} SET x = x + 1 WHERE id > 2", CHANGED[2], CHANGED[3], CHANGED[4]])
+def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    path = str(tmp_path / "t")
+    properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
+    rows = [{"id": i, "g": i % 2, "x": i / 2} for i in range(9)]
+    anabranch.append(None, path, rows, properties=properties)
+    [file] = Path(path).glob("*.parquet")
+    calls = []
+
+    def away(write: Callable[..., None]) -> Callable[..., None]:
+        def written(*given: Any) -> None:
+            calls.append(write.__name__)
+            hidden = file.rename(tmp_path / "hidden")
+            try:
+                write(*given)
+            finally:
+                hidden.rename(file)
+
+        return written
+
+    for write in (change_files.record, change_files.write_postimages):
+        monkeypatch.setattr(change_files, write.__name__, away(write))
+    session.sql(statement.format(f"delta.`{path}`"))
+    assert calls
+    found = [row.asDict() for row in anabranch.changes(session, path, 1).collect()]
+    after = [row.asDict() for row in anabranch.read(session, path).collect()]
+    assert applied(rows, found) == Counter(map(plain, after))
 
 
 def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.protocol.change_feed import ENABLED
 from anabranch.storage import open_store
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.row_ids import wrong_ids
@@ -26,14 +27,17 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture(
-    params=[("true", ()), ("false", ()), ("true", ("p",)), ("false", ("p",))],
-    ids=["vectors", "files", "vectors by p", "files by p"],
+    params=[
+        *(("true", (), "false"), ("false", (), "false"), ("true", ("p",), "false"), ("false", ("p",), "false")),
+        ("true", ("p",), "true"),
+    ],
+    ids=["vectors", "files", "vectors by p", "files by p", "vectors by p with a feed"],
 )
 def path(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) -> Iterator[str]:
     """Four rows, k from 0, in two files or more; its log is read by other eyes at the end."""
-    vectors, partitions = request.param
+    vectors, partitions, feed = request.param
     found = str(tmp_path / "t")
-    properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors}
+    properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors, ENABLED: feed}
     for rows in ([(0, 0, 0), (1, 1, 1)], [(2, 0, 2), (3, 1, None)]):
         table = [dict(zip("kpx", row, strict=True)) for row in rows]
         anabranch.append(session, found, table, partition_by=partitions, properties=properties)
