@@ -102,6 +102,7 @@ class History:
     Attributes:
         base: the version that the writers began with.
         calls: how many calls of the store each writer made.
+        failed: what the store said to each writer whose calls failed.
         turns: the switches between writers, for a `Script`.
         faults: what the reader found wrong in the log.
         stuck: why it did not come to an end.
@@ -117,6 +118,7 @@ class History:
     faults: tuple[str, ...] = ()
     stuck: str | None = None
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    failed: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 def run(plan: Plan, place: Place = _IN_MEMORY) -> History:
@@ -177,6 +179,7 @@ class _Run:
             faults=tuple(reader.faults),
             stuck=stuck,
             kept=self._store.kept if isinstance(self._store, DictStore) else {},
+            failed=self._stage.failed,
         )
 
     def _task(self, who: int) -> Callable[[], None]:
@@ -266,6 +269,7 @@ class _FaultyStore(Watched):
     ) -> None:
         super().__init__(inner)
         self.of: dict[int, list[Call]] = {}
+        self.failed: dict[int, list[str]] = {}
         self._moment, self._hang = moment, hang
         self._failures = {(each.who, each.call): WAYS[each.how] for each in failures}
         self._lasting: dict[int, Way] = {}
@@ -293,7 +297,9 @@ class _FaultyStore(Watched):
         if way.error is None:
             raise Killed(f"writer {who} dies at {call.method} {call.about}")
         kind = way.error if call.is_put or way.error is not PutOutcomeUnknown else StoreError
-        raise kind(name=str(call.about), root=self.url, reason="as the plan says.")
+        error = kind(name=str(call.about), root=self.url, reason="as the plan says.")
+        self.failed.setdefault(who, []).append(str(error))
+        raise error
 
 
 __all__ = ["WAYS", "Act", "Event", "History", "Way", "name_of", "reopened", "run"]

@@ -139,7 +139,7 @@ def _conflicts_with_moves(history: History) -> Iterator[Violation]:
     for act in history.acts:
         if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
             continue
-        if isinstance(act.error, StagedFilesVacuumed):
+        if isinstance(act.error, StagedFilesVacuumed) or _could_not_decide(history, act):
             continue
         winner = by_version.get(act.error.facts.get("winner_version", -1))
         head = isinstance(act.error, MetadataChangedException | ProtocolChangedException)
@@ -149,6 +149,11 @@ def _conflicts_with_moves(history: History) -> Iterator[Violation]:
             continue  # it changes the metadata, and such a change passes nobody whom it has not seen
         if isinstance(winner, Optimize) and history.plan.setup.vectors and not vacuumed:  # a record of moves goes too
             yield Violation("maintenance", f"writer {act.who} was refused because rows were moved: {act.error}")
+
+
+def _could_not_decide(history: History, act: Act) -> bool:
+    """Whether a refusal names a failure of the writer's own store: errors while it decides mean conflict."""
+    return any(said in str(act.error) for said in history.failed.get(act.who, ()))
 
 
 def _unread_heads(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
