@@ -50,6 +50,7 @@ from laboratory.statements import (
     When,
     Where,
 )
+from laboratory.stream_plans import with_streams
 
 _LAYOUTS: tuple[tuple[Rows, ...], ...] = (
     (((1, 0, 0), (2, 1, 0)),),
@@ -70,8 +71,8 @@ FAULTY = 0.08
 
 def plan_for(seed: int) -> Plan:
     """The plan of an integer."""
-    dice = Maker(random.Random(seed))
-    return dice.plan(seed)
+    plan = Maker(random.Random(seed)).plan(seed)
+    return with_streams(plan, random.Random(f"streams {seed}"))
 
 
 class Maker:

@@ -6,6 +6,7 @@ its own in memory, a clock of its own and names of its own, so that runs do not 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
 from anabranch.transaction.retry import Runtime
+from laboratory.feeds import Feeds, feeds_of
 from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
 from laboratory.plans import Failure, Plan, schedule_of
@@ -105,6 +107,7 @@ class History:
         failed: what the store said to each writer whose calls failed.
         turns: the switches between writers, for a `Script`.
         faults: what the reader found wrong in the log.
+        feeds: what each version changed, where the table has a feed.
         stuck: why it did not come to an end.
     """
 
@@ -119,6 +122,7 @@ class History:
     stuck: str | None = None
     kept: Mapping[str, Kept] = field(default_factory=dict)
     failed: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    feeds: Feeds | None = None
 
 
 def run(plan: Plan, place: Place = _IN_MEMORY) -> History:
@@ -158,16 +162,14 @@ class _Run:
     def play(self) -> History:
         if self._base.snapshot is not None:
             remember(self._base.snapshot)
-        stuck = None
+        reader = Reader(self._store, gone_from(self._store))
         with mounted(self._stage):
             try:
-                self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
-            except NoProgress as error:
-                stuck = str(error)
+                stuck = self._stuck()
+                versions = reader.versions()
+                feeds = self._feeds(reader, len(versions)) if self._plan.setup.feed else None
             finally:
                 forget(self._store.url)
-        reader = Reader(self._store, gone_from(self._store))
-        versions = reader.versions()
         return History(
             plan=self._plan,
             base=self._base.version,
@@ -180,7 +182,19 @@ class _Run:
             stuck=stuck,
             kept=self._store.kept if isinstance(self._store, DictStore) else {},
             failed=self._stage.failed,
+            feeds=feeds,
         )
+
+    def _stuck(self) -> str | None:
+        """Let the writers run; why they did not come to an end, if so."""
+        try:
+            self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
+        except NoProgress as error:
+            return str(error)
+        return None
+
+    def _feeds(self, reader: Reader, versions: int) -> Feeds:
+        return feeds_of(self._store.url, reader, versions, random.Random(f"feeds {self._plan.seed}"))
 
     def _task(self, who: int) -> Callable[[], None]:
         return lambda: self._act(who, self._plan.statements[who])

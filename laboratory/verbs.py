@@ -19,6 +19,7 @@ from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
 from anabranch.commands.dml.merge import Merge as MergeCommand
 from anabranch.commands.dml.update import Update as UpdateCommand
+from anabranch.commands.dml.write import StreamBatch
 from anabranch.commands.dml.write import Write as WriteCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.optimize import Optimize as OptimizeCommand
@@ -40,6 +41,7 @@ from laboratory.statements import (
     COLUMNS,
     Append,
     Assignment,
+    Batch,
     Configure,
     Copy,
     Delete,
@@ -133,6 +135,14 @@ def _append(statement: Append, session: Session) -> Done:
         done = AppendCommand(session.location, rows).run(
             context=RunContext(retry=session.retry, runtime=session.runtime)
         )
+    return Done(done.version if done else None, None, statement)
+
+
+def _batch(statement: Batch, session: Session) -> Done:
+    numbered = StreamBatch(statement.query, statement.number, "complete" if statement.complete else "append")
+    mode = "overwrite" if statement.complete else "append"
+    command = WriteCommand(session.location, table_of(statement.rows), mode, batch=numbered)
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
@@ -245,6 +255,7 @@ def _other(session: Session) -> OtherEngine:
 
 _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Append: _append,
+    Batch: _batch,
     Overwrite: _overwrite,
     Replace: _replace,
     Delete: _delete,
