@@ -8,7 +8,8 @@ the first to the last; and each statement of ours has changes of its own kinds o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from anabranch.errors import ChangeFilesMissing, NotFound
 from laboratory.feeds import Feeds
@@ -18,6 +19,7 @@ from laboratory.runs import History
 from laboratory.statements import (
     Append,
     Delete,
+    Follow,
     Foreign,
     Merge,
     Optimize,
@@ -28,19 +30,25 @@ from laboratory.statements import (
     assigned,
     bag,
 )
+from laboratory.stream_readers import Seen
 
 _TAKEN = ("delete", "update_preimage")
 _BROUGHT = ("insert", "update_postimage")
 
 
 def feed_faults(history: History, landed: Sequence[Landed]) -> Iterator[str]:
-    """Everything that is wrong with a history's feeds."""
+    """Everything that is wrong with a history's feeds, and with what its streams were shown."""
     if history.feeds is None:
         return
-    yield from _two_tellings(history.feeds, vacuumed=Vacuum in map(type, history.plan.statements))
-    by_version = {each.version: each for each in landed}
+    yield from _streams(history, history.feeds)
+    if history.plan.setup.feed:
+        yield from _two_tellings(history.feeds, vacuumed=Vacuum in map(type, history.plan.statements))
+        yield from _steps(history, history.feeds, {each.version: each for each in landed})
+
+
+def _steps(history: History, feeds: Feeds, by_version: Mapping[int, Landed]) -> Iterator[str]:
     for before, after in zip(history.versions, history.versions[1:], strict=False):
-        said, made = history.feeds.plain[after.number], by_version.get(after.number)
+        said, made = feeds.plain[after.number], by_version.get(after.number)
         if made is not None and isinstance(made.statement, Foreign) and not _is_honest(made.statement):
             continue
         taken, brought = _rows(said, _TAKEN), _rows(said, _BROUGHT)
@@ -51,7 +59,7 @@ def feed_faults(history: History, landed: Sequence[Landed]) -> Iterator[str]:
 
 
 def _two_tellings(feeds: Feeds, *, vacuumed: bool) -> Iterator[str]:
-    if feeds.error is not None:
+    if feeds.ours is None:
         if not (vacuumed and isinstance(feeds.error, ChangeFilesMissing | NotFound)):
             yield f"the feed cannot be read: {feeds.error}"
         return
@@ -62,10 +70,38 @@ def _two_tellings(feeds: Feeds, *, vacuumed: bool) -> Iterator[str]:
         yield f"asked for alone, the changes from version {feeds.first} on are {', '.join(map(_listed, feeds.part))}"
 
 
+def _streams(history: History, feeds: Feeds) -> Iterator[str]:
+    """A stream is shown the rows of the version where it began, and what each commit after it brought, all once."""
+    for act in history.acts:
+        follow, seen = act.statement, getattr(act.statement, "seen", None)
+        if not isinstance(follow, Follow) or not isinstance(seen, Seen):
+            continue
+        rows = () if seen.there is None else history.versions[seen.there].rows
+        there = [("insert", row) for row in rows]
+        later = (_shown(follow, feeds, version) for version in seen.commits)
+        missing, extra = _differences([*there, *chain.from_iterable(later)], seen.rows)
+        if missing or extra:
+            yield f"the stream of writer {act.who} lacks {_listed(missing)}, and has too much {_listed(extra)}"
+
+
+def _shown(follow: Follow, feeds: Feeds, version: int) -> Changes:
+    """What a stream has to be shown of a commit."""
+    if follow.shows == "changes":
+        return feeds.plain[version]
+    if follow.shows == "inserts" and feeds.takes[version]:
+        return ()
+    return tuple(each for each in feeds.derived[version] if each[0] == "insert")
+
+
+def _differences(wanted: Iterable[tuple[str, Row]], found: Changes) -> tuple[Changes, Changes]:
+    both = Counter(wanted), Counter(found)
+    return tuple((both[0] - both[1]).elements()), tuple((both[1] - both[0]).elements())
+
+
 def _is_honest(foreign: Foreign) -> bool:
     """Whether another engine's commit says of what it did that it changed data, and of nothing else."""
     manner = foreign.manner
-    return manner.change and not (manner.churns == "restated" and manner.churn)
+    return manner.change and not (manner.churn and manner.churns in ("restated", "touched"))
 
 
 def _fits(made: Landed, said: Changes) -> bool:

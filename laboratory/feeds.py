@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import unquote
 
 from pyroaring import BitMap64
 
@@ -18,7 +17,8 @@ from anabranch.errors import AnabranchError
 from anabranch.log.changes import changes
 from anabranch.log.log import Log
 from anabranch.protocol.change_feed import VersionChanges
-from laboratory.log_reader import Changes, Reader, row_of, rows_in
+from laboratory.log_reader import Changes, Reader, stored_rows
+from laboratory.statements import Row
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,38 @@ class Feeds:
 
     Attributes:
         plain: as the plain reader finds it in the log.
-        ours: as the product reads it.
+        derived: the same, without files of change data.
+        takes: whether a version takes rows away.
+        ours: as the product reads it, where the table has a feed.
         part: a part of it, which the product was asked for alone, from the version ``first`` on.
         error: why the product did not read it.
     """
 
     plain: tuple[Changes, ...]
-    ours: tuple[Changes, ...] = ()
+    derived: tuple[Changes, ...]
+    takes: tuple[bool, ...]
+    ours: tuple[Changes, ...] | None = None
     first: int = 0
     part: tuple[Changes, ...] = ()
     error: AnabranchError | None = None
 
 
-def feeds_of(location: str, reader: Reader, versions: int, dice: random.Random) -> Feeds:
+def plain_feeds(reader: Reader, versions: int) -> Feeds:
     """The feeds of a table with so many versions, which the reader has read."""
-    plain = tuple(reader.changes(number) for number in range(versions))
-    first = dice.randrange(versions)
+    derived = tuple(reader.derived(number) for number in range(versions))
+    takes = tuple(reader.takes(number) for number in range(versions))
+    return Feeds(tuple(reader.changes(number) for number in range(versions)), derived, takes)
+
+
+def with_ours(feeds: Feeds, location: str, dice: random.Random) -> Feeds:
+    """The same, and what the product says of all versions and of some."""
+    first = dice.randrange(len(feeds.plain))
+    last = dice.randrange(first, len(feeds.plain))
     try:
         log = open_log(location)
-        part = _read(log, first, dice.randrange(first, versions))
-        return Feeds(plain, _read(log, 0, versions - 1), first, part)
+        return replace(feeds, ours=_read(log, 0, len(feeds.plain)), first=first, part=_read(log, first, last))
     except AnabranchError as error:
-        return Feeds(plain, error=error)
+        return replace(feeds, error=error)
 
 
 def _read(log: Log, first: int, last: int) -> tuple[Changes, ...]:
@@ -56,7 +66,7 @@ def _read(log: Log, first: int, last: int) -> tuple[Changes, ...]:
     return tuple(tuple(_rows(log, version)) for version in feed.versions)
 
 
-def _rows(log: Log, version: VersionChanges) -> Iterator[tuple[str, Any]]:
+def _rows(log: Log, version: VersionChanges) -> Iterator[tuple[str, Row]]:
     for file in version.whole.to_pylist():
         hidden = version.hidden.get(file["path"], BitMap64())
         yield from ((file["change"], row) for i, (row, _) in enumerate(_stored(log, file)) if i not in hidden)
@@ -66,6 +76,5 @@ def _rows(log: Log, version: VersionChanges) -> Iterator[tuple[str, Any]]:
         yield from ((change, row) for row, change in _stored(log, file))
 
 
-def _stored(log: Log, file: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    values = dict(file["partitionValues"] or ())
-    return [(row_of(row, values), row.get("_change_type")) for row in rows_in(log.store.get(unquote(file["path"])))]
+def _stored(log: Log, file: Mapping[str, Any]) -> list[tuple[Row, str]]:
+    return stored_rows(log.store, file["path"], dict(file["partitionValues"] or ()))

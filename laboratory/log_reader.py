@@ -97,6 +97,10 @@ class Reader:
             found += [("insert", rows[i]) for i in after - before]
         return tuple(found)
 
+    def takes(self, number: int) -> bool:
+        """Whether a version removes anything and says that this changes data."""
+        return any(kind == "remove" and body["dataChange"] for kind, body in self._bodies(number))
+
     def _bodies(self, number: int) -> list[tuple[str, dict[str, Any]]]:
         return actions_in(self.store.get(f"_delta_log/{number:020}.json"))
 
@@ -206,6 +210,12 @@ def row_of(stored: Mapping[str, Any], values: Mapping[str, str | None]) -> Row:
     """A row of a file with these partition values."""
     known = {name: None if text is None else int(text) for name, text in values.items()}
     return tuple({**stored, **known}.get(name) for name in COLUMNS)
+
+
+def stored_rows(store: Store, path: str, values: Mapping[str, str | None]) -> list[tuple[Row, str]]:
+    """All rows of a file that a log names so, each with the change that the file says of it, if it does."""
+    stored = rows_in(store.get(unquote(path)))
+    return [(row_of(row, values), row.get("_change_type", "")) for row in stored]
 
 
 @lru_cache(maxsize=512)

@@ -23,6 +23,7 @@ from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol import change_feed
 from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.transaction import commit, commit_actions, conflicts, put, rebase
@@ -267,6 +268,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a batch is committed twice",
         ((insert, "is_written", lambda *anything: False), *_without("_HEAD_RULES", "_same_application")),
     ),
+    Mutant("a moved row is emitted again", ((change_feed, "_changing", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
     Mutant(

@@ -29,12 +29,12 @@ from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
 from anabranch.transaction.retry import Runtime
-from laboratory.feeds import Feeds, feeds_of
+from laboratory.feeds import Feeds, plain_feeds, with_ours
 from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
 from laboratory.plans import Failure, Plan, schedule_of
 from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
-from laboratory.statements import Statement
+from laboratory.statements import Follow, Statement
 from laboratory.verbs import Done, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
@@ -107,7 +107,7 @@ class History:
         failed: what the store said to each writer whose calls failed.
         turns: the switches between writers, for a `Script`.
         faults: what the reader found wrong in the log.
-        feeds: what each version changed, where the table has a feed.
+        feeds: what each version changed, where the table has a feed or is read as a stream.
         stuck: why it did not come to an end.
     """
 
@@ -167,7 +167,7 @@ class _Run:
             try:
                 stuck = self._stuck()
                 versions = reader.versions()
-                feeds = self._feeds(reader, len(versions)) if self._plan.setup.feed else None
+                feeds = self._feeds(reader, len(versions))
             finally:
                 forget(self._store.url)
         return History(
@@ -193,8 +193,14 @@ class _Run:
             return str(error)
         return None
 
-    def _feeds(self, reader: Reader, versions: int) -> Feeds:
-        return feeds_of(self._store.url, reader, versions, random.Random(f"feeds {self._plan.seed}"))
+    def _feeds(self, reader: Reader, versions: int) -> Feeds | None:
+        """What the versions changed, where the table has a feed or somebody reads it as a stream."""
+        has_feed = self._plan.setup.feed
+        if not has_feed and Follow not in map(type, self._plan.statements):
+            return None
+        feeds = plain_feeds(reader, versions)
+        dice = random.Random(f"feeds {self._plan.seed}")
+        return with_ours(feeds, self._store.url, dice) if has_feed else feeds
 
     def _task(self, who: int) -> Callable[[], None]:
         return lambda: self._act(who, self._plan.statements[who])

@@ -298,6 +298,36 @@ class Vacuum:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """A stream that reads the table: so many batches beside the writers, then all that there is. It changes nothing.
+
+    Attributes:
+        batches: how many.
+        files: how many files one of them has at most.
+        shows: ``changes`` of a feed, ``writes`` also of commits that take rows away, or those of ``inserts`` alone.
+        whole: whether it reads every commit from the first on, and not the rows that are there when it begins.
+        again: whether each batch is planned again by another process.
+        seen: what it was shown, when it has run.
+    """
+
+    batches: int
+    files: int | None
+    shows: str
+    whole: bool = False
+    again: bool = False
+    seen: object = None
+
+    def __str__(self) -> str:
+        size = "" if self.files is None else f" of {self.files} files"
+        since, twice = " from version 0" if self.whole else "", ", each twice" if self.again else ""
+        return f"READ STREAM OF {self.shows}{since} ({self.batches} batches{size}{twice})"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, 0
+
+
+@dataclass(frozen=True)
 class Configure:
     """ALTER TABLE SET TBLPROPERTIES of something that touches no row, as another engine's commit."""
 
@@ -369,6 +399,7 @@ Statement = (
     | Configure
     | Upgrade
     | Vacuum
+    | Follow
     | Foreign
 )
 
@@ -394,6 +425,7 @@ __all__ = [
     "Copy",
     "Delete",
     "Dynamic",
+    "Follow",
     "Foreign",
     "Merge",
     "Missing",

@@ -46,6 +46,7 @@ from laboratory.statements import (
     Copy,
     Delete,
     Dynamic,
+    Follow,
     Foreign,
     Merge,
     Optimize,
@@ -61,6 +62,7 @@ from laboratory.statements import (
     Vacuum,
 )
 from laboratory.stranger_commits import Stranger
+from laboratory.stream_readers import followed
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
@@ -241,6 +243,11 @@ def _restore(statement: Restore, session: Session) -> Done:
     return Done(done.committed.version if done.committed else None, None, after)
 
 
+def _follow(statement: Follow, session: Session) -> Done:
+    seen = followed(statement, session.location, session.runtime.sleep)
+    return Done(None, None, replace(statement, seen=seen))
+
+
 def _configure(statement: Configure, session: Session) -> Done:
     return Done(_other(session).configure(), None, statement)
 
@@ -270,6 +277,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Configure: _configure,
     Upgrade: _upgrade,
     Vacuum: _vacuum,
+    Follow: _follow,
 }
 
 __all__ = ["ARROW", "SCHEMA", "Done", "Row", "Session", "condition_of", "play", "table_of"]

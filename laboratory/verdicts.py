@@ -8,6 +8,7 @@ Knows what was seen and what the oracle says. Pure. Every rule here is a promise
 - no commit lands over a change of metadata or protocol that it has not read, and none after an unknown writer feature;
 - a batch of a stream is in the log once, however often it was run;
 - where the table has a feed, the changes of each version lead from the one before it to its rows;
+- a stream that reads the table is shown each row once;
 - the log is whole: no file is live twice, no vector or row count is wrong;
 - every history ends, and every error is a documented one.
 """
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import (
+    ChangeFilesMissing,
     ConcurrentTransactionException,
     CorruptVector,
     DeltaConcurrentModificationException,
@@ -33,6 +35,9 @@ from laboratory.feed_verdicts import feed_faults
 from laboratory.oracle import Landed, first_unexplained, serial_order
 from laboratory.runs import Act, History, name_of
 from laboratory.statements import Batch, Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
+
+_GONE = MissingDataFile | CorruptVector | ChangeFilesMissing | NotFound
+"""What is said of files that a VACUUM has removed."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def _unexpected_errors(history: History) -> Iterator[Violation]:
     upgraded = any(isinstance(act.statement, Upgrade) for act in history.acts)
     vacuumed = any(isinstance(act.statement, Vacuum) for act in history.acts)
     for act in history.acts:
-        gone = vacuumed and isinstance(act.error, MissingDataFile | CorruptVector | NotFound)
+        gone = vacuumed and isinstance(act.error, _GONE)
         expected = bool(history.plan.failures) or (upgraded and isinstance(act.error, UnsupportedFeature)) or gone
         if act.told == "broken" or (act.told in ("failed", "unknown") and not expected):
             yield Violation("error", f"writer {act.who} was told {type(act.error).__name__}: {act.error}")
