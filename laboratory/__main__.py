@@ -47,8 +47,6 @@ def main(
     found = [_catch(number) for number in range(len(MUTANTS))] if mutants else []
     report.write_text(page(tally, found, first=first, seconds=seconds, jobs=jobs), encoding="utf-8")
     console.print(f"{tally.histories:,} histories in {seconds:.0f} s, {len(tally.wrong)} violations; see {report.name}")
-    for wrong, what in tally.wrong[:10]:
-        console.print(f"[red]seed {wrong}[/red]: {what}")
     survivors = [each.name for each in found if each.histories is None]
     for name in survivors:
         console.print(f"[red]not caught[/red]: {name}")
@@ -57,9 +55,12 @@ def main(
 
 def _campaign(first: int, histories: int, jobs: int) -> Tally:
     with Progress(console=console) as progress:
-        bar = progress.add_task("histories", total=histories)
+        bar, told = progress.add_task("histories", total=histories), set[tuple[int, str]]()
 
         def show(so_far: Tally) -> None:
+            for seed, what in set(so_far.wrong) - told:
+                console.print(f"[red]seed {seed}[/red]: {what}")
+            told.update(so_far.wrong)
             progress.update(bar, completed=so_far.histories, description=f"{len(so_far.wrong)} violations")
 
         return campaign(first, histories, jobs, show)

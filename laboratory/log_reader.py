@@ -1,8 +1,9 @@
 """A second reader of Delta logs, for tests: plain, slow, and written apart from the product.
 
-Knows PROTOCOL.md: commit files, ``add``, ``remove``, deletion vectors (``u`` and ``i``), Parquet. Reads commit files
-only, in the order of their versions, and *checks* what a tolerant reader would pass over: a file that is live twice, a
-``remove`` of something that is not live, a vector whose cardinality or checksum is wrong, a row count that is wrong.
+Knows PROTOCOL.md: commit files, ``add``, ``remove``, ``cdc``, deletion vectors (``u`` and ``i``), Parquet. Reads
+commit files only, in the order of their versions, and *checks* what a tolerant reader would pass over: a file that is
+live twice, a ``remove`` of something that is not live, a vector whose cardinality or checksum is wrong, a row count
+that is wrong, a change file that is not as it says.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from laboratory.statements import COLUMNS, Row, Rows
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC = 1681511377
+
+Changes = tuple[tuple[str, Row], ...]
+"""Rows, and how each was changed: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,49 @@ class Reader:
         """Of the newest version that was read, each live file: its ``add``, all its rows, and which are deleted."""
         live = [self._live[path] for path in sorted(self._live)]
         return [(add, self._physical(add), self._vector(len(live), add)) for add in live]
+
+    def changes(self, number: int) -> Changes:
+        """What a version that was read changed, by its change files if it has any, or else by its other actions.
+
+        PROTOCOL.md, section "Change Data Files".
+        """
+        bodies = self._bodies(number)
+        written = [body for kind, body in bodies if kind == "cdc"]
+        return tuple(chain.from_iterable(self._written(number, body) for body in written)) or self.derived(number)
+
+    def derived(self, number: int) -> Changes:
+        """The same by its adds and removes alone, as far as these say that they change data."""
+        bodies = self._bodies(number)
+        came, went = (
+            {body["path"]: body for kind, body in bodies if kind == wanted and body["dataChange"]}
+            for wanted in ("add", "remove")
+        )
+        found: list[tuple[str, Row]] = []
+        for path in sorted(came.keys() | went.keys()):
+            rows, every = self._files.get(path, []), BitMap64(range(len(self._files.get(path, []))))
+            before = every - self._vector(number, went[path]) if path in went else BitMap64()
+            after = every - self._vector(number, came[path]) if path in came else BitMap64()
+            found += [("delete", rows[i]) for i in before - after]
+            found += [("insert", rows[i]) for i in after - before]
+        return tuple(found)
+
+    def takes(self, number: int) -> bool:
+        """Whether a version removes anything and says that this changes data."""
+        return any(kind == "remove" and body["dataChange"] for kind, body in self._bodies(number))
+
+    def _bodies(self, number: int) -> list[tuple[str, dict[str, Any]]]:
+        return actions_in(self.store.get(f"_delta_log/{number:020}.json"))
+
+    def _written(self, number: int, body: Mapping[str, Any]) -> Changes:
+        """The rows of a change file."""
+        path, data = body["path"], self._get(unquote(body["path"]))
+        if len(data) != body["size"] or body["dataChange"] or not path.startswith("_change_data/"):
+            self.faults.append(f"version {number}: the change file {path} is not as it says")
+        rows, values = rows_in(data), body["partitionValues"]
+        stored = {*COLUMNS, "_change_type"} - set(values)
+        if any(row.keys() != stored for row in rows):
+            self.faults.append(f"version {number}: the change file {path} has not the columns {sorted(stored)}")
+        return tuple((row["_change_type"], row_of(row, values)) for row in rows)
 
     def _check_newest(self) -> None:
         """What is live now must be there now."""
@@ -125,8 +172,7 @@ class Reader:
             except NotFound:
                 self.faults.append(f"{path} is live, and its file is not there")
                 return []
-            values = {name: None if text is None else int(text) for name, text in add["partitionValues"].items()}
-            self._files[path] = [tuple({**row, **values}.get(name) for name in COLUMNS) for row in _rows_in(data)]
+            self._files[path] = [row_of(row, add["partitionValues"]) for row in rows_in(data)]
         return self._files[path]
 
     def _vector(self, number: int, add: Mapping[str, Any]) -> BitMap64:
@@ -160,8 +206,20 @@ def actions_in(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     return [(kind, body) for line in lines for kind, body in json.loads(line).items()]
 
 
+def row_of(stored: Mapping[str, Any], values: Mapping[str, str | None]) -> Row:
+    """A row of a file with these partition values."""
+    known = {name: None if text is None else int(text) for name, text in values.items()}
+    return tuple({**stored, **known}.get(name) for name in COLUMNS)
+
+
+def stored_rows(store: Store, path: str, values: Mapping[str, str | None]) -> list[tuple[Row, str]]:
+    """All rows of a file that a log names so, each with the change that the file says of it, if it does."""
+    stored = rows_in(store.get(unquote(path)))
+    return [(row_of(row, values), row.get("_change_type", "")) for row in stored]
+
+
 @lru_cache(maxsize=512)
-def _rows_in(data: bytes) -> list[dict[str, Any]]:
+def rows_in(data: bytes) -> list[dict[str, Any]]:
     """A file's rows; kept, since many histories begin with the same files."""
     rows: list[dict[str, Any]] = pq.ParquetFile(native_file(data)).read(use_threads=False).to_pylist()
     return rows

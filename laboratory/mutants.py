@@ -23,6 +23,7 @@ from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol import change_feed
 from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.transaction import commit, commit_actions, conflicts, put, rebase
@@ -188,6 +189,14 @@ def _all_but_the_first(window: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: window(self)[1:] or window(self)
 
 
+def _without_images(ours: Transaction, extra: Transaction) -> Transaction:
+    """What ours changes of blind winners' rows is not recorded."""
+    return _both(ours, replace(extra, does=replace(extra.does, change_files=extra.does.change_files.slice(0, 0))))
+
+
+_both = rebase.joined
+
+
 # -- the put -----------------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +263,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "_buried", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
     Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
+    Mutant("an image is lost on carry-over", ((rebase, "joined", _without_images),)),
+    Mutant(
+        "a batch is committed twice",
+        ((insert, "is_written", lambda *anything: False), *_without("_HEAD_RULES", "_same_application")),
+    ),
+    Mutant("a moved row is emitted again", ((change_feed, "_changing", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
     Mutant(

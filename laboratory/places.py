@@ -158,5 +158,6 @@ def _properties(setup: Setup) -> dict[str, str]:
         "anabranch.conflictResolution": setup.resolution,
         "delta.enableDeletionVectors": str(setup.vectors).lower(),
         "delta.checkpointInterval": str(setup.checkpoints),
+        **({"delta.enableChangeDataFeed": "true"} if setup.feed else {}),
         "anabranch.rowsInErrors": "false",  # messages are not what is tried here, and cost reads
     }

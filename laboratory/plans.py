@@ -18,7 +18,9 @@ START = "start"
 
 @dataclass(frozen=True)
 class Setup:
-    """The table that a history starts from: each of ``files`` comes in by one append, then ``before`` is run."""
+    """The table that a history starts from: each of ``files`` comes in by one append, then ``before`` is run. It may
+    have a change data feed.
+    """
 
     isolation: str = "WriteSerializable"
     resolution: str = "row"
@@ -27,10 +29,11 @@ class Setup:
     checkpoints: int = 10
     files: tuple[Rows, ...] = ()
     before: tuple[Statement, ...] = ()
+    feed: bool = False
 
     def __str__(self) -> str:
         kind = f"{self.isolation}, {self.resolution}, vectors {'on' if self.vectors else 'off'}"
-        return f"{kind}{', partitioned by p' if self.partitioned else ''}"
+        return f"{kind}{', partitioned by p' if self.partitioned else ''}{', with a feed' if self.feed else ''}"
 
     @property
     def rows(self) -> Rows:

@@ -6,6 +6,7 @@ its own in memory, a clock of its own and names of its own, so that runs do not 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,11 +29,12 @@ from anabranch.storage import Store
 from anabranch.storage.open import mounted
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
 from anabranch.transaction.retry import Runtime
+from laboratory.feeds import Feeds, plain_feeds, with_ours
 from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
 from laboratory.plans import Failure, Plan, schedule_of
 from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
-from laboratory.statements import Statement
+from laboratory.statements import Follow, Statement
 from laboratory.verbs import Done, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
@@ -102,8 +104,10 @@ class History:
     Attributes:
         base: the version that the writers began with.
         calls: how many calls of the store each writer made.
+        failed: what the store said to each writer whose calls failed.
         turns: the switches between writers, for a `Script`.
         faults: what the reader found wrong in the log.
+        feeds: what each version changed, where the table has a feed or is read as a stream.
         stuck: why it did not come to an end.
     """
 
@@ -117,6 +121,8 @@ class History:
     faults: tuple[str, ...] = ()
     stuck: str | None = None
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    failed: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    feeds: Feeds | None = None
 
 
 def run(plan: Plan, place: Place = _IN_MEMORY) -> History:
@@ -156,16 +162,14 @@ class _Run:
     def play(self) -> History:
         if self._base.snapshot is not None:
             remember(self._base.snapshot)
-        stuck = None
+        reader = Reader(self._store, gone_from(self._store))
         with mounted(self._stage):
             try:
-                self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
-            except NoProgress as error:
-                stuck = str(error)
+                stuck = self._stuck()
+                versions = reader.versions()
+                feeds = self._feeds(reader, len(versions))
             finally:
                 forget(self._store.url)
-        reader = Reader(self._store, gone_from(self._store))
-        versions = reader.versions()
         return History(
             plan=self._plan,
             base=self._base.version,
@@ -177,7 +181,26 @@ class _Run:
             faults=tuple(reader.faults),
             stuck=stuck,
             kept=self._store.kept if isinstance(self._store, DictStore) else {},
+            failed=self._stage.failed,
+            feeds=feeds,
         )
+
+    def _stuck(self) -> str | None:
+        """Let the writers run; why they did not come to an end, if so."""
+        try:
+            self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
+        except NoProgress as error:
+            return str(error)
+        return None
+
+    def _feeds(self, reader: Reader, versions: int) -> Feeds | None:
+        """What the versions changed, where the table has a feed or somebody reads it as a stream."""
+        has_feed = self._plan.setup.feed
+        if not has_feed and Follow not in map(type, self._plan.statements):
+            return None
+        feeds = plain_feeds(reader, versions)
+        dice = random.Random(f"feeds {self._plan.seed}")
+        return with_ours(feeds, self._store.url, dice) if has_feed else feeds
 
     def _task(self, who: int) -> Callable[[], None]:
         return lambda: self._act(who, self._plan.statements[who])
@@ -266,6 +289,7 @@ class _FaultyStore(Watched):
     ) -> None:
         super().__init__(inner)
         self.of: dict[int, list[Call]] = {}
+        self.failed: dict[int, list[str]] = {}
         self._moment, self._hang = moment, hang
         self._failures = {(each.who, each.call): WAYS[each.how] for each in failures}
         self._lasting: dict[int, Way] = {}
@@ -293,7 +317,9 @@ class _FaultyStore(Watched):
         if way.error is None:
             raise Killed(f"writer {who} dies at {call.method} {call.about}")
         kind = way.error if call.is_put or way.error is not PutOutcomeUnknown else StoreError
-        raise kind(name=str(call.about), root=self.url, reason="as the plan says.")
+        error = kind(name=str(call.about), root=self.url, reason="as the plan says.")
+        self.failed.setdefault(who, []).append(str(error))
+        raise error
 
 
 __all__ = ["WAYS", "Act", "Event", "History", "Way", "name_of", "reopened", "run"]

@@ -65,6 +65,8 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, statements=(*plan.statements[:i], simpler, *plan.statements[i + 1 :]))
     for i in range(len(plan.setup.before)):
         yield replace(plan, setup=replace(plan.setup, before=_cut(plan.setup.before, i)))
+    if plan.setup.feed:
+        yield replace(plan, setup=replace(plan.setup, feed=False))
     yield from _fewer_rows(plan)
 
 

@@ -1,167 +1,33 @@
 """Statements as data, and as functions from rows to rows.
 
-This is what the laboratory believes, written apart from the product: own predicates, own three-valued logic, own
-arithmetic. Knows SQL's meaning of a few verbs; knows nothing of files, logs or versions. Pure.
-Longer than other files, since every statement is here, and each is small.
-
-A row is a tuple in the order of `COLUMNS`: ``k`` tells rows apart where they came in, ``p`` may partition, ``x`` may
-be NULL.
+This is what the laboratory believes, written apart from the product. Knows SQL's meaning of a few verbs; knows nothing
+of files, logs or versions. Pure. Every statement is here, and each is small.
 """
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Union
 
+from laboratory.conditions import (
+    COLUMNS,
+    EVERYWHERE,
+    All,
+    Any,
+    Assignment,
+    Missing,
+    Not,
+    Plus,
+    Put,
+    Row,
+    Rows,
+    Test,
+    Value,
+    Where,
+    assigned,
+)
 from laboratory.manners import Manner
-
-COLUMNS = ("k", "p", "x")
-Value = int | None
-Row = tuple[Value, ...]
-Rows = tuple[Row, ...]
-
-_OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-# -- conditions --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Test:
-    """``column op value``; unknown where the column is NULL."""
-
-    __test__ = False  # pytest would collect a class of this name
-
-    column: str
-    op: str
-    value: int
-
-    def __str__(self) -> str:
-        return f"{self.column} {self.op} {self.value}"
-
-    def truth(self, row: Row) -> bool | None:
-        """TRUE, FALSE or unknown (None)."""
-        found = row[COLUMNS.index(self.column)]
-        return None if found is None else _OPERATORS[self.op](found, self.value)
-
-
-@dataclass(frozen=True)
-class Missing:
-    """``column IS NULL``; never unknown."""
-
-    column: str
-
-    def __str__(self) -> str:
-        return f"{self.column} IS NULL"
-
-    def truth(self, row: Row) -> bool | None:
-        """TRUE or FALSE."""
-        return row[COLUMNS.index(self.column)] is None
-
-
-@dataclass(frozen=True)
-class Not:
-    """``NOT (part)``; unknown stays unknown."""
-
-    part: Where
-
-    def __str__(self) -> str:
-        return f"NOT ({self.part})"
-
-    def truth(self, row: Row) -> bool | None:
-        """TRUE, FALSE or unknown."""
-        found = self.part.truth(row)
-        return None if found is None else not found
-
-
-@dataclass(frozen=True)
-class All:
-    """``a AND b …``; TRUE of nothing at all."""
-
-    parts: tuple[Where, ...] = ()
-
-    def __str__(self) -> str:
-        return " AND ".join(f"({part})" for part in self.parts) or "true"
-
-    def truth(self, row: Row) -> bool | None:
-        """FALSE if any part is, else unknown if any part is."""
-        found = [part.truth(row) for part in self.parts]
-        return False if False in found else None if None in found else True
-
-
-@dataclass(frozen=True)
-class Any:
-    """``a OR b …``."""
-
-    parts: tuple[Where, ...]
-
-    def __str__(self) -> str:
-        return " OR ".join(f"({part})" for part in self.parts)
-
-    def truth(self, row: Row) -> bool | None:
-        """TRUE if any part is, else unknown if any part is."""
-        found = [part.truth(row) for part in self.parts]
-        return True if True in found else None if None in found else False
-
-
-Where = Union[Test, Missing, Not, All, Any]  # noqa: UP007 (names that stand further down)
-EVERYWHERE = All()
-
-
-# -- new values --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Put:
-    """``column = value``."""
-
-    column: str
-    value: Value
-
-    def __str__(self) -> str:
-        return f"{self.column} = {'NULL' if self.value is None else self.value}"
-
-    def of(self, row: Row) -> Value:
-        """The new value."""
-        return self.value
-
-
-@dataclass(frozen=True)
-class Plus:
-    """``column = column + step``; NULL stays NULL."""
-
-    column: str
-    step: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.column} = {self.column} + {self.step}"
-
-    def of(self, row: Row) -> Value:
-        """The new value."""
-        found = row[COLUMNS.index(self.column)]
-        return None if found is None else found + self.step
-
-
-Assignment = Put | Plus
-
-
-def assigned(row: Row, sets: Iterable[Assignment]) -> Row:
-    """The new image of a row; all assignments see the old one."""
-    new = list(row)
-    for each in sets:
-        new[COLUMNS.index(each.column)] = each.of(row)
-    return tuple(new)
-
 
 # -- statements --------------------------------------------------------------------------------------------------------
 
@@ -179,6 +45,23 @@ class Append:
     def apply(self, rows: Rows) -> tuple[Rows, int | None]:
         """The rows after it, and how many it says to have changed (None: it does not say)."""
         return rows + self.rows, None
+
+
+@dataclass(frozen=True)
+class Batch(Append):
+    """A batch of a stream: the rows are added once, or replace all if it is ``complete``, however often it is run."""
+
+    query: str = ""
+    number: int = 0
+    complete: bool = False
+
+    def __str__(self) -> str:
+        mode = "complete" if self.complete else "append"
+        return f"BATCH {self.number} of {self.query} ({mode}) {_listed(self.rows)}"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        return (() if self.complete else rows) + self.rows, None
 
 
 @dataclass(frozen=True)
@@ -415,6 +298,36 @@ class Vacuum:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """A stream that reads the table: so many batches beside the writers, then all that there is. It changes nothing.
+
+    Attributes:
+        batches: how many.
+        files: how many files one of them has at most.
+        shows: ``changes`` of a feed, ``writes`` also of commits that take rows away, or those of ``inserts`` alone.
+        whole: whether it reads every commit from the first on, and not the rows that are there when it begins.
+        again: whether each batch is planned again by another process.
+        seen: what it was shown, when it has run.
+    """
+
+    batches: int
+    files: int | None
+    shows: str
+    whole: bool = False
+    again: bool = False
+    seen: object = None
+
+    def __str__(self) -> str:
+        size = "" if self.files is None else f" of {self.files} files"
+        since, twice = " from version 0" if self.whole else "", ", each twice" if self.again else ""
+        return f"READ STREAM OF {self.shows}{since} ({self.batches} batches{size}{twice})"
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """No row is changed."""
+        return rows, 0
+
+
+@dataclass(frozen=True)
 class Configure:
     """ALTER TABLE SET TBLPROPERTIES of something that touches no row, as another engine's commit."""
 
@@ -472,6 +385,7 @@ class Foreign:
 
 Statement = (
     Append
+    | Batch
     | Overwrite
     | Dynamic
     | Replace
@@ -485,6 +399,7 @@ Statement = (
     | Configure
     | Upgrade
     | Vacuum
+    | Follow
     | Foreign
 )
 
@@ -496,3 +411,43 @@ def bag(rows: Iterable[Row]) -> Counter[Row]:
 
 def _listed(rows: Rows) -> str:
     return ", ".join("(" + ", ".join("NULL" if v is None else str(v) for v in row) + ")" for row in rows)
+
+
+__all__ = [
+    "COLUMNS",
+    "EVERYWHERE",
+    "All",
+    "Any",
+    "Append",
+    "Assignment",
+    "Batch",
+    "Configure",
+    "Copy",
+    "Delete",
+    "Dynamic",
+    "Follow",
+    "Foreign",
+    "Merge",
+    "Missing",
+    "Not",
+    "Optimize",
+    "Overwrite",
+    "Plus",
+    "Put",
+    "Replace",
+    "Restore",
+    "Row",
+    "Rows",
+    "Select",
+    "Statement",
+    "Take",
+    "Test",
+    "Update",
+    "Upgrade",
+    "Vacuum",
+    "Value",
+    "When",
+    "Where",
+    "assigned",
+    "bag",
+]

@@ -19,6 +19,7 @@ from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
 from anabranch.commands.dml.merge import Merge as MergeCommand
 from anabranch.commands.dml.update import Update as UpdateCommand
+from anabranch.commands.dml.write import StreamBatch
 from anabranch.commands.dml.write import Write as WriteCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.optimize import Optimize as OptimizeCommand
@@ -40,10 +41,12 @@ from laboratory.statements import (
     COLUMNS,
     Append,
     Assignment,
+    Batch,
     Configure,
     Copy,
     Delete,
     Dynamic,
+    Follow,
     Foreign,
     Merge,
     Optimize,
@@ -59,6 +62,7 @@ from laboratory.statements import (
     Vacuum,
 )
 from laboratory.stranger_commits import Stranger
+from laboratory.stream_readers import followed
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
@@ -133,6 +137,14 @@ def _append(statement: Append, session: Session) -> Done:
         done = AppendCommand(session.location, rows).run(
             context=RunContext(retry=session.retry, runtime=session.runtime)
         )
+    return Done(done.version if done else None, None, statement)
+
+
+def _batch(statement: Batch, session: Session) -> Done:
+    numbered = StreamBatch(statement.query, statement.number, "complete" if statement.complete else "append")
+    mode = "overwrite" if statement.complete else "append"
+    command = WriteCommand(session.location, table_of(statement.rows), mode, batch=numbered)
+    done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
 
 
@@ -231,6 +243,11 @@ def _restore(statement: Restore, session: Session) -> Done:
     return Done(done.committed.version if done.committed else None, None, after)
 
 
+def _follow(statement: Follow, session: Session) -> Done:
+    seen = followed(statement, session.location, session.runtime.sleep)
+    return Done(None, None, replace(statement, seen=seen))
+
+
 def _configure(statement: Configure, session: Session) -> Done:
     return Done(_other(session).configure(), None, statement)
 
@@ -245,6 +262,7 @@ def _other(session: Session) -> OtherEngine:
 
 _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Append: _append,
+    Batch: _batch,
     Overwrite: _overwrite,
     Replace: _replace,
     Delete: _delete,
@@ -259,6 +277,7 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Configure: _configure,
     Upgrade: _upgrade,
     Vacuum: _vacuum,
+    Follow: _follow,
 }
 
 __all__ = ["ARROW", "SCHEMA", "Done", "Row", "Session", "condition_of", "play", "table_of"]

@@ -6,6 +6,9 @@ Knows what was seen and what the oracle says. Pure. Every rule here is a promise
 - what was acknowledged is in the log once, at the version that was told; what was refused or failed is not in it;
 - a statement that said "nothing to change" ran on a version in which nothing matched;
 - no commit lands over a change of metadata or protocol that it has not read, and none after an unknown writer feature;
+- a batch of a stream is in the log once, however often it was run;
+- where the table has a feed, the changes of each version lead from the one before it to its rows;
+- a stream that reads the table is shown each row once;
 - the log is whole: no file is live twice, no vector or row count is wrong;
 - every history ends, and every error is a documented one.
 """
@@ -16,6 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anabranch.errors import (
+    ChangeFilesMissing,
+    ConcurrentTransactionException,
     CorruptVector,
     DeltaConcurrentModificationException,
     MetadataChangedException,
@@ -26,9 +31,13 @@ from anabranch.errors import (
     UnsupportedFeature,
 )
 from anabranch.transaction.running_vacuums import END, START
+from laboratory.feed_verdicts import feed_faults
 from laboratory.oracle import Landed, first_unexplained, serial_order
 from laboratory.runs import Act, History, name_of
-from laboratory.statements import Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
+from laboratory.statements import Batch, Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
+
+_GONE = MissingDataFile | CorruptVector | ChangeFilesMissing | NotFound
+"""What is said of files that a VACUUM has removed."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,12 @@ def violations(history: History) -> list[Violation]:
         *(Violation("log", fault) for fault in history.faults),
         *_unexpected_errors(history),
         *_outcomes(history, commits),
+        *_batches(history, commits),
         *_idle(history),
         *_conflicts_with_moves(history),
         *_unread_heads(history, commits),
         *_order(history, commits),
+        *(Violation("feed", fault) for fault in feed_faults(history, landed(history))),
     ]
 
 
@@ -106,7 +117,7 @@ def _unexpected_errors(history: History) -> Iterator[Violation]:
     upgraded = any(isinstance(act.statement, Upgrade) for act in history.acts)
     vacuumed = any(isinstance(act.statement, Vacuum) for act in history.acts)
     for act in history.acts:
-        gone = vacuumed and isinstance(act.error, MissingDataFile | CorruptVector | NotFound)
+        gone = vacuumed and isinstance(act.error, _GONE)
         expected = bool(history.plan.failures) or (upgraded and isinstance(act.error, UnsupportedFeature)) or gone
         if act.told == "broken" or (act.told in ("failed", "unknown") and not expected):
             yield Violation("error", f"writer {act.who} was told {type(act.error).__name__}: {act.error}")
@@ -123,9 +134,23 @@ def _outcomes(history: History, commits: Mapping[int, list[int]]) -> Iterator[Vi
             yield Violation("undead", f"writer {act.who} was told {act.told!r}, and stands in the log at {at}")
 
 
+def _batches(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
+    """A batch is in the log once, and nobody is told that it was written before it was."""
+    batches = [(act.statement, act) for act in history.acts if isinstance(act.statement, Batch)]
+    for batch in dict.fromkeys(batch for batch, _ in batches):
+        at = [version for other, act in batches if other == batch for version in commits.get(act.who, ())]
+        if len(at) > 1:
+            yield Violation("twice", f"batch {batch.number} of {batch.query} stands in the log at {at}")
+    for batch, act in batches:
+        known = [other for other in batches if other[0].query == batch.query and other[0].number >= batch.number]
+        before = [at for _, other in known for at in commits.get(other.who, ()) if at <= act.last_version]
+        if act.told == "nothing" and not before:
+            yield Violation("lost", f"writer {act.who} was told that its batch was written before, and it was not")
+
+
 def _idle(history: History) -> Iterator[Violation]:
     for act in history.acts:
-        if act.told != "nothing":
+        if act.told != "nothing" or isinstance(act.statement, Batch):
             continue
         window = history.versions[act.first_version : act.last_version + 1]
         if not any(act.statement.apply(version.rows)[1] == 0 for version in window):
@@ -139,7 +164,7 @@ def _conflicts_with_moves(history: History) -> Iterator[Violation]:
     for act in history.acts:
         if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
             continue
-        if isinstance(act.error, StagedFilesVacuumed):
+        if isinstance(act.error, StagedFilesVacuumed) or _could_not_decide(history, act):
             continue
         winner = by_version.get(act.error.facts.get("winner_version", -1))
         head = isinstance(act.error, MetadataChangedException | ProtocolChangedException)
@@ -149,6 +174,11 @@ def _conflicts_with_moves(history: History) -> Iterator[Violation]:
             continue  # it changes the metadata, and such a change passes nobody whom it has not seen
         if isinstance(winner, Optimize) and history.plan.setup.vectors and not vacuumed:  # a record of moves goes too
             yield Violation("maintenance", f"writer {act.who} was refused because rows were moved: {act.error}")
+
+
+def _could_not_decide(history: History, act: Act) -> bool:
+    """Whether a refusal names a failure of the writer's own store: errors while it decides mean conflict."""
+    return any(said in str(act.error) for said in history.failed.get(act.who, ()))
 
 
 def _unread_heads(history: History, commits: Mapping[int, list[int]]) -> Iterator[Violation]:
@@ -197,8 +227,10 @@ def refusals(history: History) -> list[Refusal]:
             continue
         winner = act.error.facts.get("winner_version")
         verb = type(by_version[winner]).__name__ if winner in by_version else "none"
-        # Nobody knows to which version a RESTORE would have gone back, nor what files that are gone would have said.
-        if isinstance(act.statement, Restore) or isinstance(act.error, StagedFilesVacuumed):
+        # Nobody knows to which version a RESTORE would have gone back, nor what files that are gone would have said;
+        # and a batch that lands twice is wrong in any order.
+        known_needed = StagedFilesVacuumed | ConcurrentTransactionException
+        if isinstance(act.statement, Restore) or isinstance(act.error, known_needed):
             found.append(Refusal(type(act.statement).__name__, verb, True))
             continue
         base = int(act.error.facts["base_version"])

@@ -11,6 +11,7 @@ HISTORIES = 1_600
 PARTS = 4
 VERBS = (
     "Append",
+    "Batch",
     "Configure",
     "Copy",
     "Delete",

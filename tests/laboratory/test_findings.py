@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from laboratory.plans import Plan, Script, Setup
+from laboratory.plan_generator import plan_for
+from laboratory.plans import Dice, Failure, Plan, Script, Setup
 from laboratory.runs import run
-from laboratory.statements import Delete, Plus, Put, Restore, Test, Update
+from laboratory.statements import Delete, Optimize, Plus, Put, Replace, Restore, Test, Update, Vacuum
 from laboratory.stories import story
 from laboratory.verdicts import violations
 
@@ -38,3 +41,27 @@ def test_a_history_repeats_exactly_whatever_ran_before_it() -> None:
     assert [(e.step, e.who, e.moment.split()[0]) for e in first.events] == [
         (e.step, e.who, e.moment.split()[0]) for e in second.events
     ]
+
+
+def test_a_writer_that_could_not_read_where_rows_went_is_refused_and_no_other_is_excused() -> None:
+    """The store of W1 failed while it read the record of moved rows: errors while deciding mean conflict."""
+    plan = Plan(
+        Setup(files=(((1, 0, 0), (2, 1, 0)),)),
+        (Optimize(("x",)), Replace(Test("p", "=", 1), ())),
+        Dice(60340, 0.5, 0.02),
+        (Failure(1, 18, "disk full"),),
+    )
+    assert told(plan) == ["committed", "refused"]
+    history = run(plan)
+    for failed in ({}, {0: history.failed[1]}, {1: ["another call failed"]}):
+        assert [each.kind for each in violations(replace(history, failed=failed))] == ["maintenance"]
+
+
+def test_no_other_engine_restores_what_a_vacuum_that_retains_nothing_may_remove() -> None:
+    """No engine promises to survive that; ours looks for running VACUUMs."""
+    plans = [plan_for(seed) for seed in (42997, *range(2_000))]
+    among = [each for plan in plans if Vacuum in map(type, plan.statements) for each in plan.statements]
+    restores = [each for each in among if isinstance(each, Restore)]
+    assert len(restores) > 10
+    assert all(each.ours for each in restores)
+    assert any(isinstance(each, Restore) and not each.ours for plan in plans for each in plan.statements)

@@ -23,7 +23,6 @@ FIRST = {
     "a record of moves of nothing is believed": 1_950,
     "own commit not known again": 2_040,
     "a dynamic overwrite looks for no file": 6_510,
-    "files that are gone count as known": 4_140,
 }
 """Caught after more histories than a few: by `make lab`, and here from a seed on that is not far from showing it."""
 
