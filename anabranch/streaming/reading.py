@@ -143,7 +143,7 @@ def read_of(options: Options) -> dict[str, Any]:
 def _start(text: str | None) -> int | str | None:
     if text is None or text.strip().lower() == LATEST:
         return None if text is None else LATEST
-    if not re.fullmatch(r"\d+", text.strip()):
+    if not re.fullmatch(r"\d{1,18}", text.strip()):
         reason = "it takes a whole number from 0, or 'latest'."
         raise InvalidOption(option="startingVersion", value=text, reason=reason)
     return int(text)
@@ -152,7 +152,7 @@ def _start(text: str | None) -> int | str | None:
 def _limits(files: str | None, size: str | None) -> Limits:
     if files is None:
         return Limits(MOST_FILES if size is None else None, _bytes(size))
-    if not re.fullmatch(r"\d+", files.strip()) or int(files) == 0:
+    if not re.fullmatch(r"\d{1,18}", files.strip()) or int(files) == 0:
         raise InvalidOption(option="maxFilesPerTrigger", value=files, reason="it takes a whole number from 1.")
     return Limits(int(files), _bytes(size))
 
@@ -160,7 +160,7 @@ def _limits(files: str | None, size: str | None) -> Limits:
 def _bytes(text: str | None) -> int | None:
     if text is None:
         return None
-    said = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    said = re.fullmatch(r"(\d{1,18})\s*([a-z]*)", text.strip().lower())
     if said is None or int(said[1]) == 0 or (said[2] and said[2] not in _UNITS):
         reason = "it takes a number of bytes from 1, such as 10485760 or 10m."
         raise InvalidOption(option="maxBytesPerTrigger", value=text, reason=reason)

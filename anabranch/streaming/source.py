@@ -297,7 +297,7 @@ class Source:
             self._met = Known(found, version)
             raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
         if (why := unreadable(found.schema, self.metadata.schema)) is not None:
-            raise StreamSchemaIncompatible(table=table, version=version, reason=why)
+            raise StreamSchemaIncompatible(table=table, version=self.read.known_at, reason=why)
 
     def _note(self, stop: AnabranchError) -> None:
         """Note the metadata that stopped the stream, now that all before it was shown: it goes on with that."""

@@ -8,10 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
@@ -225,6 +227,16 @@ def test_rows_from_before_a_change_of_columns_are_read_with_the_new_ones(world: 
     world.append({"id": 6, "g": 0})
     add_column(world)
     assert stream.start().batch() == [{"id": 6, "g": 0, "name": None}]
+
+
+def test_where_columns_changed_beyond_reading_the_error_names_a_version_at_which_to_begin_anew(world: World) -> None:
+    rows = pa.table({"id": [9], "g": ["text"]})
+    Write(world.path, rows, "overwrite", ("id",), schema_change="overwrite").run(world.engine)
+    world.append({"id": 10, "g": "more"})
+    allowed = {"tolerance": Tolerance(changes=True)}
+    with pytest.raises(errors.StreamSchemaIncompatible) as error:
+        Stream(world.path, start=0, **allowed).batch()
+    assert Stream(world.path, start=error.value.facts["version"], **allowed).ids() == [10]
 
 
 # -- what cannot be read -----------------------------------------------------------------------------------------------
