@@ -19,7 +19,8 @@ class StreamMetadataChanged(StreamStopped):
     condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     template = (
         "The metadata of the table at {table} changed at version {version} while a stream read it ({changed}). "
-        "Start the query again: it goes on with the new metadata, and no row is lost or shown twice."
+        "Read the table anew by readStream, and start the query again: it goes on with the new metadata, and no row is "
+        "lost or shown twice."
     )
 
 

@@ -150,7 +150,7 @@ def test_a_query_that_stops_names_condition_version_and_what_to_do(
     anabranch.append(None, path, [{"id": 2, "name": "n"}])
     with pytest.raises(StreamingQueryException) as error:
         shown(rows, tmp_path / "c")
-    for said in ("DELTA_SCHEMA_CHANGED_WITH_VERSION", "version 1", "columns added: name", "Start the query again"):
+    for said in ("DELTA_SCHEMA_CHANGED_WITH_VERSION", "version 1", "columns added: name", "start the query again"):
         assert said in str(error.value)
     assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(2, "n")]]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.storage import Store
-from laboratory.log_reader import Reader, Version, _rows_in, actions_in
+from laboratory.log_reader import Reader, Version, actions_in, rows_in
 from laboratory.statements import COLUMNS, Row
 
 _NAMES = "delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName"
@@ -68,7 +68,7 @@ class TrackedReader(Reader):
         base, version = self._numbers.get(add["path"], (0, 0))
         return [
             Tracked(tuple({**row, **values}.get(name) for name in self.columns), *self._of_row(row, base + i, version))
-            for i, row in enumerate(_rows_in(self.store.get(unquote(add["path"]))))
+            for i, row in enumerate(rows_in(self.store.get(unquote(add["path"]))))
         ]
 
     def _of_row(self, row: Mapping[str, Any], own: int, version: int) -> tuple[int, int]:

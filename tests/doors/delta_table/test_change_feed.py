@@ -225,7 +225,6 @@ CHANGED = [
     "WHEN NOT MATCHED BY SOURCE AND id > 6 THEN UPDATE SET x = 2D",
     "MERGE INTO {} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND g = 0 THEN DELETE "
     "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = rand()",
-    "UPDATE {} SET x = rand(), s = named_struct('a.b', uuid())",
     "INSERT INTO {} REPLACE WHERE id > 6 SELECT 7L, 1, named_struct('a.b', 'r'), 0.5D",
     "UPDATE {} SET x = id * 0.5D",
     "INSERT OVERWRITE {} SELECT 1L, 1, named_struct('a.b', 'o'), 0.5D",
