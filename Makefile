@@ -42,8 +42,8 @@ quick: ## Run a choice of the tests that need no JVM: the inner loop; ARGS go to
 	@$(READY) --azurite spark demo dev
 	@$(PYTEST) -m "not spark and not slow" -n $(JOBS) --most 2 $(ARGS)
 
-test: setup ## Run every test, of the parametrized ones a choice of cases; ARGS go to pytest
-	$(call RUN_TESTS,--most 6,--most 2)
+test: setup ## Run every test, of its cases and examples a choice; ARGS go to pytest
+	$(call RUN_TESTS,--most 3,--most 2)
 
 test-all: setup ## Run every case of every test; ARGS go to pytest
 	$(call RUN_TESTS,,)

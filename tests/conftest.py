@@ -10,7 +10,8 @@ import pytest
 
 from anabranch.errors.process_state import forget
 from tests.support.planted import Watch
-from tests.support.thinning import thinned
+from tests.support.spark_options import QUICK_JAVA
+from tests.support.thinning import shorten, thinned
 
 os.environ.pop(
     "COLUMNS", None
@@ -30,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--most``, by which `make test` and `make quick` are short."""
     said = "of each parametrized test that needs more than its parameters take at most N cases, evenly spread"
     parser.addoption("--most", type=int, metavar="N", help=said)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests that loop by themselves know of ``--most`` before they are imported."""
+    if config.getoption("--most") is not None:
+        shorten()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -93,8 +100,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
     folder = tmp_path_factory.mktemp("spark")
     conf = {
-        # Each test runs a few small queries once: what a second compiler would win later is lost on compiling.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
         "spark.driver.memory": "3g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.thinning import thinned
+from tests.support import thinning
+from tests.support.thinning import examples, shorten, thinned
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,10 @@ def test_a_list_of_cases_that_cost_nothing_stays_whole_and_a_product_of_lists_do
 
 def test_every_test_keeps_a_case() -> None:
     assert thinned({"one": ["a"], "many": ["b", "c", "d"]}, 1) == ["a", "b"]
+
+
+def test_a_test_with_a_loop_takes_few_examples_in_a_short_run_and_else_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "_is_short", False)
+    assert examples(40, 6) == 40
+    shorten()
+    assert examples(40, 6) == 6

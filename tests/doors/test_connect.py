@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+from tests.support.connect_scripts import run_on_connect
 
-ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
-    script = str(ROOT / "tests" / "support" / "on_connect.py")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [sys.executable, script, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert json.loads(ran.stdout.splitlines()[-1]) == {
+    assert run_on_connect("tests.support.on_connect", tmp_path) == {
         "session": "pyspark.sql.connect.session",
         "merged": [2, 1],
         "by itself": 100,

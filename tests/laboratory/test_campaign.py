@@ -6,8 +6,9 @@ import pytest
 
 from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
+from tests.support.thinning import examples
 
-HISTORIES = 1_600
+HISTORIES = examples(1_600, 800)
 PARTS = 4
 VERBS = (
     "Append",

@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from laboratory.on_spark import wrong_on_spark
+from tests.support.thinning import examples
 
 
 @pytest.mark.spark
 def test_no_history_is_wrong_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    assert wrong_on_spark(spark, tmp_path, range(24)) == []
+    assert wrong_on_spark(spark, tmp_path, range(examples(24, 6))) == []

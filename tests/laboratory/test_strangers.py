@@ -12,8 +12,9 @@ from laboratory.mutants import MUTANTS
 from laboratory.plans import START, Moments
 from laboratory.runs import run
 from laboratory.statements import Foreign
+from tests.support.thinning import examples
 
-PLANS, PARTS = 80, 2
+PLANS, PARTS = examples(80, 30), 2
 BROKEN = ("isBlindAppend is believed whatever was done", "a reservation is believed by its tag")
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from laboratory.stream_kills import run_rounds
+from tests.support.thinning import examples
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_queries_that_are_killed_twice_write_each_row_once(tmp_path: Path) -> None:
-    assert run_rounds(rounds=2, files=8, seed=7, folder=tmp_path) == []
+def test_queries_that_are_killed_write_each_row_once(tmp_path: Path) -> None:
+    assert run_rounds(rounds=examples(2, 1), files=examples(8, 4), seed=7, folder=tmp_path) == []

@@ -23,10 +23,12 @@ from anabranch.errors import AmbiguousMerge, ExecutionFailed
 from tests.support.duck_merges import Answer, Duck
 from tests.support.random_merges import COLUMNS, RandomClause, RandomMerge, RandomTable, Text, arrow, merges, tables
 from tests.support.readers import same_rows
+from tests.support.thinning import examples
 from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
-EXAMPLES = int(ASKED or 40)
+WHOLE = int(ASKED or 40)
+EXAMPLES = WHOLE if ASKED else examples(WHOLE, 8)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
 REFUSALS = {AmbiguousMerge: "ambiguous", ExecutionFailed: "no such value"}
@@ -73,7 +75,7 @@ def spelled(text: Text, merge: RandomMerge) -> Any:
 
 # the same tables each time, but where more are asked for
 drawing = settings(
-    max_examples=EXAMPLES,
+    max_examples=WHOLE,
     derandomize=ASKED is None,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes, and what fails is short enough to read
@@ -85,7 +87,7 @@ histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_si
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300 + 10 * EXAMPLES)
-@drawing
+@settings(drawing, max_examples=EXAMPLES)
 @histories
 def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, table: RandomTable, commands: list[RandomMerge]

@@ -1,7 +1,7 @@
 """Fewer cases of a parametrized test, for runs that must be short: evenly spread, and the same ones each time.
 
 A list of cases that need nothing but their parameters stays whole: each of them says something of its own, as of one
-type or one operator, and costs a millisecond.
+type or one operator, and costs a millisecond. A test that loops over examples by itself takes fewer of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,19 @@ from typing import TypeVar
 Item = TypeVar("Item")
 LIST = 100
 """Families of more items are products of several lists, or cases for each file; they are thinned."""
+
+_is_short = False
+
+
+def shorten() -> None:
+    """From now on tests take few of their own examples; said once, before the first test is imported."""
+    global _is_short
+    _is_short = True
+
+
+def examples(whole: int, few: int) -> int:
+    """How many examples, rounds or values a test takes by itself: all of them, or in a short run a few."""
+    return few if _is_short else whole
 
 
 def thinned(

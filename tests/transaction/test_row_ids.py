@@ -14,8 +14,9 @@ from laboratory.runs import History, run
 from laboratory.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
 from laboratory.verdicts import violations
 from tests.support.row_ids import wrong_ids
+from tests.support.thinning import examples
 
-PARTS, PER_PART = 10, 150
+PARTS, PER_PART = 10, examples(150, 50)
 TRACKED = InMemory({"delta.enableRowTracking": "true"})
 OTHER_ENGINES = (Copy, Foreign, Restore, Configure, Upgrade)
 """Statements that the laboratory plays as another engine, which knows nothing of row ids."""

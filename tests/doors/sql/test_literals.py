@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
+from tests.support.connect_scripts import run_on_connect
 from tests.support.literals import lost, random_texts
+from tests.support.thinning import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parents[3]
 EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "0"))
 """How many more lists of texts are taken through every door, in every way to say them."""
 
@@ -39,15 +37,6 @@ def test_so_do_more_texts_in_every_way_to_say_them(installed: SparkSession, tmp_
 
 
 def test_every_text_comes_back_on_spark_connect(tmp_path: Path) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
-    seed = str(random.randrange(2**32))
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.support.literals", str(tmp_path), seed, "24", "1"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert json.loads(ran.stdout.splitlines()[-1]) == {"session": "pyspark.sql.connect.session", "lost": {}}, seed
+    seed, step = random.randrange(2**32), examples(1, 3)
+    found = run_on_connect("tests.support.literals", tmp_path, seed, 24, 1, step)
+    assert found == {"session": "pyspark.sql.connect.session", "lost": {}}, seed

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import AnabranchError
+from tests.support.thinning import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-TERMS = 2000
+TERMS = examples(2000, 700)
 
 
 def test_long_and_deep_conditions_go_through_every_door(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Scripts on Spark Connect, with its real server: each in a process of its own, which has one kind of session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.spark_options import QUICK_JAVA
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
+    """What the script says in its last line."""
+    pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
+    ran = subprocess.run(
+        [sys.executable, "-m", module, str(folder), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_JAVA},
+        cwd=folder,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads(ran.stdout.splitlines()[-1])
