@@ -113,7 +113,7 @@ def test_a_stream_of_an_empty_table_waits_for_rows(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 1}])
     world.delete()
     stream = Stream(world.path)
-    assert (stream.batch(), stream.ends) == ([], [])
+    assert [stream.batch(), stream.again(), stream.start().batch()] == [[], [], []]
     world.append({"id": 2})
     assert stream.ids() == [2]
 

@@ -41,9 +41,9 @@ class Stream:
         return self
 
     def batch(self, limits: Limits = ALL) -> list[dict[str, Any]]:
-        """The rows of the next batch; none where nothing is new."""
+        """The rows of the next batch; none where nothing is new, but Spark runs the first one in any case."""
         end = self.source.latest(self.at, limits)
-        if end == self.at:
+        if end == self.at and self.ends:
             return []
         start, self.at = self.at, end
         self.ends.append(json.dumps(end.to_json()))
