@@ -159,7 +159,7 @@ DIFFERENCES: tuple[Difference, ...] = (
 _JVM = "it looks into objects of the JVM, which no user of Python has"
 _BETWEEN = "it takes a commit away between two calls that Spark makes of a source, which only a test in the JVM can do"
 _OFFSETS = "it tests a class of the JVM; what a checkpoint then has is seen by `losses` and by the offsets of `reading`"
-_LOG_OF_SCHEMAS = "it is of the log of schemas, whose files and errors are our own (`tests/streaming/test_schema_log.py`)"
+_LOG_OF_SCHEMAS = "it is of the log of schemas, whose files are our own (`tests/streaming/test_schema_log.py`)"
 
 NOT_PLAYED: Mapping[str, str] = {
     "DeltaSourceSuite: fail on missing trailing commit - trailing commit disappears …": _BETWEEN,
