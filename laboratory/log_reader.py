@@ -29,6 +29,8 @@ from laboratory.statements import COLUMNS, Row, Rows
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC = 1681511377
+_HIDDEN = ("_row-id-col-", "_row-commit-version-col-")
+"""How the columns begin in which rewritten rows keep their ids; a change file may have them."""
 
 Changes = tuple[tuple[str, Row], ...]
 """Rows, and how each was changed: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``."""
@@ -111,7 +113,7 @@ class Reader:
             self.faults.append(f"version {number}: the change file {path} is not as it says")
         rows, values = rows_in(data), body["partitionValues"]
         stored = {*COLUMNS, "_change_type"} - set(values)
-        if any(row.keys() != stored for row in rows):
+        if any({name for name in row if not name.startswith(_HIDDEN)} != stored for row in rows):
             self.faults.append(f"version {number}: the change file {path} has not the columns {sorted(stored)}")
         return tuple((row["_change_type"], row_of(row, values)) for row in rows)
 
