@@ -79,6 +79,7 @@ def _flowed(engine: str, source: Path, folder: Path, files: int) -> Mapping[str,
     python = sys.executable if engine == "anabranch" else str(interop.python())
     settings = {"spark.master": MASTER, "spark.driver.memory": MEMORY, "spark.sql.session.timeZone": "UTC"}
     settings |= {"spark.ui.enabled": "false", "spark.sql.streaming.numRecentProgressUpdates": "10000"}
+    settings |= {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
     environment["PYSPARK_PYTHON"] = python
     if engine == "delta":
@@ -87,6 +88,7 @@ def _flowed(engine: str, source: Path, folder: Path, files: int) -> Mapping[str,
             "spark.jars": ",".join(sorted(map(str, interop.jars().glob("*.jar")))),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",  # its best for small tables
         }
     folder.mkdir()
     command = [python, str(JOB), engine, str(source), str(folder), str(files), json.dumps(settings)]
