@@ -268,7 +268,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a batch is committed twice",
         ((insert, "is_written", lambda *anything: False), *_without("_HEAD_RULES", "_same_application")),
     ),
-    Mutant("a moved row is emitted again", ((change_feed, "_changing", lambda actions: actions),)),
+    Mutant("a moved row is emitted again", ((change_feed, "changing", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
     Mutant(

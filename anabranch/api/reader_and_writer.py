@@ -89,19 +89,31 @@ class Formatted(Optioned):
         return is_default(self._spark) if self._chosen is None else self._chosen
 
 
-class Reader(Formatted):
-    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+class Schemaless(Formatted):
+    """What reads, where a table of ours brings its own schema."""
 
-    def __init__(self, spark: SparkSession, plain: Any) -> None:
-        super().__init__(spark, plain)
-        self._schema: Any = None
+    _schema: Any = None
 
     def schema(self, schema: Any) -> Any:
         """A Delta table brings its own schema; for other formats this is Spark's."""
         if self._chosen:
-            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+            raise _own_schema(schema)
         self._schema, self._plain = schema, self._plain.schema(schema)
         return self
+
+    def check_schema(self, schema: Any = None) -> None:
+        """Raises InvalidOption: a schema is given, now or before."""
+        schema = self._schema if schema is None else schema
+        if schema is not None:
+            raise _own_schema(schema)
+
+
+def _own_schema(given: Any) -> InvalidOption:
+    return InvalidOption(option="schema", value=given, reason="a Delta table has a schema of its own.")
+
+
+class Reader(Schemaless):
+    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
         """Read the table at a path, pinned to the version that is newest now, or that ``versionAsOf``,
@@ -111,9 +123,7 @@ class Reader(Formatted):
         if not (chosen is self and self.is_ours):
             target = self._plain if chosen is self else chosen
             return target.load(path, None, schema, **options)
-        schema = self._schema if schema is None else schema
-        if schema is not None:
-            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self.check_schema(schema)
         self.options(**options)
         return self._load(path if path is not None else self._options.take("path"))
 

@@ -14,9 +14,9 @@ from functools import wraps
 from typing import Any
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from anabranch.api.reader_and_writer import Formatted, formats, one_path, table_of
+from anabranch.api.reader_and_writer import Formatted, Schemaless, formats, one_path, table_of
 from anabranch.catalog.named_tables import naming
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
@@ -28,6 +28,7 @@ from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.session import is_connect
 from anabranch.spark.settings import honoured
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits
@@ -60,15 +61,8 @@ class _Stream(Formatted):
         return call
 
 
-class StreamReader(_Stream):
+class StreamReader(_Stream, Schemaless):
     """``spark.readStream``."""
-
-    def schema(self, schema: Any) -> Any:
-        """A Delta table brings its own schema; for other formats this is Spark's."""
-        if self._chosen:
-            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
-        self._plain = self._plain.schema(schema)
-        return self
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
         """Read the table at a path as a stream: the rows that are there, then those that are added.
@@ -84,8 +78,7 @@ class StreamReader(_Stream):
         if not (chosen is self and self.is_ours):
             found: DataFrame = (self._plain if chosen is self else chosen).load(path, None, schema, **options)
             return found
-        if schema is not None:
-            raise InvalidOption(option="schema", value=schema, reason="a Delta table has a schema of its own.")
+        self.check_schema(schema)
         self.options(**options)
         return self._load(one_path(path if path is not None else self._options.take("path")))
 
@@ -173,7 +166,7 @@ class StreamWriter(_Stream):
         """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
         a session knows Delta only if the function installs this package itself.)
         """
-        if not _is_connect(self._spark):
+        if not is_connect(self._spark):
             func = _in_installed_sessions(func, formats[self._spark])
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
@@ -261,7 +254,7 @@ class StreamWriter(_Stream):
     def _started(self, location: Location) -> Any:
         """The query: Spark's own, with a function as its sink."""
         sink, checkpoint = self._sink(location), self._options.copy().take("checkpointLocation")
-        function = _on_server(sink, checkpoint) if _is_connect(self._spark) else sink
+        function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
         plain = plain if self._query_name is None else plain.queryName(self._query_name)
@@ -275,7 +268,7 @@ class StreamWriter(_Stream):
             raise InvalidOption(option="outputMode", value=self._mode, reason=reason, **unsupported)
         options = self._options.copy()
         given = options.take("checkpointLocation")
-        if given is None and (_is_connect(self._spark) or not self._spark.conf.get(_CHECKPOINTS, None)):
+        if given is None and (is_connect(self._spark) or not self._spark.conf.get(_CHECKPOINTS, None)):
             reason = f"say where the query keeps how far it has come, or set {_CHECKPOINTS} for a classic session."
             raise InvalidOption(option="checkpointLocation", value=None, reason=reason)
         options.take("path")
@@ -291,10 +284,6 @@ def _on_server(sink: Sink, checkpoint: str | None) -> OnServer:
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
-
-
-def _is_connect(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _in_installed_sessions(func: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:

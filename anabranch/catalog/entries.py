@@ -24,6 +24,7 @@ from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.errors import AnabranchError, InvalidOption
 from anabranch.errors.process_state import Cache, per_object
 from anabranch.protocol.schema.types import Array, DataType, Map, Struct
+from anabranch.spark.session import is_connect
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import quoted, spark_type
 
@@ -215,7 +216,7 @@ def _is_closed(spark: SparkSession) -> bool:
     """Whether Spark's own catalog is in this application's memory, so that nobody else puts anything into it."""
     if spark not in _closed:
         in_memory = spark.conf.get("spark.sql.catalogImplementation", None) == "in-memory"
-        _closed[spark] = in_memory and not type(spark).__module__.startswith("pyspark.sql.connect")
+        _closed[spark] = in_memory and not is_connect(spark)
     found: bool = _closed[spark]
     return found
 

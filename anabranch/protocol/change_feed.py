@@ -26,7 +26,8 @@ PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 FOLDER = "_change_data"
 """Below it lie the files of change data."""
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
-COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+FIELDS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
+COLUMNS = tuple(each.name for each in FIELDS)
 """The columns that a feed adds to the table's."""
 
 PLACES = pa.schema([FILES.field(name) for name in ("path", "partitionValues", "size")])
@@ -60,7 +61,7 @@ class Images:
 
 def recorded_columns(schema: Struct) -> Struct:
     """The columns of a file of change data: the table's, and which change it was."""
-    return Struct((*schema, Field(CHANGE_TYPE, "string")))
+    return Struct((*schema, FIELDS[0]))
 
 
 def recorded(files: FileSet) -> FileSet:
@@ -142,7 +143,7 @@ def derived(
         adds, removes: its actions (`anabranch.protocol.actions.ADDS`, `DROPS`).
         vector: returns the vector of one; called only for those that have one, or whose path is in both.
     """
-    adds, removes = _changing(adds), _changing(removes)
+    adds, removes = changing(adds), changing(removes)
     again = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
     kept = pc.is_in(removes["path"], value_set=adds["path"].combine_chunks())
     came, went = adds.filter(pc.invert(again)), removes.filter(pc.invert(kept))
@@ -190,7 +191,8 @@ def changes_nothing(info: Mapping[str, Any]) -> bool:
     return info.get("operation") == "MERGE" and all(str(counts.get(name)) == "0" for name in _COUNTS)
 
 
-def _changing(actions: pa.Table) -> pa.Table:
+def changing(actions: pa.Table) -> pa.Table:
+    """Those adds or removes that state a data change; others only move rows."""
     return actions.filter(pc.fill_null(actions["dataChange"], False))
 
 

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
 from anabranch.errors.rows import may_show_rows, without_partitions
@@ -30,6 +29,7 @@ from anabranch.protocol.change_feed import (
     COLUMNS,
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
+    FIELDS,
     Feed,
     VersionChanges,
     recorded_columns,
@@ -183,5 +183,4 @@ def _named(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame
 
 
 def _nothing(spark: SparkSession, feed: Feed) -> DataFrame:
-    schema = spark_schema(feed.schema).add(CHANGE_TYPE, T.StringType()).add(COMMIT_VERSION, T.LongType())
-    return spark.createDataFrame([], schema.add(COMMIT_TIMESTAMP, T.TimestampType()))
+    return spark.createDataFrame([], spark_schema(Struct((*feed.schema, *FIELDS))))

@@ -23,6 +23,11 @@ _GIB = 1 << 30
 _VERSION = re.compile(r'version "(\d+)')
 
 
+def is_connect(spark: SparkSession) -> bool:
+    """Whether it is a session of Spark Connect, which has no SparkContext."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session that is ready: the one that runs already, or a new local one.
 

@@ -24,6 +24,7 @@ from anabranch.errors import UnknownSetting
 from anabranch.errors.process_state import cache, per_object
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import Said, honouring, is_said
+from anabranch.spark.session import is_connect
 
 _LISTED_S = 1.0
 _listed = per_object("when a session's settings were listed")
@@ -107,7 +108,7 @@ def _said(spark: SparkSession, values: Mapping[str, str]) -> Said:
 
 def _read(spark: SparkSession) -> dict[str, str]:
     """The settings that may be acted upon, as far as they are set."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return _all(spark)
     if time.monotonic() - _listed.get(spark, -_LISTED_S) >= _LISTED_S:
         return _all(spark)

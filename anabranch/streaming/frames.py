@@ -13,11 +13,14 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors.process_state import PerObject, hold
+from anabranch.spark.session import is_connect
 from anabranch.spark.types import spark_schema
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.reading import Splits, StreamRead
 from anabranch.streaming.tasks import columns_of
 
+_TASKS = 8
+"""As many tasks as run at once where the session does not say: on Spark Connect."""
 _HOME = str(Path(__file__).resolve().parents[2])
 _registered: PerObject[SparkSession, bool] = hold("sessions with streams", "they know the source")(PerObject())
 
@@ -45,10 +48,7 @@ def _tasks(spark: SparkSession) -> int:
     said = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
     if said is not None and said.isdigit():
         return int(said)
-    try:
-        return spark.sparkContext.defaultParallelism
-    except Exception:  # Spark Connect has no SparkContext
-        return 8
+    return _TASKS if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def _bytes(spark: SparkSession, key: str, default: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption
+from anabranch.log.lazy import lazy
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.options import STREAM
 
@@ -108,7 +109,7 @@ class StreamRead:
         parts = {"limits": Limits, "tolerance": Tolerance, "splits": Splits}
         return cls(**{key: parts[key](**value) if key in parts else value for key, value in said.items()})
 
-    @property
+    @lazy
     def columns(self) -> Metadata:
         """The metadata."""
         return Metadata.from_json(self.metadata)

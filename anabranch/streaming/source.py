@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.opening import open_log
@@ -39,6 +38,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import first_since, timeline
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.change_feed import changing
 from anabranch.protocol.rules.identity import is_watermark
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Piece, fed, inserted, of_snapshot
@@ -222,9 +222,14 @@ class Source:
     def _of_commits(self, begins: Position, ends: Position | None, last: int) -> Iterator[Step]:
         if ends is not None:
             last = min(last, ends.version - (ends.index < 0))
+        is_fed = self.read.feed and begins.version <= last
+        line = timeline(self.log.store, self._newest().metadata) if is_fed else None
         for commit in self._read(begins.version, last):
             self._check(commit)
-            pieces = self._changes_of(commit) if self.read.feed else self._added_by(commit)
+            if line is None:
+                pieces = self._added_by(commit)
+            else:
+                pieces = fed(recorded_changes(self.log, commit, line, self.metadata))
             yield from _cut(commit.version, pieces, begins, ends, whole=self.read.feed)
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
@@ -259,7 +264,7 @@ class Source:
     def _added_by(self, commit: Commit) -> list[Piece]:
         """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows, which no option lets."""
         lets = self.read.tolerance
-        removes, adds = _changing(commit.removes), _changing(commit.adds)
+        removes, adds = changing(commit.removes), changing(commit.adds)
         if len(removes) and lets.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
@@ -268,10 +273,6 @@ class Source:
             facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
             raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
         return inserted(derived_changes(self.log, commit, 0, None))
-
-    def _changes_of(self, commit: Commit) -> list[Piece]:
-        line = timeline(self.log.store, self._newest().metadata)
-        return fed(recorded_changes(self.log, commit, line, self.metadata))
 
     def _check(self, commit: Commit) -> None:
         """Raises:
@@ -319,10 +320,6 @@ class Source:
     def _refuse(self, offset: Offset, reason: str) -> NoReturn:
         at = offset.position.version if offset.position is not None else 0
         raise InvalidStreamOffset(table=self.log.table, version=at, offset=str(offset.to_json()), reason=reason)
-
-
-def _changing(actions: pa.Table) -> pa.Table:
-    return actions.filter(pc.fill_null(actions["dataChange"], False))
 
 
 def _cut(version: int, pieces: list[Piece], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:

@@ -20,7 +20,7 @@ from anabranch.errors import CorruptVector, InvalidPartitionValue, UnknownStore
 from anabranch.log.changes import check_feed_columns
 from anabranch.log.file_locations import located_file
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, FIELDS
 from anabranch.protocol.partitions import read_value, zoned
 from anabranch.protocol.schema.column_mapping import physical_schema
 from anabranch.protocol.schema.evolution import all_nullable
@@ -37,7 +37,6 @@ _MOST_ROWS = 1 << 32
 _ROWS_AT_ONCE = 1 << 20
 _REACHABLE = ("s3", "gs", "abfss")
 """Kinds of buckets that Arrow reads on executors."""
-FEED_COLUMNS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
 
 
 def columns_of(read: StreamRead) -> Struct:
@@ -46,7 +45,7 @@ def columns_of(read: StreamRead) -> Struct:
     if not read.feed:
         return columns
     check_feed_columns(read.table, columns)
-    return Struct((*columns, *FEED_COLUMNS))
+    return Struct((*columns, *FIELDS))
 
 
 def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[dict[str, Any]]:

@@ -206,6 +206,8 @@ def test_what_a_source_does_not_do_is_refused_by_name(
     assert option in str(error.value)
     with pytest.raises(errors.InvalidOption, match="schema"):
         session.readStream.format("delta").schema("id INT").load(path)
+    with pytest.raises(errors.InvalidOption, match="schema"):
+        session.readStream.schema("id INT").format("delta").load(path)
 
 
 def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp_path: Path) -> None:
