@@ -23,6 +23,7 @@ from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch.protocol.settings import ASSIGNS
 from anabranch.spark import (
     change_files,
     dataframe_source,
@@ -225,6 +226,10 @@ class SparkEngine:
     def merges_schema(self) -> bool:
         """See `anabranch.spark.session.merges_schema`."""
         return merges_schema(self.spark)
+
+    def casts(self) -> bool:
+        """Whether the session casts a value to its column's type where it fits."""
+        return str(self.spark.conf.get(ASSIGNS)).upper() == "ANSI"
 
     def user(self) -> str:
         """Who runs the session."""

@@ -14,7 +14,7 @@ from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import may_show_rows
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.evolution import DIFFER, Misfit, misfit
-from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of
+from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, upcastable
 from anabranch.spark.failures import reported, unfit
 from anabranch.spark.lengths import limited
 from anabranch.spark.rule_columns import default_column
@@ -30,7 +30,8 @@ _CAST = "Cast it, or replace the column by the option overwriteSchema = true in 
 def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
     """Rows with exactly the columns of a schema, in its order: matched by name whatever the case.
 
-    A column that is absent has its default value, or else NULL; a generated one is NULL for now.
+    A column that is absent has its default value, or else NULL; a generated one is NULL for now. Where the rules say
+    ``casts``, values are stored as `assigned` stores them.
 
     Raises:
         SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
@@ -42,7 +43,7 @@ def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> 
         if there is None and (field.name in rules.defaults or field.name in generated):
             found.append(default_value(rows, field, rules, table).alias(field.name))
         else:
-            found.append(_fitted(field, there, table))
+            found.append(_fitted(field, there, table, casts=rules.casts))
     return rows.select(*found)
 
 
@@ -86,18 +87,22 @@ def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial
     whole = filled(found, field.type)
     value = value if whole == found else value.cast(whole)
     source = delta_type(whole, field.name)
-    why = misfit(source, field.type, field.name, whole=not partial)
-    if why is None:
-        return shaped(value, source, field.type)
-    if not isinstance(source, str) and not isinstance(field.type, str):
-        raise why.error(table, _CAST)
-    if not _assignable(source, field.type):
+    why = misfit(source, field.type, field.name, whole=not partial, fits=_assignable)
+    if why is not None and isinstance(source, str) and isinstance(field.type, str):
         raise _mismatch(field, table, found, "no value of that type can be stored there.")
+    if why is not None:
+        raise why.error(table, _CAST)
+    return shaped(value, source, field.type, lambda each, given, wanted: _checked(field, each, given, wanted, table))
+
+
+def _checked(field: Field, value: Column, source: DataType, target: DataType, table: str) -> Column:
+    """A value of a type that is not nested; one that does not fit is an error."""
+    if upcastable(source, target):
+        return value
     # try_cast is the same in every session; what it cannot do is an error here, not a null.
-    sentence = F.lit(unfit(field.name, str(field.type)))
+    sentence, wanted = F.lit(unfit(field.name, str(target))), spark_type(target)
     said = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
-    failed = F.raise_error(said).cast(target)
-    return F.coalesce(value.try_cast(target), F.when(value.isNotNull(), failed))
+    return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said).cast(wanted)))
 
 
 def _by_folded_name(rows: DataFrame, schema: Struct, table: str) -> dict[str, T.StructField]:
@@ -112,14 +117,16 @@ def _by_folded_name(rows: DataFrame, schema: Struct, table: str) -> dict[str, T.
     return given
 
 
-def _fitted(field: Field, given: T.StructField | None, table: str) -> Column:
+def _fitted(field: Field, given: T.StructField | None, table: str, *, casts: bool) -> Column:
     target = spark_type(field.type)
     if given is None and not field.nullable:
         raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
     if given is None or is_void(given.dataType):
         return F.lit(None).cast(target).alias(field.name)
     source = delta_type(given.dataType, given.name)
-    why = misfit(source, field.type, field.name)
+    why = misfit(source, field.type, field.name, fits=_assignable if casts else upcastable)
+    if casts and (why is None or why.reason == DIFFER):
+        return assigned(field, column(given.name), given.dataType, table, partial=True).alias(field.name)
     if why is not None:
         raise why.error(table, _ADD if why.reason != DIFFER else _CAST)
     return limited(field, shaped(column(given.name), source, field.type), table).alias(field.name)
@@ -137,8 +144,8 @@ def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch
 
 def _assignable(source: DataType, target: DataType) -> bool:
     """Whether some values may fit, as in Spark's store assignment under ANSI; texts are read too, as Delta does."""
-    if not isinstance(source, str) or not isinstance(target, str):
-        return False
+    if not isinstance(source, str) or not isinstance(target, str) or upcastable(source, target):
+        return upcastable(source, target)
     text = "string" in (source, target) and "binary" not in (source, target)
     times = source in _TIMES and target in _TIMES
     return text or times or (_is_number(source) and _is_number(target))

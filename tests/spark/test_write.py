@@ -324,6 +324,7 @@ TYPES = pa.table(
         ("t", "'2024-02-03'", dt.date(2024, 2, 3)),
         ("t", "timestamp'2024-02-03 10:00:00'", dt.date(2024, 2, 3)),
         ("l", "array(1, 2)", [1, 2]),
+        ("l", "array('3', null, 2.0)", [3, None, 2]),
         ("i", "i + 1", 2),
     ],
 )
@@ -334,7 +335,9 @@ def test_a_value_that_fits_its_column_is_stored(
     assert written(tmp_path / "job") == [TYPES.to_pylist()[0] | {column: value}]
 
 
-@pytest.mark.parametrize(("column", "expression"), [("i", "3000000000L"), ("m", "1000"), ("i", "'x'"), ("t", "'soon'")])
+@pytest.mark.parametrize(
+    ("column", "expression"), [("i", "3000000000L"), ("m", "1000"), ("i", "'x'"), ("t", "'soon'"), ("l", "array('x')")]
+)
 def test_a_value_that_does_not_fit_is_an_error_and_never_null(
     spark: SparkSession, tmp_path: Path, ansi: str, column: str, expression: str
 ) -> None:
@@ -344,7 +347,7 @@ def test_a_value_that_does_not_fit_is_an_error_and_never_null(
 
 
 @pytest.mark.parametrize(
-    ("path", "expression"), [("i", "date'2024-01-01'"), ("l", "1"), ("l.element", "array('x')"), ("t", "1")]
+    ("path", "expression"), [("i", "date'2024-01-01'"), ("l", "1"), ("l.element", "array(true)"), ("t", "1")]
 )
 def test_a_type_that_can_never_fit_is_refused(spark: SparkSession, tmp_path: Path, path: str, expression: str) -> None:
     column = path.partition(".")[0]

@@ -265,7 +265,7 @@ class InsertHandler:
             ours,
             does=replace(ours.does, adds=adds),
             identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
-        ).with_counts(**_metrics(adds))
+        ).with_counts(**_metrics(adds), **self._of_a_batch(adds))
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)
@@ -274,6 +274,12 @@ class InsertHandler:
         return replace(
             ours, reads=whole_table(self._snapshot), stands=replace(ours.stands, must_follow=self._insert.computed_from)
         )
+
+    def _of_a_batch(self, adds: pa.Table) -> dict[str, int]:
+        """What delta-spark counts of a batch that is appended, too; one that replaces rows is counted at the commit."""
+        if self._insert.says_mode or self._taking is not None:
+            return {}
+        return {"numAddedFiles": len(adds), "numRemovedFiles": 0}
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""

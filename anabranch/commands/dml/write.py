@@ -48,11 +48,14 @@ SchemaChange = Literal["merge", "overwrite"]
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of a streaming query, which is written once: the query's id, the batch's number, and the output mode."""
+    """A batch of a streaming query, which is written once: the query's id, the batch's number, the output mode, and
+    whether values of other types are cast to the table's.
+    """
 
     query: str
     number: int
     mode: str
+    casts: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,11 @@ class Write(Masked):
     def _txn(self) -> AppTransaction | None:
         return self.txn if self.batch is None else AppTransaction(self.batch.query, self.batch.number)
 
+    @property
+    def casts(self) -> bool:
+        """Whether values of other types are cast to the table's."""
+        return self.batch is not None and self.batch.casts
+
     def _operation(self) -> str:
         """What the history calls it."""
         if self.batch is not None:
@@ -216,7 +224,7 @@ class Write(Masked):
             return self._replaced(metadata, inherited(columns, metadata.schema), runtime)
         if self.schema_change != "merge":
             return metadata
-        merged = evolved(following(metadata, columns), columns, table)
+        merged = evolved(following(metadata, columns), columns, None if self.casts else table)
         return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
 
     def _replaced(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
@@ -266,7 +274,11 @@ class _Jobs:
         schema, columns = metadata.schema, metadata.partition_columns
         known, asked = rules_of(metadata), self._write
         rules = replace(
-            known, optimized_asked=asked.optimized, codec=asked.codec or known.codec, most_rows=asked.most_rows
+            known,
+            optimized_asked=asked.optimized,
+            codec=asked.codec or known.codec,
+            most_rows=asked.most_rows,
+            casts=asked.casts,
         )
         engine.write(source, schema, columns, self._log.table, staging.folder, rules)
         adds = staging.collect(metadata)

@@ -94,6 +94,7 @@ class Rules:
         optimized: write few files rather than one per task of an engine.
         optimized_asked: the same as requested by the command, which takes precedence.
         most_rows: the most rows of a file.
+        casts: values of other types are cast to the columns', as the command asks for it.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -105,6 +106,7 @@ class Rules:
     optimized: bool = False
     optimized_asked: bool | None = None
     most_rows: int | None = None
+    casts: bool = False
 
     @property
     def bind_rows(self) -> bool:

@@ -34,7 +34,13 @@ class Misfit:
         return SchemaMismatch(column=self.column, table=table, reason=reason, expected=self.expected, found=self.found)
 
 
-def misfit(given: DataType, target: DataType, path: str, *, whole: bool = False) -> Misfit | None:
+Fits = Callable[[DataType, DataType], bool]
+"""Whether values of one type fit another, where neither is nested."""
+
+
+def misfit(
+    given: DataType, target: DataType, path: str, *, whole: bool = False, fits: Fits = upcastable
+) -> Misfit | None:
     """The first place where values of one type do not fit a column; None where all of them fit.
 
     Members of structs are matched by name; members that the rows lack are NULL, or misfits where the values must be
@@ -47,24 +53,24 @@ def misfit(given: DataType, target: DataType, path: str, *, whole: bool = False)
     if given == VOID:
         return None
     if isinstance(given, Struct) and isinstance(target, Struct):
-        return _members_misfit(given, target, path, whole)
+        return _members_misfit(given, target, path, whole, fits)
     if isinstance(given, Array) and isinstance(target, Array):
-        return misfit(given.element, target.element, f"{path}.element", whole=whole)
+        return misfit(given.element, target.element, f"{path}.element", whole=whole, fits=fits)
     if isinstance(given, Map) and isinstance(target, Map):
-        key = misfit(given.key, target.key, f"{path}.key", whole=whole)
-        return key or misfit(given.value, target.value, f"{path}.value", whole=whole)
-    if isinstance(given, str) and isinstance(target, str) and upcastable(given, target):
+        key = misfit(given.key, target.key, f"{path}.key", whole=whole, fits=fits)
+        return key or misfit(given.value, target.value, f"{path}.value", whole=whole, fits=fits)
+    if isinstance(given, str) and isinstance(target, str) and fits(given, target):
         return None
     return Misfit(path, sql_name(target), sql_name(given), DIFFER)
 
 
-def _members_misfit(given: Struct, target: Struct, path: str, whole: bool) -> Misfit | None:
+def _members_misfit(given: Struct, target: Struct, path: str, whole: bool, fits: Fits) -> Misfit | None:
     for each in given:
         known = target.find(each.name)
         inner = f"{path}.{each.name}"
         if known is None:
             return Misfit(inner, ", ".join(target.names), sql_name(each.type), "it is not one of the struct's members.")
-        if found := misfit(each.type, known.type, inner, whole=whole):
+        if found := misfit(each.type, known.type, inner, whole=whole, fits=fits):
             return found
     lacking = [each for each in target if given.find(each.name) is None] if whole else []
     for each in lacking:
