@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -27,8 +28,9 @@ from anabranch.errors import InvalidOption
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
+from anabranch.spark.dataframe_source import names_table
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.session import is_connect
+from anabranch.spark.session import is_connect, reads_beyond
 from anabranch.spark.settings import honoured
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits
@@ -118,6 +120,7 @@ class StreamReader(_Stream, Schemaless):
             known.version,
             start_timestamp=None if begins is None else milliseconds(begins, zone),
             zone=zone,
+            beyond=asked["feed"] and reads_beyond(self._spark),
             splits=splits(self._spark),
             **asked,
         )
@@ -253,7 +256,9 @@ class StreamWriter(_Stream):
 
     def _started(self, location: Location) -> Any:
         """The query: Spark's own, with a function as its sink."""
-        sink, checkpoint = self._sink(location), self._options.copy().take("checkpointLocation")
+        known, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
+        reads_target = known is not None and names_table(self._frame, known.metadata.id)
+        sink = replace(self._sink(location), reads_target=reads_target)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)

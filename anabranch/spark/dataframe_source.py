@@ -64,6 +64,11 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
     return min(map(int, versions), default=SOME_VERSION if may_read else None)
 
 
+def names_table(rows: DataFrame, table_id: str) -> bool:
+    """Whether the plan of the rows, which may be those of a stream, has a DataFrame of ours that reads a table."""
+    return _mark(table_id) in printed_plan(rows)
+
+
 def keeps_out(rows: DataFrame) -> bool:
     """Whether the rows come, or may come, from a table whose rows no message shows."""
     if _kept_out.dropped or not _kept_out:

@@ -80,6 +80,7 @@ class StreamRead:
         start: a version from which on commits are read, `LATEST` for those to come; None: the rows that are there too.
         start_timestamp: the same by a timestamp, in milliseconds since 1970.
         feed: whether changes are read instead of added rows.
+        beyond: whether it may begin behind the newest version, and waits for what comes then.
         at_once: whether the rows that are there come in one batch, so that none is late for a watermark.
         zone: the time zone of timestamps in partition values that say none.
         schemas: where the stream notes the columns that it meets (`anabranch.streaming.schema_log`).
@@ -91,6 +92,7 @@ class StreamRead:
     start: int | str | None = None
     start_timestamp: int | None = None
     feed: bool = False
+    beyond: bool = False
     at_once: bool = False
     zone: str = "UTC"
     schemas: str | None = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from anabranch.commands.dml.write import SchemaChange, StreamBatch, Write
-from anabranch.commands.opening import Location
+from anabranch.commands.opening import Location, open_log
 from anabranch.commands.options import Options
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 from anabranch.protocol.layout.clustering import Path
@@ -41,11 +41,13 @@ class Sink:
         write: what is done with each batch, but for its rows and its number.
         mode: the output mode.
         merges: whether rows may add columns; None: as the session says.
+        reads_target: whether rows are computed from the table's own, so that no batch is a blind append.
     """
 
     write: Write
     mode: str
     merges: bool | None = None
+    reads_target: bool = False
 
     @classmethod
     def of(
@@ -99,8 +101,10 @@ class Sink:
         with honoured(batch.sparkSession, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
-            numbered = StreamBatch(query, number, self.mode)
-            replace(self.write, source=batch, schema_change=change, batch=numbered).run(engine)
+            numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
+            read = open_log(self.write.table).snapshot().version if self.reads_target else None
+            asked = replace(self.write, source=batch, schema_change=change, batch=numbered, reads_target=read)
+            asked.run(engine)
 
 
 def query_of(checkpoint: str) -> str:

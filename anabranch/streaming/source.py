@@ -20,6 +20,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import (
     AnabranchError,
     ChangeDataNotRecorded,
+    CorruptLog,
     InvalidStreamOffset,
     StreamChanges,
     StreamDeletes,
@@ -32,7 +33,7 @@ from anabranch.errors import (
 )
 from anabranch.log.changes import check_recorded, commits_between, derived_changes, recorded_changes
 from anabranch.log.commits import Commit
-from anabranch.log.file_names import commit_version, first_name
+from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import first_since, timeline
@@ -103,6 +104,8 @@ class Source:
             VersionNotFound: the stream was to begin at a version that there is not.
         """
         begins, shows = self._begins(start), start.position is not None
+        if self._is_beyond(begins) and start.position is None:
+            return start
         end, taken = begins, _Taken(limits or Limits(None, None))
         try:
             for step in self._steps(begins):
@@ -122,7 +125,7 @@ class Source:
         `pieces` raises what is raised there.
         """
         began = self._begins(self.initial())
-        return replace(self.newest(), began=began)
+        return self.initial() if self._is_beyond(began) else replace(self.newest(), began=began)
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end lies before the start, or
@@ -154,14 +157,19 @@ class Source:
         if read.start == LATEST:
             return Position(last + 1)
         if read.start_timestamp is not None:
-            return Position(first_since(newest, read.start_timestamp) or 0)
+            since = first_since(newest, read.start_timestamp, beyond=read.beyond)
+            return Position(last + 1 if since is None else since)
         if read.start is None:
             return Position(last, in_snapshot=True)
         version = int(read.start)
-        if version > newest.version:
+        if version > newest.version and not read.beyond:
             earliest = earliest_version(self.log.store)
             raise VersionNotFound(table=self.log.table, version=version, earliest=earliest, latest=newest.version)
         return Position(version)
+
+    def _is_beyond(self, at: Position) -> bool:
+        """Whether a stream begins at a version that is yet to come."""
+        return self.read.beyond and at.version > self._newest().version
 
     def _began_of(self, end: Offset) -> Position:
         """Where the first batch began whose end says it not: another engine wrote it."""
@@ -205,6 +213,7 @@ class Source:
 
         Raises:
             StreamMetadataChanged, StreamSchemaIncompatible: it has not the columns of the stream.
+            ChangeDataNotRecorded: a feed is read, and none is recorded.
             StreamVersionsLost: it was cleaned up.
         """
         if self._snapshot is None or self._snapshot[0] != version:
@@ -214,6 +223,7 @@ class Source:
                 self._leave_out(version, version, gone.facts)
                 return None
             self._check_metadata(snapshot.metadata, version)
+            self._check_recorded(snapshot.metadata, version)
             moment = snapshot.timestamp if self.read.feed else None
             vectors = vectors_of(self.log.store, snapshot.files)
             self._snapshot = (version, of_snapshot(snapshot.files, vectors, version, moment))
@@ -244,14 +254,21 @@ class Source:
             yield from (self._commits[version] for version in range(start, end + 1) if version in self._commits)
 
     def _found(self, first: int, last: int) -> list[Commit]:
+        """The commits of versions that are there. Raises StreamVersionsLost: one is not, and no option lets it."""
         keys, newest = self.metadata.partition_keys, self._newest().version
         try:
-            return commits_between(self.log, first, last, keys, newest)
-        except VersionNotFound as gone:
-            there = (commit_version(entry.name) for entry in self.log.store.list_from(first_name(first)))
-            earliest = min((version for version in there if version is not None), default=newest + 1)
-            self._leave_out(first, min(earliest - 1, last), {**gone.facts, "earliest": earliest})
-            return commits_between(self.log, earliest, last, keys, newest) if earliest <= last else []
+            return commits_between(self.log, first, last, keys, newest) if first <= last else []
+        except (VersionNotFound, CorruptLog):
+            entries = list(self.log.store.list_from(first_name(first)))
+            there = {version for entry in entries if (version := commit_version(entry.name)) is not None}
+            missing = (version for version in range(first, last + 1) if version not in there)
+            lost = next((each for each in missing if self.log.store.head(commit_name(each)) is None), None)
+            if lost is None:  # one is damaged
+                raise
+            behind = min((version for version in there if version > lost), default=newest + 1)
+            facts = {"table": self.log.table, "version": lost, "earliest": behind, "latest": newest}
+            self._leave_out(lost, min(behind - 1, last), facts)
+            return [*self._found(first, lost - 1), *self._found(behind, last)]
 
     def _leave_out(self, first: int, last: int, facts: Mapping[str, Any]) -> None:
         """Pass over versions that were cleaned up. Raises StreamVersionsLost: no option lets it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,49 @@ def test_each_batch_is_one_commit_and_a_query_goes_on_where_it_was(
     assert [each["epochId"] for each in told] == ["1", "0"]
     assert {each["outputMode"] for each in told} == {"Append"}
     assert len({each["queryId"] for each in told}) == 1
+    for each in anabranch.history(path):
+        assert {"numAddedFiles": "1", "numRemovedFiles": "0"}.items() <= dict(each["operationMetrics"]).items()
+
+
+def test_values_of_a_stream_are_cast_to_the_columns_of_the_table_where_they_fit(
+    session: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    path, rows = str(tmp_path / "t"), rows_of(session, source)
+    session.sql(f"CREATE TABLE delta.`{path}` (id INT, at DATE, l ARRAY<STRUCT<x: INT>>) USING delta")
+    other = ("id + 0.0 AS id", "'2024-01-02' AS at", "array(named_struct('x', id)) AS l")
+    written(rows.selectExpr(*other), tmp_path / "c1").start(path).awaitTermination()
+    found = session.read.format("delta").load(path)
+    assert found.schema["id"].dataType.simpleString() == "int"
+    assert sorted((row["id"], str(row["at"]), row["l"][0]["x"]) for row in found.collect()) == [
+        (number, "2024-01-02", number) for number in range(3)
+    ]
+    for number, wrong in enumerate(("3000000000 AS id", "'soon' AS at", "array(named_struct('x', '?')) AS l")):
+        with pytest.raises(StreamingQueryException, match="does not fit the column"):
+            written(rows.selectExpr(wrong), tmp_path / f"w{number}").start(path).awaitTermination()
+    with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_MISMATCH"):
+        written(rows.selectExpr("true AS at"), tmp_path / "w3").start(path).awaitTermination()
+    with strict(session), pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_MISMATCH"):
+        written(rows.selectExpr("id"), tmp_path / "w4").start(path).awaitTermination()
+
+
+@contextmanager
+def strict(session: SparkSession) -> Iterator[None]:
+    """No value is cast that might not fit."""
+    session.conf.set("spark.sql.storeAssignmentPolicy", "STRICT")
+    try:
+        yield
+    finally:
+        session.conf.unset("spark.sql.storeAssignmentPolicy")
+
+
+def test_rows_that_are_computed_from_the_tables_own_are_no_blind_append(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    rows = rows_of(session, source).join(session.read.format("delta").load(path), "id")
+    written(rows, tmp_path / "c1").start(path).awaitTermination()
+    written(rows_of(session, source), tmp_path / "c2").start(path).awaitTermination()
+    assert [each["isBlindAppend"] for each in anabranch.history(path)] == [True, False, False]
+    assert ids(session, path) == [0, 1, 1, 1, 2]
 
 
 def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again(

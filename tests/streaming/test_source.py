@@ -260,18 +260,41 @@ def test_versions_that_were_cleaned_up_are_left_out_only_where_an_option_lets_it
     stream.batch()
     world.append({"id": 6, "g": 0})
     world.append({"id": 7, "g": 0})
-    clean_up(world, 2)
+    clean_up(world, 0, 1)
     with pytest.raises(errors.StreamVersionsLost) as error:
         stream.start().batch()
     assert (error.value.facts["version"], error.value.facts["earliest"]) == (1, 2)
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [7]
 
 
-def clean_up(world: World, count: int) -> None:
-    """Remove the first commits, for which a checkpoint of the newest version stands."""
+def test_versions_in_the_middle_that_are_gone_are_left_out_only_where_an_option_lets_it(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    for number in range(6, 11):
+        world.append({"id": number, "g": 0})
+    clean_up(world, 2, 4)
+    with pytest.raises(errors.StreamVersionsLost) as error:
+        stream.start().batch()
+    assert (error.value.facts["version"], error.value.facts["earliest"]) == (2, 3)
+    assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [6, 8, 10]
+
+
+def test_a_commit_that_is_damaged_is_never_left_out(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    for number in range(6, 9):
+        world.append({"id": number, "g": 0})
+    clean_up(world)
+    Path(world.path, commit_name(2)).write_text("{")
+    with pytest.raises(errors.CorruptLog):
+        stream.start(tolerance=Tolerance(lost_versions=True)).batch()
+
+
+def clean_up(world: World, *versions: int) -> None:
+    """Remove commits, for which a checkpoint of the newest version stands."""
     log = open_log(world.path)
     log.write_checkpoint(log.snapshot(), now_ms=0)
-    for version in range(count):
+    for version in versions:
         Path(world.path, commit_name(version)).unlink()
     forget()
 
@@ -281,7 +304,7 @@ def test_what_cannot_be_shown_stops_a_stream_behind_versions_that_were_cleaned_u
     stream.batch()
     world.append({"id": 6, "g": 0})
     deleting(world)
-    clean_up(world, 2)
+    clean_up(world, 0, 1)
     with pytest.raises(errors.StreamDeletes):
         stream.start(tolerance=Tolerance(lost_versions=True)).batch()
 
@@ -292,7 +315,7 @@ def test_however_many_versions_were_cleaned_up_they_are_left_out(world: World, m
     stream.batch()
     for number in range(6, 12):
         world.append({"id": number, "g": 0})
-    clean_up(world, 6)
+    clean_up(world, *range(6))
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [11]
 
 
@@ -302,7 +325,7 @@ def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> 
     assert stream.batch(Limits(1, None))
     for number in (7, 8):
         world.append({"id": number, "g": 0})
-    clean_up(world, 3)
+    clean_up(world, *range(3))
     with pytest.raises(errors.StreamVersionsLost):
         stream.start().batch()
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [8]
@@ -350,8 +373,22 @@ def test_a_feed_shows_what_is_there_as_inserts_and_then_each_change(world: World
 
 
 def test_a_feed_that_is_not_recorded_stops_the_stream(world: World) -> None:
-    with pytest.raises(errors.ChangeDataNotRecorded):
-        Stream(world.path, feed=True, start=0).batch()
+    for begins in ({"start": 0}, {}):
+        with pytest.raises(errors.ChangeDataNotRecorded):
+            Stream(world.path, feed=True, **begins).batch()
+
+
+@pytest.mark.parametrize("begins", [{"start": 3}, {"start_timestamp": 1 << 42}])
+def test_a_feed_waits_for_what_is_yet_to_come_where_it_may_begin_there(world: World, begins: dict[str, Any]) -> None:
+    record_changes(world.path)
+    with pytest.raises((errors.VersionNotFound, errors.TimestampAfterLatestCommit)):
+        Stream(world.path, feed=True, **begins).batch()
+    stream = Stream(world.path, feed=True, beyond=True, **begins)
+    assert stream.batch() == []
+    newest = open_log(world.path).snapshot().version
+    for number in range(newest + 1, 4):
+        world.append({"id": number, "g": 0})
+    assert {row[COMMIT_VERSION] for row in stream.batch()} == ({3} if "start" in begins else set(range(newest + 1, 4)))
 
 
 @pytest.mark.parametrize("seed", range(6))
