@@ -189,7 +189,8 @@ def how_much_of_what_is_there_a_batch_takes(stage: Stage) -> Mapping[str, Any]:
     stage.one_by_one(0, 3)
     stage.add(3, 5, files=2)
     options: tuple[dict[str, Any], ...] = ({"maxFilesPerTrigger": 1}, {"maxBytesPerTrigger": "1b"})
-    return {str(each): stage.play(changes(stage, **each)).batches for each in options}
+    played = {str(each): stage.play(changes(stage, **each)) for each in options}
+    return {each: [found.sizes, found.rows] for each, found in played.items()}
 
 
 @case(

@@ -93,7 +93,7 @@ def a_snapshot_is_gone_that_was_read_in_part(stage: Stage) -> Mapping[str, Any]:
     for each in Path(stage.path(), "_delta_log").glob(f"{4:020}.checkpoint*"):
         each.unlink()
     then = stage.given("kept", maxFilesPerTrigger=1)
-    return {"first": first.outcome, "then": then}
+    return {"first": first.rows, "then": then}
 
 
 @case(

@@ -112,7 +112,6 @@ def changes_that_leave_the_columns_alone(stage: Stage) -> Mapping[str, Any]:
     changes = (
         "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-        "COMMENT ON TABLE {t} IS 'a table'",
         "ALTER TABLE {t} ALTER COLUMN id COMMENT 'a number'",
         "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)",
     )
@@ -169,7 +168,7 @@ def a_log_of_schemas(stage: Stage) -> Mapping[str, Any]:
     stage.sql("INSERT INTO {t} VALUES (0, 0)")
     elsewhere, inside = stage.path("elsewhere"), str(stage.checkpoint("kept") / "_schemas")
     stage.checkpoint("kept").mkdir()
-    seen = {"elsewhere": stage.given("kept", schemaTrackingLocation=elsewhere)}
+    seen = {"elsewhere": stage.given("another", schemaTrackingLocation=elsewhere)}
     runs: list[Callable[[], Any]] = [lambda: stage.given("kept", schemaTrackingLocation=inside)] * 3
     seen.update({f"inside, run {number}": run() for number, run in enumerate(runs)})
     stage.sql("ALTER TABLE {t} RENAME COLUMN v TO w", "INSERT INTO {t} VALUES (1, 1)")
