@@ -84,7 +84,7 @@ SETTINGS: tuple[Setting, ...] = (
     _honoured(MERGES_SCHEMA, "writes and MERGE may add columns"),
     _honoured(OPTIMIZES_WRITES, "writes leave few files"),
     _honoured(CHECKS_RETENTION, "VACUUM refuses to retain less than the table says"),
-    _honoured(READS_BEYOND, "a range of changes may end behind the newest version"),
+    _honoured(READS_BEYOND, "a range of changes may end behind the newest version, and streams begin there"),
     _honoured(REPLACES_BY_DATA, "if false, `replaceWhere` takes partition columns only"),
     _honoured(CHECKS_REPLACED, "if false, rows that `replaceWhere` does not select may be written with it"),
     _honoured(COMPACTS, "automatic compaction, whatever the table says"),
