@@ -198,9 +198,8 @@ class Source:
             return
         last = len(pieces) - 1
         until = ends.index if ends is not None and ends.in_snapshot else last
-        if max(begins.index, until) > last:
-            at = begins if begins.index > last else replace(begins, index=until)
-            self._refuse(Offset(self.metadata.id, at), f"version {at.version} has {len(pieces)} files only.")
+        self._check_index(begins, last)
+        self._check_index(replace(begins, index=until), last)
         if self.read.at_once and begins.index < until == last:
             yield Step(tuple(pieces[begins.index + 1 :]), Position(begins.version + 1))
             return
@@ -240,7 +239,15 @@ class Source:
                 pieces = self._added_by(commit)
             else:
                 pieces = fed(recorded_changes(self.log, commit, line, self.metadata))
+            for at in (begins, ends):
+                if pieces and at is not None and at.version == commit.version:
+                    self._check_index(at, len(pieces) - 1)
             yield from _cut(commit.version, pieces, begins, ends, whole=self.read.feed)
+
+    def _check_index(self, at: Position, last: int) -> None:
+        """Raises InvalidStreamOffset: a position is behind the last file of its version, which it would pass over."""
+        if at.index > last:
+            self._refuse(Offset(self.metadata.id, at), f"version {at.version} has no such file: its last one is {last}.")
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
         """The commits of versions, each read once."""

@@ -357,6 +357,21 @@ def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World
         stream.start().batch()
 
 
+@pytest.mark.parametrize("feed", [False, True])
+def test_an_offset_behind_the_last_file_of_a_commit_is_refused_and_skips_no_row(world: World, feed: bool) -> None:
+    record_changes(world.path)
+    stream = Stream(world.path, feed=feed)
+    stream.batch()
+    newest = world.append({"id": 6, "g": 0})
+    said = {**json.loads(stream.ends[-1]), "reservoirVersion": newest, "index": 1}
+    said.pop("began")
+    stream.ends.append(json.dumps(said))
+    with pytest.raises(errors.InvalidStreamOffset, match="its last one is 0"):
+        stream.start().batch()
+    with pytest.raises(errors.InvalidStreamOffset, match="its last one is 0"):
+        stream.again()
+
+
 # -- feeds -------------------------------------------------------------------------------------------------------------
 
 
