@@ -30,7 +30,7 @@ demo: ## Run the demonstration; ARGS are handed to it
 define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
 	$(PYTEST) -m "not spark" -n $(JOBS) $(1) $(ARGS) || plain=$$?; \
-	$(PYTEST) -m spark -n $(JOBS) --dist loadfile $(2) $(ARGS) || spark=$$?; \
+	$(PYTEST) -m spark -n $(JOBS) --dist loadfile --no-loadscope-reorder $(2) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
 		0,*|5,*) exit $$spark ;; \

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -88,12 +89,16 @@ def _query(folder: Path) -> subprocess.Popen[str]:
 
 
 def _killed(folder: Path, dice: random.Random) -> None:
-    """One round: the query begins, and is killed a random moment later, unless it ends before."""
+    """One round: the queries begin, and are killed a random moment later, unless they end before. How long they may
+    live goes by how long they took to begin, so that they get on by a busy machine too.
+    """
+    started = time.monotonic()
     query = _query(folder)
     assert query.stdout is not None
     query.stdout.readline()
+    took = time.monotonic() - started
     with suppress(subprocess.TimeoutExpired):
-        query.wait(timeout=dice.uniform(0, 10))
+        query.wait(timeout=dice.uniform(0, 2 * took))
     query.kill()
     query.wait()
 

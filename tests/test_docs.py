@@ -136,7 +136,15 @@ def words_in_code(page: Path) -> set[str]:
 WITH_EXAMPLES = [page for page in [ROOT / "README.md", *PAGES] if has_examples(page)]
 
 
-@pytest.mark.parametrize("page", [page for page in WITH_EXAMPLES if not needs_spark(page)], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.stem == "matrix"))
+        for page in WITH_EXAMPLES
+        if not needs_spark(page)
+    ],
+    ids=name_of,
+)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     run_page(page, path=str(tmp_path / "table"), folder=tmp_path)
 

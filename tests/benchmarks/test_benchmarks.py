@@ -64,6 +64,7 @@ def test_vacuum_runs_and_finds_what_others_find(tmp_path: Path, monkeypatch: pyt
     assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
 
 
+@pytest.mark.slow
 def test_opening_runs_and_a_cold_append_reads_no_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "ROUNDS", 1)
     monkeypatch.setattr(opening, "COLD_ROUNDS", 1)

@@ -44,6 +44,7 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_the_job_gives_what_its_deliveries_say_also_when_it_goes_on_the_next_day(
     spark: SparkSession, job: Callable[..., None], tmp_path: Path
 ) -> None:

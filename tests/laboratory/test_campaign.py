@@ -38,6 +38,7 @@ def as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow
 def test_no_history_is_wrong(part: int) -> None:
     found = tally(range(part * PER_PART, (part + 1) * PER_PART))
     assert found.histories == PER_PART

@@ -89,6 +89,7 @@ def test_a_statement_alone_survives_each_fault(setup: Setup, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["append", "update", "delete", "overwrite"])
+@pytest.mark.slow
 def test_a_statement_that_loses_its_first_put_survives_each_fault(name: str) -> None:
     """Writer 1 commits while writer 0 has staged: the faults meet looking, judging and carrying over too."""
     alone = run(Plan(MARKED, (STATEMENTS[name],)))

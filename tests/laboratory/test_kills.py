@@ -16,6 +16,7 @@ from laboratory.writers import BROKEN, id_of, transaction_of
 KILLS = 12
 
 
+@pytest.mark.slow
 def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
     report = run_kills(KILLS, seed=1, folder=tmp_path)
     assert report.violations == ()

@@ -19,6 +19,7 @@ from laboratory.shapes import CHECKPOINT, KINDS, NEWEST, table
 FEW = 60
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_any_sort_costs_neither_truth_nor_file_nor_process() -> None:
     found = campaign(range(FEW))
     assert found.wrong == [], "python -m laboratory.mutations --tell NUMBER tells of one of them"

@@ -25,6 +25,7 @@ def as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow
 def test_no_commit_of_another_engine_makes_a_history_wrong(part: int) -> None:
     each = PLANS // PARTS
     found = strangers.found_in(range(part * each, (part + 1) * each))

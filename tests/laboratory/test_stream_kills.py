@@ -12,5 +12,6 @@ from tests.support.thinning import examples
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_queries_that_are_killed_write_each_row_once(tmp_path: Path) -> None:
     assert run_rounds(rounds=examples(2, 1), files=examples(8, 4), seed=7, folder=tmp_path) == []

@@ -94,6 +94,7 @@ class StoreContract:
 
     # -- put if absent -------------------------------------------------------------------------------------------------
 
+    @pytest.mark.slow
     def test_of_32_racing_threads_one_wins_each_version_and_the_others_see_it(
         self, location: str, store: Store
     ) -> None:

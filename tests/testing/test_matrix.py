@@ -12,6 +12,8 @@ from anabranch.cli import app
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
 from anabranch.transaction import conflicts
 
+pytestmark = pytest.mark.slow
+
 UPDATES = ", ".join(CHANGES)
 
 

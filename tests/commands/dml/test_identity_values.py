@@ -201,6 +201,7 @@ def test_by_files_tables_with_identity_columns_conflict_as_documented(tmp_path: 
     assert numbers(world).keys() == {1, 3}
 
 
+@pytest.mark.slow
 def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> None:
     failed: list[BaseException] = []
 

@@ -6,6 +6,8 @@ import multiprocessing
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import anabranch
 from tests.support.worlds import World
 
@@ -16,6 +18,7 @@ def append_many(path: str, writer: int) -> list[int]:
     return [anabranch.append(None, path, [{"writer": writer, "number": n}]) for n in range(APPENDS)]
 
 
+@pytest.mark.slow
 def test_appends_of_many_processes_all_land_once(tmp_path: Path) -> None:
     """They race to create the table as well: all first appends but one are staged again under the winner's metadata."""
     path = str(tmp_path / "table")

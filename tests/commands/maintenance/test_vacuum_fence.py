@@ -277,6 +277,7 @@ def first_broken(rounds: int) -> Round | None:
     return next((each for each in played if each.broken), None)
 
 
+@pytest.mark.slow
 def test_no_live_file_is_ever_missing_whatever_the_interleaving() -> None:
     told: Counter[str] = Counter()
     rounds = examples(ROUNDS, 100)

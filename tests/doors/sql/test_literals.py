@@ -15,7 +15,7 @@ from tests.support.connect_scripts import run_on_connect
 from tests.support.literals import lost, random_texts
 from tests.support.thinning import examples
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "0"))
 """How many more lists of texts are taken through every door, in every way to say them."""
