@@ -7,6 +7,7 @@ no value is cut or guessed.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -60,7 +61,7 @@ def _opened(file: Mapping[str, Any]) -> Any:
         if file["store"] is None:
             source = pa.OSFile(file["name"], "rb")
         else:
-            system, bucket = pafs.FileSystem.from_uri(file["store"])
+            system, bucket = _bucket(file["store"])
             source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
         reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
@@ -70,6 +71,21 @@ def _opened(file: Mapping[str, Any]) -> Any:
         source.close()
         raise ValueError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which has {size} bytes, not {file['size']}.")
     return source
+
+
+def _bucket(store: str) -> tuple[Any, str]:
+    """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only."""
+    endpoint, region = _said_by("AWS_ENDPOINT_URL", "AWS_ENDPOINT"), _said_by("AWS_REGION", "AWS_DEFAULT_REGION")
+    if not store.startswith("s3://") or not (endpoint or region):
+        found: tuple[Any, str] = pafs.FileSystem.from_uri(store)
+        return found
+    scheme, _, server = endpoint.rpartition("://")
+    said = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
+    return pafs.S3FileSystem(region=region or None, **said), store.removeprefix("s3://")
+
+
+def _said_by(*names: str) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
 def _said(file: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins
+from tests.support.streams import Stream
 from tests.support.worlds import World
 
 pytestmark = pytest.mark.clouds
@@ -115,3 +116,13 @@ def test_a_table_on_disk_is_cloned_into_a_bucket_and_back(environment: None, tmp
     Clone(away.path, back.path).run()
     assert back.rows() == away.rows()
     back.assert_clean()
+
+
+def test_a_stream_reads_a_table_in_a_bucket(environment: None) -> None:
+    world = World(f"s3://bucket/stream {next(fresh)}/50%/table")
+    world.create([{"id": 1, "g": "a/b"}, {"id": 2, "g": "c d"}, {"id": 3, "g": "c d"}], partition_by=("g",))
+    world.delete("id = 3")
+    stream = Stream(world.path)
+    assert stream.ids() == [1, 2]
+    world.append({"id": 4, "g": "%"})
+    assert stream.ids() == [4]
