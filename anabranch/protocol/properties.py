@@ -30,6 +30,7 @@ from anabranch.protocol.rules.table_rules import (
 from anabranch.protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch.protocol.schema.keys import check_key, is_key
 from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list
+from anabranch.protocol.sizes import size_of
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
@@ -117,18 +118,8 @@ def _retention(text: str) -> int | None:
     return interval_ms(text) if text else None
 
 
-_UNITS = {"": 1, "b": 1, **{name: 1 << 10 * (i + 1) for i, name in enumerate(("k", "m", "g", "t"))}}
-
-
 def _size(text: str) -> int | None:
-    """Bytes of a size such as ``104857600`` or ``100mb``."""
-    if not text:
-        return None
-    found = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.strip().lower())
-    unit = None if found is None else _UNITS.get(found[2] if len(found[2]) < 2 else found[2].removesuffix("b"))
-    if found is None or unit is None or not int(found[1]):
-        raise ValueError("it takes a number of bytes, or a size such as 100mb")
-    return int(found[1]) * unit
+    return size_of(text) if text else None
 
 
 def _conflict_resolution(text: str) -> str:

@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors.process_state import PerObject, hold
+from anabranch.protocol.sizes import size_of
 from anabranch.spark.session import is_connect
 from anabranch.spark.types import spark_schema
 from anabranch.streaming import arrow_rows, data_source
@@ -52,6 +53,8 @@ def _tasks(spark: SparkSession) -> int:
 
 
 def _bytes(spark: SparkSession, key: str, default: int) -> int:
-    """A setting in bytes; the default where it is written with a unit that is not plain."""
-    text = (spark.conf.get(key, None) or "").lower().removesuffix("b")
-    return int(text) if text.isdigit() else default
+    """A setting in bytes; the default where it says none, as by zero."""
+    try:
+        return size_of(spark.conf.get(key, None) or "")
+    except ValueError:
+        return default

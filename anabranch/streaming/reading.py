@@ -17,11 +17,11 @@ from anabranch.errors import InvalidOption
 from anabranch.log.lazy import lazy
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.options import STREAM
+from anabranch.protocol.sizes import size_of
 
 MOST_FILES = 1000
 """How many files a batch takes where no option says so, as in delta-spark."""
 LATEST = "latest"
-_UNITS = {"b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50, "pb": 50}
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,7 @@ def _limits(files: str | None, size: str | None) -> Limits:
 
 
 def _bytes(text: str | None) -> int | None:
-    if text is None:
-        return None
-    said = re.fullmatch(r"(\d{1,18})\s*([a-z]*)", text.strip().lower())
-    if said is None or int(said[1]) == 0 or (said[2] and said[2] not in _UNITS):
-        reason = "it takes a number of bytes from 1, such as 10485760 or 10m."
-        raise InvalidOption(option="maxBytesPerTrigger", value=text, reason=reason)
-    return int(said[1]) << _UNITS.get(said[2], 0)
+    try:
+        return None if text is None else size_of(text)
+    except ValueError as error:
+        raise InvalidOption(option="maxBytesPerTrigger", value=text, reason=f"{error}.") from None

@@ -247,7 +247,7 @@ class Source:
     def _check_index(self, at: Position, last: int) -> None:
         """Raises InvalidStreamOffset: a position is behind the last file of its version, which it would pass over."""
         if at.index > last:
-            self._refuse(Offset(self.metadata.id, at), f"version {at.version} has no such file: its last one is {last}.")
+            self._refuse(Offset(self.metadata.id, at), f"the last file of version {at.version} is {last}.")
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
         """The commits of versions, each read once."""

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.streaming.frames import splits
 from anabranch.streaming.sink import Sink
 from anabranch.testing import at_phase
 
@@ -413,3 +414,13 @@ def test_streams_of_other_formats_are_sparks(session: SparkSession, tmp_path: Pa
     query = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c"))
     query.trigger(availableNow=True).start(sink).awaitTermination()
     assert session.read.parquet(sink).count() == 3
+
+
+@pytest.mark.parametrize(("said", "size"), [("64m", 64 << 20), ("1024", 1024), (None, 128 << 20)])
+def test_a_stream_divides_files_as_the_session_says(session: SparkSession, said: str | None, size: int) -> None:
+    if said is not None:
+        session.conf.set("spark.sql.files.maxPartitionBytes", said)
+    try:
+        assert splits(session).most_bytes == size
+    finally:
+        session.conf.unset("spark.sql.files.maxPartitionBytes")

@@ -366,9 +366,9 @@ def test_an_offset_behind_the_last_file_of_a_commit_is_refused_and_skips_no_row(
     said = {**json.loads(stream.ends[-1]), "reservoirVersion": newest, "index": 1}
     said.pop("began")
     stream.ends.append(json.dumps(said))
-    with pytest.raises(errors.InvalidStreamOffset, match="its last one is 0"):
+    with pytest.raises(errors.InvalidStreamOffset, match=r"the last file of version \d is 0"):
         stream.start().batch()
-    with pytest.raises(errors.InvalidStreamOffset, match="its last one is 0"):
+    with pytest.raises(errors.InvalidStreamOffset, match=r"the last file of version \d is 0"):
         stream.again()
 
 
