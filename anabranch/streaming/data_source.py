@@ -43,6 +43,11 @@ class TableStream(DataSource):
         return _READER(self.options[REQUEST], self.options[HOME])
 
 
+def named(name: str) -> type[TableStream]:
+    """The same source with another name."""
+    return type("TableStream", (TableStream,), {"name": classmethod(lambda cls: name)})
+
+
 class _Reader(DataSourceStreamReader):
     """Plans batches and reads their rows, as PySpark 4.0 and 4.1 ask for it: each batch goes to the newest version."""
 

@@ -6,10 +6,12 @@ travels by value, so that executors need nothing of ours.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors.process_state import PerObject, hold
@@ -23,7 +25,7 @@ from anabranch.streaming.tasks import columns_of
 _TASKS = 8
 """As many tasks as run at once where the session does not say: on Spark Connect."""
 _HOME = str(Path(__file__).resolve().parents[2])
-_registered: PerObject[SparkSession, bool] = hold("sessions with streams", "they know the source")(PerObject())
+_registered: PerObject[SparkSession, str] = hold("sessions with streams", "how they call the source")(PerObject())
 
 
 def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame:
@@ -31,11 +33,26 @@ def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame
     if spark not in _registered:
         for module in (arrow_rows, data_source):
             cloudpickle.register_pickle_by_value(module)
-        spark.dataSource.register(data_source.TableStream)
-        _registered[spark] = True
+        _registered[spark] = _register(spark)
     said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME}
-    rows: DataFrame = reader.format(data_source.NAME).schema(spark_schema(columns_of(read))).options(**said).load()
+    rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**said).load()
     return rows
+
+
+def _register(spark: SparkSession) -> str:
+    """Let a session know the source. Gives its name there: another one where the first is taken, since Spark looks for
+    names in the session that was used last.
+    """
+    for number in itertools.count(1):
+        name = data_source.NAME if number == 1 else f"{data_source.NAME}_{number}"
+        try:
+            spark.dataSource.register(data_source.named(name))
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+        else:
+            break
+    return name
 
 
 def splits(spark: SparkSession) -> Splits:

@@ -424,3 +424,15 @@ def test_a_stream_divides_files_as_the_session_says(session: SparkSession, said:
         assert splits(session).most_bytes == size
     finally:
         session.conf.unset("spark.sql.files.maxPartitionBytes")
+
+
+def test_a_second_session_reads_streams_as_well(session: SparkSession, path: str, tmp_path: Path) -> None:
+    session.readStream.format("delta").load(path)
+    other = anabranch.install(session.newSession())
+    try:
+        written(other.readStream.format("delta").load(path), tmp_path / "checkpoint").start(
+            str(tmp_path / "out")
+        ).awaitTermination()
+    finally:
+        anabranch.uninstall(other)
+    assert ids(session, str(tmp_path / "out")) == [1]
