@@ -7,7 +7,7 @@ alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ class ChangeRecorder:
         check_recordable(metadata)
         self.is_on = records(metadata)
         self._snapshot, self._metadata, self._engine, self._staging = snapshot, metadata, engine, staging
-        self._noted: list[Images] = []
+        self._noted, self._recorded = list[Images](), list[Images]()
         self.is_needed, self._known = False, list[str]()
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any]) -> tuple[pa.Table, FileSet]:
@@ -58,8 +58,16 @@ class ChangeRecorder:
         if not self.is_needed or not self._noted:
             return empty_files()
         noted, self._noted = self._noted, []
+        self._recorded += noted
         self._engine.record(noted, self._staging.change_folder)
         return self._collected()
+
+    def take_back(self, changes: Container[str]) -> None:
+        """Let what was written so far be written once more, but for these kinds of changes: the caller notes them anew,
+        and withdraws the files that were written.
+        """
+        noted, self._recorded = [*self._recorded, *self._noted], []
+        self._noted = [each for each in noted if each.change not in changes]
 
     def _collected(self) -> pa.Table:
         files = self._staging.collect_changes(self._metadata, self._known)

@@ -149,7 +149,7 @@ class MergeHandler(RowRebaseHandler):
         needed = {"update"} if snapshot.properties.vectors else {"update", "delete"}
         recorded = self._recorder.is_on and any(each.action in needed for each in merge.matching.clauses)
         self._matching = replace(merge.matching, added=added, recorded=recorded)
-        self._inserted: frozenset[str] = frozenset()
+        self._replaced_by_redo: frozenset[str] = frozenset()
         self._insert_count = 0
 
     def stage(self, runtime: Runtime) -> Transaction:
@@ -187,7 +187,7 @@ class MergeHandler(RowRebaseHandler):
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
         assert self._looked is not None, "a redo follows a look"
-        withdrawn, before = self._inserted, self._insert_count
+        withdrawn, before = self._replaced_by_redo, self._insert_count
         part = self._part(files, self._looked)
         remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
         written = part.info.metrics["numOutputRows"] - before
@@ -260,18 +260,18 @@ class MergeHandler(RowRebaseHandler):
     def _change_files(
         self, files: pa.Table, joined: Joined, images: pa.Table, inserts: pa.Table, *, needed: bool
     ) -> pa.Table:
-        """What records one join's changes, and all inserts as they are after it."""
+        """What records all joins so far, and all inserts as they are after them: one job, since few are redone. What
+        was recorded before is withdrawn.
+        """
         recorder = self._recorder
+        recorder.take_back({INSERT})
         recorder.note(DELETE, files, joined.deletes, joined.handle)
         recorder.note(PREIMAGE, files, joined.updates, joined.handle)
         recorder.note(POSTIMAGE, images)
-        changes = recorder.written(needed=needed)
-        if not recorder.is_needed:
-            return changes
         recorder.note(INSERT, inserts)
-        inserted = recorder.written(needed=needed)
-        self._inserted |= frozenset(inserted["path"].to_pylist())
-        return pa.concat_tables([changes, inserted])
+        changes = recorder.written(needed=needed)
+        self._replaced_by_redo |= frozenset(changes["path"].to_pylist())
+        return changes
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
         if self._computed_from is not None:
@@ -299,7 +299,7 @@ class MergeHandler(RowRebaseHandler):
         if matching.inserts:
             self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         files = self._collected()
-        self._inserted, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
+        self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files
 
 
