@@ -76,6 +76,7 @@
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   │   └── NameTaken
+    │   ├── LocationNotEmpty
     │   ├── UnknownSchema
     │   ├── RecursiveView
     │   ├── TemporaryInView
@@ -159,6 +160,7 @@ from anabranch.errors.inputs import InvalidProperty as InvalidProperty
 from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
+from anabranch.errors.inputs import LocationNotEmpty as LocationNotEmpty
 from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic

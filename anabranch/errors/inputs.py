@@ -236,6 +236,17 @@ class TableAlreadyExists(InputError):
     template = "A Delta table exists at {table}. Append to it, overwrite or replace it, or choose another path."
 
 
+class LocationNotEmpty(InputError):
+    """A table is to be created where files of something else lie."""
+
+    condition = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    sql_state = "42601"
+    template = (
+        "No table can be created at {table}: there are files that belong to no Delta table, {found} for one. Choose "
+        "another location, or make a table of Parquet files by CONVERT TO DELTA."
+    )
+
+
 class UnknownSourceVersion(InputError):
     """Rows to write come from the table that they are written to, and their version is not known."""
 

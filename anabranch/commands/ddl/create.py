@@ -11,6 +11,9 @@ from anabranch.commands.dml.new_table import NewTable, completed, replaced_metad
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.errors import LocationNotEmpty
+from anabranch.log.file_names import FOLDER
+from anabranch.log.log import Log
 from anabranch.protocol.actions import empty_files
 from anabranch.transaction.commit import Committed
 
@@ -34,11 +37,15 @@ class Create(Masked):
 
         Raises:
             TableAlreadyExists: there is a table.
+            LocationNotEmpty: there are files, but no table.
             ProtocolChangedException: another writer created it meanwhile.
         """
+        log = open_log(self.table)
+        if not log.exists():
+            _check_empty(log)
         return run_insert(
             Insert(
-                log=open_log(self.table),
+                log=log,
                 mode="ignore" if self.if_not_exists else "error",
                 new=self.new,
                 stage=lambda metadata: empty_files(),
@@ -70,10 +77,13 @@ class Replace(Masked):
 
         Raises:
             NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
+            LocationNotEmpty: there are files, but no table.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         log, new = open_log(self.table), completed(self.new)
         at = context.snapshot_if_any(log) if self.or_create else context.snapshot(log)
+        if at is None:
+            _check_empty(log)
         return run_insert(
             Insert(
                 log=log,
@@ -95,3 +105,10 @@ class Replace(Masked):
     def _parameters(self) -> dict[str, str]:
         properties = json.dumps(dict(self.new.properties), ensure_ascii=False)
         return {"description": self.new.description or "", "properties": properties, "isManaged": "false"}
+
+
+def _check_empty(log: Log) -> None:
+    """Raises LocationNotEmpty: files lie where a table is to be, which VACUUM would take for its own and remove."""
+    for listed in (log.store.list_from, log.store.list_all):  # the first is cheap where there are many files
+        if found := next((each.name for each in listed("") if not each.name.startswith(f"{FOLDER}/")), None):
+            raise LocationNotEmpty(table=log.table, found=found)

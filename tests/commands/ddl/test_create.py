@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
-from anabranch.commands.ddl.create import Create
+from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
@@ -51,6 +51,29 @@ def test_a_table_that_is_there_is_left_alone(world: World) -> None:
         create(world)
     assert create(world, if_not_exists=True) is None
     assert listing(world.path) == before
+
+
+@pytest.mark.parametrize("name", ["part-0.parquet", "p=1/part-0.parquet"])
+@pytest.mark.parametrize("statement", ["create", "if not exists", "create or replace"])
+def test_no_table_is_made_where_files_of_somebody_else_lie(world: World, statement: str, name: str) -> None:
+    """VACUUM of such a table would remove them."""
+    file = Path(world.path, name)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x")
+    new = NewTable(SCHEMA)
+    is_replace, is_lenient = statement == "create or replace", statement == "if not exists"
+    command = Replace(world.path, new, or_create=True) if is_replace else Create(world.path, new, is_lenient)
+    with pytest.raises(errors.LocationNotEmpty) as refused:
+        command.run()
+    assert refused.value.facts["found"] == name
+    assert listing(world.path) == {name: 1}
+
+
+def test_a_folder_that_has_an_empty_log_only_may_become_a_table(world: World) -> None:
+    Path(world.path, "_delta_log").mkdir(parents=True)
+    Path(world.path, "_delta_log", "_commits").mkdir()
+    create(world)
+    assert world.version == 0
 
 
 @pytest.mark.parametrize("if_not_exists", [True, False])

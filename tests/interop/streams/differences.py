@@ -301,15 +301,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         },
     ),
     Difference(
-        "`toTable` with a path where files lie that are no table",
-        "refused",
-        "the table is made beside them",
-        "CREATE TABLE does so too",
-        seen={
-            "writing.tables_by_name: files of another format": [[1], [2]],
-        },
-    ),
-    Difference(
         "a value that does not fit, under `spark.sql.storeAssignmentPolicy` = `LEGACY`",
         "is stored as another one, or NULL",
         "types must match, else the batch fails (`DELTA_SCHEMA_MISMATCH`)",
