@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +23,22 @@ ROOT = Path(__file__).parents[2]
 def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
     """What the script says in its last line."""
     pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
-    ran = subprocess.run(
-        [sys.executable, "-m", module, str(folder), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_JAVA},
-        cwd=folder,
-        check=False,
-    )
+    with _the_port():
+        ran = subprocess.run(
+            [sys.executable, "-m", module, str(folder), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_JAVA},
+            cwd=folder,
+            check=False,
+        )
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout.splitlines()[-1])
+
+
+@contextmanager
+def _the_port() -> Iterator[None]:
+    """One process at a time, since a local server takes one port, which PySpark chooses for it."""
+    with Path(tempfile.gettempdir(), "anabranch-tests-of-connect.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
