@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
-from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
-from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.protocol.features.table_features import reader_features
 from anabranch.protocol.schema.types import Field, Struct
@@ -339,11 +337,10 @@ def test_a_folder_that_changes_meanwhile_is_refused(tmp_path: Path, phase: str, 
 
 def test_of_two_who_create_the_table_one_wins(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", [{"id": 1}])
-    other = NewTable(Struct((Field("name", "string"),)))
-    with at_phase("put", lambda: Create(tmp_path, other).run()), pytest.raises(errors.ProtocolChangedException):
-        Convert(tmp_path).run()
     world = World(str(tmp_path))
-    assert (world.version, world.rows()) == (0, [])
+    with at_phase("put", lambda: world.append({"name": "x"})), pytest.raises(errors.ProtocolChangedException):
+        Convert(tmp_path).run()
+    assert (world.version, world.rows()) == (0, [{"name": "x"}])
     assert (tmp_path / "a.parquet").exists(), "the user's files are not ours to remove"
 
 
