@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files alone that have nothing to run, since to collect them all takes each process 15 seconds."""
+    """Leave files alone that have nothing to run, since to collect them all takes each process some seconds."""
     if collection_path.suffix != ".py" or config.getoption("-m") not in ("spark", "not spark", QUICK):
         return None
     text = collection_path.read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder. In a
-    short run Spark compiles no query, which takes a sixth of the time where each runs once.
+    short run Spark compiles no query, which is lost on one that runs once.
     """
     from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
 
