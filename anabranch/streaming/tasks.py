@@ -155,17 +155,17 @@ def _value(read: StreamRead, table: str, path: str, field: Field, text: str | No
 
 
 def _packed(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list[Mapping[str, Any]]]:
-    """The files in groups of about equal size; large ones in shares."""
+    """The files in groups as Spark makes them: a group ends where the next file's bytes would be too many."""
     total = sum(file["size"] + splits.open_bytes for file in files)
     most = min(splits.most_bytes, max(splits.open_bytes, total // max(splits.tasks, 1)))
     packed, size = list[Mapping[str, Any]](), 0
     for file in sorted(_shares(files, most), key=lambda file: -file["size"] / file["share"][1]):
-        cost = file["size"] // file["share"][1] + splits.open_bytes
-        if packed and size + cost > most:
+        read = file["size"] // file["share"][1]
+        if packed and size + read > most:
             yield packed
             packed, size = [], 0
         packed.append(file)
-        size += cost
+        size += read + splits.open_bytes
     if packed:
         yield packed
 
