@@ -115,7 +115,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder. In a
-    short run Spark compiles no query, which is lost on one that runs once.
+    short run Spark compiles no whole stage, which is lost on a query that runs once.
     """
     from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
 
@@ -129,7 +129,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         "spark.local.dir": str(folder / "local"),
     }
     if pytestconfig.getoption("--most") is not None:
-        conf |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        conf["spark.sql.codegen.wholeStage"] = "false"
     session = build("tests", "local[2]", conf)
     yield session
     session.stop()
