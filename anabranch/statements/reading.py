@@ -152,12 +152,8 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
     Raises:
         NotBuilt: it would.
     """
-    if r.at("FROM") or r.at("WITH"):
+    if r.at("WITH"):
         _refuse_from_insert(r)
-    if r.take("COMMENT", "ON", "COLUMN"):
-        name, r.i = r.path(), 0
-        if any(r.is_table(name[:n]) for n in range(1, len(name))):
-            raise NotBuilt(what="COMMENT ON COLUMN", instead="Say ALTER TABLE … ALTER COLUMN … COMMENT.")
     writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
     if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
         return
@@ -169,7 +165,7 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
 
 
 def _refuse_from_insert(r: Reader) -> None:
-    """Hold that no ``FROM … INSERT INTO …``, perhaps of several tables, writes to a Delta table.
+    """Hold that no ``WITH … FROM … INSERT INTO …``, perhaps of several tables, writes to a Delta table.
 
     Raises:
         NotBuilt: it does.

@@ -20,7 +20,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
-from anabranch.statements.grammar.parts import Statement
+from anabranch.statements.grammar.parts import Statement, Table
 
 
 def run(
@@ -34,7 +34,10 @@ def run(
     """
     table = getattr(statement, "table", None)
     if table is None:
-        return plain()
+        found = plain()
+        for each in statement.inserts if isinstance(statement, v.InsertEach) else ():
+            _refresh(each.table, names, run)
+        return found
     if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:
         return _made(statement, names.new[table.name], run, plain)
     entry = names.entry(table.name)
@@ -51,9 +54,15 @@ def run(
         named_tables.rename(run.spark, entry, statement.name)
         return run.nothing()
     found = plain()
-    if entry is not None and reshapes:
-        named_tables.refresh(run.spark, entry)
+    if reshapes:
+        _refresh(table, names, run)
     return found
+
+
+def _refresh(table: Table, names: Names, run: Running) -> None:
+    """Let the catalog know the columns that a table has now."""
+    if (entry := names.entry(table.name)) is not None:
+        named_tables.refresh(run.spark, entry)
 
 
 def _refuse_drop(statement: v.DropTable) -> None:

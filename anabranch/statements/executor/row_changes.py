@@ -33,6 +33,7 @@ from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
 from anabranch.statements.grammar.values import (
     DeleteRows,
+    InsertEach,
     InsertRows,
     MergeClause,
     MergeRows,
@@ -195,6 +196,13 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
         # Spark evaluates rows that are constants as soon as it is asked where they come from.
         with reported("INSERT", snapshot.table):
             write.run(run.engine, RunContext(at=snapshot))
+    return run.nothing()
+
+
+def insert_each(statement: InsertEach, run: Running) -> DataFrame:
+    """FROM … INSERT … INSERT …; gives no rows."""
+    for each in statement.inserts:
+        insert(each, run)
     return run.nothing()
 
 

@@ -24,6 +24,7 @@ from anabranch.statements.grammar.values import (
     DescribeDetail,
     DescribeHistory,
     DescribeTable,
+    RefreshTable,
     ShowColumns,
     ShowCreateTable,
     ShowPartitions,
@@ -117,6 +118,12 @@ def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
     """SHOW COLUMNS."""
     names = run.snapshot(statement.table).schema.names
     return run.shown({"col_name": names}, pa.schema([("col_name", pa.string())]))
+
+
+def refresh(statement: RefreshTable, run: Running) -> DataFrame:
+    """REFRESH TABLE, which has nothing to do: every statement reads the newest version; gives no rows."""
+    run.snapshot(statement.table)
+    return run.nothing()
 
 
 def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:

@@ -17,7 +17,7 @@ from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.column_definitions import column, data_type, declared
 from anabranch.statements.grammar.constraints import check, free_name, key
 from anabranch.statements.grammar.create_table import clustering, properties, property_key
-from anabranch.statements.grammar.parts import Path, Statement, Table
+from anabranch.statements.grammar.parts import Path, Statement, Table, View
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import (
     AddedColumn,
@@ -45,6 +45,31 @@ from anabranch.statements.grammar.values import (
 def set_properties(r: Reader, table: Table) -> Statement:
     """``SET TBLPROPERTIES (…)``."""
     return SetTableProperties(table, properties(r))
+
+
+def comment_on_table(r: Reader) -> Statement | None:
+    """``COMMENT ON TABLE t IS {'…' | NULL}``."""
+    table = r.table(writes=True)
+    return None if table is None else SetTableProperties(table, {"comment": _said_of_it(r)})
+
+
+def comment_on_column(r: Reader) -> Statement | None:
+    """``COMMENT ON COLUMN t.c IS {'…' | NULL}``: the longest name of a table that the path begins with is the table."""
+    start, path = r.start, r.path("the name of a column")
+    for parts in range(len(path) - 1, 0, -1):
+        location = r.located(path[:parts])
+        if location is not None and not isinstance(location, View):
+            table = Table(location, path[:parts], span=(start, r.stop))
+            return ChangeTableColumn(table, path[parts:], comment=_said_of_it(r))
+    return None
+
+
+def _said_of_it(r: Reader) -> str:
+    """The text behind IS, which ends the statement; NULL is no text."""
+    r.expect("IS")
+    text = "" if r.take("NULL") else r.string("a text or NULL")
+    r.finish()
+    return text
 
 
 def unset_properties(r: Reader, table: Table) -> Statement:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from anabranch.errors import UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar.parts import Statement, Table
+from anabranch.statements.grammar.parts import Statement, Table, View
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_changes import partition
 from anabranch.statements.grammar.values import (
@@ -18,6 +18,7 @@ from anabranch.statements.grammar.values import (
     DescribeTable,
     GenerateManifest,
     OptimizeTable,
+    RefreshTable,
     ReorgTable,
     RepairTable,
     RestoreTable,
@@ -76,11 +77,17 @@ def describe(r: Reader) -> Statement | None:
 
 
 def show_columns(r: Reader) -> Statement | None:
-    """``SHOW COLUMNS {IN | FROM} t``."""
+    """``SHOW COLUMNS {IN | FROM} t [{IN | FROM} schema]``."""
     if not (r.take("IN") or r.take("FROM")):
         r.fail("IN is expected here.")
-    table = r.table()
-    return None if table is None else _done(r, ShowColumns(table))
+    start, name = r.start, r.path("the name of a table")
+    if r.take("IN") or r.take("FROM"):
+        schema = r.path("the name of a schema")
+        name = name if name[:-1] == schema else (*schema, *name)
+    location = r.located(name)
+    if location is None or isinstance(location, View):
+        return None
+    return _done(r, ShowColumns(Table(location, name, span=(start, r.stop))))
 
 
 def show_partitions(r: Reader) -> Statement | None:
@@ -112,6 +119,12 @@ def _key(r: Reader) -> str | None:
 def _done(r: Reader, statement: Statement) -> Statement:
     r.finish()
     return statement
+
+
+def refresh(r: Reader) -> Statement | None:
+    """``REFRESH TABLE t``."""
+    table = r.table()
+    return None if table is None else _done(r, RefreshTable(table))
 
 
 # -- upkeep ------------------------------------------------------------------------------------------------------------

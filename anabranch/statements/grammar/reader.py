@@ -261,6 +261,13 @@ class Reader(Cursor):
         arguments = arguments_for(used, self._args)
         return Query(before + text, references, arguments, (start, stop))
 
+    def rearranged(self, *stretches: tuple[int, int]) -> Reader:
+        """A reader of another statement: of these stretches of tokens, one behind the other."""
+        spans = [(self.tokens[first].start, self.tokens[after - 1].end + 1) for first, after in stretches]
+        used = [each for start, stop in spans for each in self._markers if start <= each.start < stop]
+        text = " ".join(self.text[start:stop] for start, stop in spans)
+        return Reader(TokenizedText(text), arguments_for(used, self._args), self._locate, self._place, self._kept)
+
     def joined(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""
         shift = len(first.text) + 1

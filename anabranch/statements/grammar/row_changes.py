@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Literal
 
 from anabranch.errors import NotBuilt
-from anabranch.expressions.dialect import TokenType
+from anabranch.expressions.dialect import TokenType, word
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
 from anabranch.statements.grammar.qualifiers import called, without
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.tables_read import alias_at
 from anabranch.statements.grammar.values import (
     DeleteRows,
+    InsertEach,
     InsertRows,
     MergeClause,
     MergeRows,
@@ -24,6 +25,7 @@ from anabranch.statements.grammar.values import (
 
 _When = Literal["matched", "not matched", "not matched by source"]
 _QUERY = ("SELECT", "VALUES", "WITH", "TABLE", "FROM", "MAP", "REDUCE")
+_SELECTS = frozenset({"SELECT", "MAP", "REDUCE"})
 _VALUE_STOPS = ("WHERE",)
 _CLAUSE_STOPS = ("WHEN",)
 Values = tuple[tuple[Path, Expression | None], ...]
@@ -255,6 +257,39 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     values = _values_with_defaults(r)
     query = Query("", span=(r.start, r.end)) if values else _query(r, ctes)
     return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
+
+
+def inserts(r: Reader) -> InsertEach | None:
+    """``FROM … INSERT … SELECT …``, perhaps of several tables, behind FROM: each is an INSERT of its own, whose query
+    begins with that FROM.
+
+    Raises:
+        NotBuilt: only some of the tables are Delta tables.
+    """
+    starts = [i for i in range(r.i, len(r.tokens)) if _begins_insert(r, i)]
+    if not starts:
+        return None
+    head, ends = (0, starts[0]), [*starts[1:], len(r.tokens)]
+    found = [_insert_from(r, head, start, end) for start, end in zip(starts, ends, strict=True)]
+    if not any(found):
+        return None
+    if not all(found):
+        raise NotBuilt(what="FROM … INSERT into tables of several formats", instead="Say each INSERT by itself.")
+    return InsertEach(tuple(each for each in found if each is not None))
+
+
+def _begins_insert(r: Reader, i: int) -> bool:
+    return i + 1 < len(r.tokens) and word(r.tokens[i]) == "INSERT" and word(r.tokens[i + 1]) in ("INTO", "OVERWRITE")
+
+
+def _insert_from(r: Reader, head: tuple[int, int], start: int, end: int) -> InsertRows | None:
+    r.i = start
+    r.skip_to(_SELECTS, comma=True, what="INSERT")
+    if not start < r.i < end:
+        r.fail("SELECT is expected here.")
+    alone = r.rearranged((start, r.i), head, (r.i, end))
+    alone.i = 1
+    return insert(alone)
 
 
 def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:

@@ -85,6 +85,13 @@ class InsertRows(Statement):
     values: tuple[tuple[Expression | None, ...], ...] = ()
 
 
+@dataclass(frozen=True)
+class InsertEach(Statement):
+    """FROM … INSERT … INSERT …: one INSERT behind the other, each a transaction."""
+
+    inserts: tuple[InsertRows, ...]
+
+
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +387,13 @@ class ShowProperties(Statement):
 @dataclass(frozen=True)
 class ShowCreateTable(Statement):
     """SHOW CREATE TABLE."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class RefreshTable(Statement):
+    """REFRESH TABLE."""
 
     table: Table
 

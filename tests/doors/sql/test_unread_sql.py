@@ -107,13 +107,55 @@ def test_statements_of_sparks_on_a_delta_table_are_refused_by_a_name(run: Any) -
     for text in (
         "EXPLAIN DELETE FROM t",
         "EXPLAIN UPDATE t SET id = 1",
-        "FROM t INSERT INTO u SELECT id",
-        "COMMENT ON COLUMN t.id IS 'x'",
         "CREATE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(id) FROM t",
     ):
         with pytest.raises(errors.NotBuilt):
             run(text)
     assert run("EXPLAIN SELECT * FROM t")
+
+
+def test_what_is_said_of_a_table_and_its_columns_is_shown(run: Any, schema: str) -> None:
+    run("CREATE TABLE t (id INT, s STRUCT<x: INT>) USING delta")
+    run("COMMENT ON TABLE t IS 'words'")
+    run("COMMENT ON COLUMN t.id IS 'key'")
+    run(f"COMMENT ON COLUMN {schema}.t.s.x IS 'inside'")
+    assert run("DESCRIBE DETAIL t")[0][3] == "words"
+    assert ("comment", "key") in run("DESCRIBE t id")
+    run("COMMENT ON TABLE t IS NULL")
+    run("COMMENT ON COLUMN t.id IS NULL")
+    assert not run("DESCRIBE DETAIL t")[0][3]
+    assert ("comment", "NULL") in run("DESCRIBE t id")
+
+
+def test_columns_are_shown_of_a_table_in_a_schema(run: Any, schema: str) -> None:
+    run("CREATE TABLE t (id INT, v INT) USING delta")
+    run(f"REFRESH TABLE {schema}.t")
+    for text in (f"t FROM {schema}", f"t IN {schema}", f"{schema}.t IN {schema}"):
+        assert run(f"SHOW COLUMNS IN {text}") == [("id",), ("v",)]
+
+
+def test_one_query_block_feeds_several_tables(run: Any) -> None:
+    for name in ("source", "small", "large"):
+        run(f"CREATE TABLE {name} (id INT, v STRING) USING delta")
+    run("INSERT INTO source VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    run("INSERT INTO large VALUES (9, 'old')")
+    run(
+        "FROM source AS s JOIN (SELECT 1 AS one) ON true "
+        "INSERT INTO small SELECT s.id, s.v WHERE s.id < 2 "
+        "INSERT OVERWRITE TABLE large (v, id) SELECT upper(v), id WHERE id >= 2 "
+        "INSERT INTO small SELECT id + 10, v"
+    )
+    assert run("SELECT * FROM small") == [(1, "a"), (11, "a"), (12, "b"), (13, "c")]
+    assert run("SELECT * FROM large") == [(2, "B"), (3, "C")]
+
+
+def test_parameters_of_a_block_that_feeds_several_tables_go_to_each(run: Any) -> None:
+    run("CREATE TABLE source (id INT) USING delta")
+    run("CREATE TABLE t (id INT, p INT) USING delta")
+    run("INSERT INTO source VALUES (1), (2), (3)")
+    block = "FROM (SELECT * FROM source WHERE id > ?) "
+    run(f"{block} INSERT INTO t SELECT id, ? INSERT INTO t SELECT id, ? WHERE id > ?", [1, 10, 20, 2])
+    assert run("SELECT * FROM t") == [(2, 10), (3, 10), (3, 20)]
 
 
 def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
