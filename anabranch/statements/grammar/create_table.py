@@ -281,8 +281,10 @@ def _shown(r: Reader) -> tuple[str, str | None]:
 
 
 def create_temporary_view(r: Reader) -> CreateTempView | None:
-    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS`` a query that reads a Delta table."""
+    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … {AS`` a query that reads a Delta table ``| USING delta}``."""
     replaces, is_global = r.said("REPLACE"), r.said("GLOBAL")
+    if not r.at("IF") and r.is_name() and r.ahead(1) == "USING":
+        return _view_of_table(r, replaces, is_global)
     if r.at("IF") or not r.reads_delta():
         return None
     name = r.name("the name of a view")
@@ -291,6 +293,35 @@ def create_temporary_view(r: Reader) -> CreateTempView | None:
         r.string("a comment")
     r.expect("AS")
     return CreateTempView(name, r.query(), columns, replaces, is_global)
+
+
+def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView | None:
+    """``v USING delta OPTIONS (path '…' [, versionAsOf n | timestampAsOf '…'])``.
+
+    Raises:
+        InvalidOption: it has no path, or another option.
+    """
+    name = r.name("the name of a view")
+    r.expect("USING")
+    format_, said = r.name("a format"), dict(r.wrapped(lambda: _property(r))) if r.take("OPTIONS") else {}
+    options = {key.lower(): value for key, value in said.items()}
+    path = options.pop("path", None)
+    if r.located((format_, path or "/")) is None:
+        return None
+    r.finish()
+    if path is None:
+        raise InvalidOption(option="path", value=None, reason="a view USING delta says where its table lies.")
+    travel = [f" {_TRAVELS[key]} AS OF '{options.pop(key)}'" for key in _TRAVELS if key in options]
+    if options or len(travel) > 1:
+        key = next(iter(options), "timestampasof")
+        raise InvalidOption(option=key, value=said, reason="a view takes a path, and versionAsOf or timestampAsOf.")
+    quoted_path = path.replace("`", "``")
+    query = r.beside(f"SELECT * FROM {format_}.`{quoted_path}`{''.join(travel)}").query()
+    return CreateTempView(name, query, None, replaces, is_global)
+
+
+_TRAVELS = {"versionasof": "VERSION", "timestampasof": "TIMESTAMP"}
+"""The options that name a version, and what a query says."""
 
 
 def drop_table(r: Reader) -> DropTable | None:

@@ -265,8 +265,11 @@ class Reader(Cursor):
         """A reader of another statement: of these stretches of tokens, one behind the other."""
         spans = [(self.tokens[first].start, self.tokens[after - 1].end + 1) for first, after in stretches]
         used = [each for start, stop in spans for each in self._markers if start <= each.start < stop]
-        text = " ".join(self.text[start:stop] for start, stop in spans)
-        return Reader(TokenizedText(text), arguments_for(used, self._args), self._locate, self._place, self._kept)
+        return self.beside(" ".join(self.text[start:stop] for start, stop in spans), arguments_for(used, self._args))
+
+    def beside(self, text: str, args: Arguments = None) -> Reader:
+        """A reader of another statement, to which names mean the same."""
+        return Reader(TokenizedText(text), args, self._locate, self._place, self._kept)
 
     def joined(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""

@@ -158,6 +158,19 @@ def test_parameters_of_a_block_that_feeds_several_tables_go_to_each(run: Any) ->
     assert run("SELECT * FROM t") == [(2, 10), (3, 10), (3, 20)]
 
 
+def test_a_temporary_view_of_a_path_follows_the_table_or_stays_at_a_version(run: Any, tmp_path: Path) -> None:
+    path = f"{tmp_path}/of 'quotes' `and`"
+    in_text = path.replace("'", "\\'")
+    run(f"CREATE TABLE delta.`{path.replace('`', '``')}` (id INT) USING delta")
+    run(f"CREATE TEMPORARY VIEW moving USING delta OPTIONS (path '{in_text}')")
+    run(f"CREATE OR REPLACE TEMP VIEW fixed USING delta OPTIONS ('path' = '{in_text}', 'versionAsOf' = '0')")
+    run(f"INSERT INTO delta.`{path.replace('`', '``')}` VALUES (1)")
+    assert run("SELECT * FROM moving") == [(1,)]
+    assert run("SELECT * FROM fixed") == []
+    for view in ("moving", "fixed"):
+        run(f"DROP VIEW {view}")
+
+
 def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
     run(f"CREATE TABLE delta.`{tmp_path}/t` (id INT) USING delta")
     assert [row[0] for row in run(f"DESCRIBE HISTORY '{tmp_path}/t'")] == [0]
