@@ -15,6 +15,8 @@ from anabranch.expressions.error_pointer import excerpt
 Value = TypeVar("Value")
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
+_UNITS = frozenset({"DAY", "HOUR", "MINUTE", "SECOND", "MONTH", "YEAR", "WEEK"})
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 
 
@@ -225,3 +227,39 @@ class Cursor:
 
     def _is_member(self) -> bool:
         return self.is_type(TokenType.DOT, -1) if self.i else False
+
+    def skip_operands(self, what: str) -> None:
+        """Go over a value: operands with signs between them."""
+        self._skip_operand(what)
+        while self.token is not None and self.token.token_type in _SIGNS:
+            self.i += 1
+            self._skip_operand(what)
+
+    def _skip_operand(self, what: str) -> None:
+        if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
+            self.i += 1
+        if self.is_type(TokenType.L_PAREN):
+            self.parenthesis()
+            return
+        if self.done:
+            self.fail(f"{what} is expected here.")
+        is_word = not (self.is_text() or self.is_type(TokenType.NUMBER))
+        is_interval = self.at("INTERVAL")
+        self.i += 1
+        if is_interval:
+            self.i += 1
+            self.i += self.ahead().rstrip("S") in _UNITS
+        elif is_word and self.is_type(TokenType.L_PAREN):
+            self.parenthesis()
+        elif is_word and self.is_text():
+            self.i += 1
+
+    def parenthesis(self) -> None:
+        """Take what stands in parentheses: expressions with commas between them, or nothing."""
+        self.i += 1
+        if not self.is_type(TokenType.R_PAREN):
+            self.skip_to()
+            while self.is_type(TokenType.COMMA):
+                self.i += 1
+                self.skip_to()
+        self.punctuation(TokenType.R_PAREN, ")")

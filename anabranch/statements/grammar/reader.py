@@ -38,7 +38,6 @@ Locate = Callable[[tuple[str, ...]], "Location | View | None"]
 Place = Callable[[tuple[str, ...], Making], "Location | None"]
 """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
 
-_SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
 _END = 1 << 62
 _MOST_PARTS = 3  # a catalog's, a schema's and a table's name
 
@@ -180,50 +179,9 @@ class Reader(Cursor):
     def _moment(self) -> str:
         """Take a value: operands with signs between them."""
         first = self.i
-        self._operand()
-        while self.token is not None and self.token.token_type in _SIGNS:
-            self.i += 1
-            self._operand()
+        self.skip_operands("a version or a moment")
         start, stop = self.tokens[first].start, self.stop
         return self._edited(start, stop, self._values(start, stop))[0]
-
-    def _operand(self) -> None:
-        if self.is_type(TokenType.COLON) or self.is_type(TokenType.DASH):
-            self.i += 1
-        if self.is_type(TokenType.L_PAREN):
-            self.parenthesis()
-            return
-        if self.done:
-            self.fail("a version or a moment is expected here.")
-        is_word = not (self.is_text() or self.is_type(TokenType.NUMBER))
-        is_interval = self.at("INTERVAL")
-        self.i += 1
-        if is_interval:
-            self.i += 1
-            if not self.done and self.ahead().rstrip("S") in (
-                "DAY",
-                "HOUR",
-                "MINUTE",
-                "SECOND",
-                "MONTH",
-                "YEAR",
-                "WEEK",
-            ):
-                self.i += 1
-        elif is_word and self.is_type(TokenType.L_PAREN):
-            self.parenthesis()
-        elif is_word and self.is_text():
-            self.i += 1
-
-    def parenthesis(self) -> None:
-        """Take what stands in parentheses: expressions with commas between them, or nothing."""
-        self.i += 1
-        if not self.is_type(TokenType.R_PAREN):
-            self.skip_to()
-            while self.is_type(TokenType.COMMA):
-                self.i += 1
-                self.skip_to()
-        self.punctuation(TokenType.R_PAREN, ")")
 
     # -- parts
 
