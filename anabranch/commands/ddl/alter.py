@@ -44,7 +44,8 @@ from anabranch.protocol.properties import COMMENT, PROTECTED_BEFORE, check_reten
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import GIVEN
 from anabranch.protocol.schema.column_mapping import check_change, is_mapped
-from anabranch.protocol.schema.evolution import inserted, sql_name
+from anabranch.protocol.schema.editing import inserted
+from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Field, Struct, check_storable

@@ -46,6 +46,31 @@ def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) 
     return _in_parent(schema, path, edited_in)
 
 
+def inserted(
+    schema: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
+) -> Struct:
+    """The schema with a new column or member: at the end of the struct at ``parent``, first in it, or after another
+    one.
+
+    Example:
+        >>> inserted(Struct((Field("a", "long"),)), (), Field("b", "long"), first=True).names
+        ('b', 'a')
+
+    Raises:
+        InvalidOption: there is one of this name.
+        UnknownColumn: the struct or the column before it does not exist.
+    """
+
+    def inserted_in(struct: Struct) -> Struct:
+        if struct.find(field.name) is not None:
+            raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
+        before = None if after is None else _named(struct, after, (*parent, after))
+        place = 0 if first else len(struct) if before is None else struct.fields.index(before) + 1
+        return Struct((*struct.fields[:place], field, *struct.fields[place:]))
+
+    return _in_parent(schema, (*parent, field.name), inserted_in)
+
+
 def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
     """The schema with a column or member moved to the front of its struct, or after another one.
 

@@ -133,27 +133,6 @@ def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str)
     return table
 
 
-def inserted(
-    table: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
-) -> Struct:
-    """The columns with a new one: at the end, first, or after another; ``parent`` is its struct.
-
-    Raises:
-        InvalidOption: there is one of this name.
-        UnknownColumn: the struct or the column before it does not exist.
-    """
-    if parent:
-        found = table.field(parent[0])
-        if not isinstance(found.type, Struct):
-            raise InvalidOption(option="columns", value=field.name, reason=f"{found.name} is no struct.")
-        inner = replace(found, type=inserted(found.type, parent[1:], field, first=first, after=after))
-        return Struct(tuple(inner if each is found else each for each in table))
-    if table.find(field.name) is not None:
-        raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
-    place = 0 if first else len(table) if after is None else table.fields.index(table.field(after)) + 1
-    return Struct((*table.fields[:place], field, *table.fields[place:]))
-
-
 def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
     """The columns with ``change`` applied to the struct of the field at a path; ``element``, ``key`` and ``value`` lead
     into arrays and maps. Raises UnknownColumn: there is nothing at this path.

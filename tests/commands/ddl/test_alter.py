@@ -162,7 +162,7 @@ def test_a_column_that_needs_a_feature_brings_it(world: World) -> None:
         (NewColumn(Field("y", "long", nullable=False)), errors.InvalidOption),
         (NewColumn(Field("y", "long"), after="nothing"), errors.UnknownColumn),
         (NewColumn(Field("y", "long"), ("nothing",)), errors.UnknownColumn),
-        (NewColumn(Field("y", "long"), ("x",)), errors.InvalidOption),
+        (NewColumn(Field("y", "long"), ("x",)), errors.UnknownColumn),
         (NewColumn(Field("y", Array("geometry(4326)"))), errors.UnsupportedType),
         (NewColumn(Field("y", "long", metadata={"CURRENT_DEFAULT": "1"})), errors.NotBuilt),
     ],

@@ -171,6 +171,23 @@ def test_a_temporary_view_of_a_path_follows_the_table_or_stays_at_a_version(run:
         run(f"DROP VIEW {view}")
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_members_are_added_inside_of_arrays_and_maps(run: Any, mode: str) -> None:
+    deep = "MAP<STRING, STRUCT<z: INT>>"
+    said = f"s STRUCT<x: INT, l: ARRAY<STRUCT<y: INT>>, m: {deep}>, d ARRAY<{deep}>"
+    run(f"CREATE TABLE t ({said}) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = '{mode}')")
+    old = "named_struct('x', 1, 'l', array(named_struct('y', 1)), 'm', map('k', named_struct('z', 1)))"
+    run(f"INSERT INTO t SELECT {old}, array(map('k', named_struct('z', 1)))")
+    run("ALTER TABLE t ADD COLUMNS (s.n STRING FIRST, s.l.element.n INT AFTER y, s.m.value.n INT FIRST)")
+    run("ALTER TABLE t ADD COLUMN d.element.value.n INT")
+    new = "'n', 'a', 'x', 2, 'l', array(named_struct('y', 2, 'n', 3)), 'm', map('k', named_struct('n', 4, 'z', 2))"
+    run(f"INSERT INTO t SELECT named_struct({new}), array(map('k', named_struct('z', 2, 'n', 5)))")
+    run("UPDATE t SET s.x = s.x + 10 WHERE s.n IS NULL")
+    found = "s.n, s.x, s.l[0].y, s.l[0].n, s.m['k'].n, s.m['k'].z, d[0]['k'].z, d[0]['k'].n"
+    assert run(f"SELECT {found} FROM t WHERE s.n = 'a'") == [("a", 2, 2, 3, 4, 2, 2, 5)]
+    assert run(f"SELECT {found} FROM t WHERE s.n IS NULL") == [(None, 11, 1, None, None, 1, 1, None)]
+
+
 def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
     run(f"CREATE TABLE delta.`{tmp_path}/t` (id INT) USING delta")
     assert [row[0] for row in run(f"DESCRIBE HISTORY '{tmp_path}/t'")] == [0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.schema.editing import edited, field_at, moved
+from anabranch.protocol.schema.editing import edited, field_at, inserted, moved
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 INNER = Struct((Field("x", "long"), Field("y", "long"), Field("z", "long")))
@@ -28,6 +28,28 @@ def test_a_column_moves_among_its_neighbours() -> None:
     inside = moved(SCHEMA, ("l", "element", "value", "x"), after="z")
     assert inside.fields[2].type.element.value.names == ("y", "z", "x")  # type: ignore[union-attr]
     assert inside.fields[:2] == SCHEMA.fields[:2]
+
+
+def test_a_column_comes_into_a_struct_wherever_that_is() -> None:
+    new = Field("n", "string")
+    assert inserted(SCHEMA, (), new, after="A").names == ("a", "n", "s", "l")
+    assert inserted(SCHEMA, ("S",), new, first=True).field("s").type.names == ("n", "x", "y", "z")  # type: ignore[union-attr]
+    inside = inserted(SCHEMA, ("l", "ELEMENT", "value"), new)
+    assert inside.field("l").type.element.value.names == ("x", "y", "z", "n")  # type: ignore[union-attr]
+    assert inside.fields[:2] == SCHEMA.fields[:2]
+
+
+@pytest.mark.parametrize("parent", [("a",), ("l",), ("l", "element"), ("l", "element", "key"), ("nothing",)])
+def test_no_column_comes_into_what_is_no_struct(parent: tuple[str, ...]) -> None:
+    with pytest.raises(UnknownColumn):
+        inserted(SCHEMA, parent, Field("n", "string"))
+
+
+def test_a_column_comes_once_and_behind_one_that_is_there() -> None:
+    with pytest.raises(InvalidOption):
+        inserted(SCHEMA, ("s",), Field("X", "long"))
+    with pytest.raises(UnknownColumn):
+        inserted(SCHEMA, ("s",), Field("n", "long"), after="a")
 
 
 def test_a_place_must_be_one() -> None:
