@@ -43,6 +43,7 @@ def statement(
     place: Place | None = None,
     kept: Locate | None = None,
     makes: Makes | None = None,
+    shown: Locate | None = None,
 ) -> Statement | None:
     """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
 
@@ -53,6 +54,7 @@ def statement(
         place: where one that is made under a name will lie; by default only what ``locate`` knows.
         kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
         makes: whether what is made so would be a Delta table; by default nothing is.
+        shown: where the table lies that a temporary view of a name shows as it is; by default there is none.
 
     Raises:
         SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
@@ -63,7 +65,7 @@ def statement(
         >>> statement("DELETE FROM delta.`/t` WHERE id = :id", {"id": 3}, locate).where.text
         'id = 3'
     """
-    r = Reader(TokenizedText.of(text), args, locate, place, kept)
+    r = Reader(TokenizedText.of(text), args, locate, place, kept, shown)
     if r.done:
         return None
     _refuse_transactions(r)

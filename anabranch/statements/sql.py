@@ -26,6 +26,7 @@ from anabranch.statements.executor.computed_names import Asked, asked, set_from
 from anabranch.statements.executor.error_position import placed_in
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, check_quotes
+from anabranch.statements.executor.temporary_views import shown_table
 from anabranch.statements.grammar.parts import Query, Statement, View
 from anabranch.statements.prefilter import glance, may_touch_delta
 
@@ -91,6 +92,8 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     if statement is None:
         return _plain(run, written, args, source)
     check_quotes(spark, said.text)
+    if isinstance(statement, Query):
+        temporary_views.check_unchanged(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
     with placed_in(said.text):
         return on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
@@ -103,7 +106,8 @@ def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: 
         check_quotes(spark, said.text)
     try:
         with placed_in(said.text):
-            found = reading.statement(source, said.args, names.location, names.place, names.kept, names.makes)
+            located = (names.location, names.place, names.kept, names.makes)
+            found = reading.statement(source, said.args, *located, lambda name: shown_table(spark, name))
     except SqlSyntaxError:
         if is_ours or source.is_readable:
             raise

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.names import spelled
+from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable, ViewIsNoTable
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
@@ -122,6 +123,31 @@ def check_unchanged(spark: SparkSession, source: TokenizedText) -> None:
     view = _views[spark].get(folded)
     if view is not None and (view.statement is None or _print(spark, folded) == view.print):
         raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, reader.stop))
+
+
+def shown_table(spark: SparkSession, name: Name) -> Location | None:
+    """Where the Delta table lies of which a temporary view shows every column, under its name, and every row; None
+    where it shows anything else.
+    """
+    folded = tuple(part.lower() for part in name)
+    view = _views.get(spark, {}).get(folded)
+    if view is None or view.statement is None or view.statement.columns is not None:
+        return None
+    location = _read_whole(view.statement.query)
+    if location is None or _print(spark, folded) != view.print:
+        return None
+    return location if open_log(location).snapshot().schema.names == view.output else None
+
+
+def _read_whole(query: Query) -> Location | None:
+    """The table at its newest version of which a query reads every column and row."""
+    if len(query.references) != 1:
+        return None
+    (read,) = query.references
+    others = (read.table.version, read.table.timestamp, read.changes, read.view)
+    before = [token.text.upper() for token in tokenized(query.text[: read.start])]
+    is_whole = before == ["SELECT", "*", "FROM"] and not query.text[read.stop :].strip()
+    return read.table.location if is_whole and all(each is None for each in others) else None
 
 
 _EVOLVES = ("WITH", "SCHEMA", "EVOLUTION", "INTO")

@@ -52,6 +52,7 @@ class Reader(Cursor):
         locate: Locate,
         place: Place | None = None,
         kept: Locate | None = None,
+        shown: Locate | None = None,
     ) -> None:
         tokens = list(source.tokens)
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -59,6 +60,7 @@ class Reader(Cursor):
         super().__init__(source.text, tokens)
         self._source = source
         self._args, self._locate, self._place, self._kept = args, locate, place, kept or locate
+        self._shown = shown or (lambda name: None)
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
         self._found: list[Found] = []
@@ -293,12 +295,22 @@ class Reader(Cursor):
 
     # -- tables by their whole names
 
-    def target(self, *, alias: bool = False) -> Table | None:
-        """As `table`, for one that is written, under the alias that it needs where names end alike."""
-        table = self.table(alias=alias, writes=True)
+    def target(self, *, alias: bool = False, views: bool = False) -> Table | None:
+        """As `table`, for one that is written, under the alias that it needs where names end alike; ``views``: also by
+        the name of a temporary view that shows all of it.
+        """
+        table = self.table(alias=alias, writes=True) or (self._shown_table(alias=alias) if views else None)
         if table is None or table.alias is not None:
             return table
         return replace(table, alias=self._called().get(table.name))
+
+    def _shown_table(self, *, alias: bool) -> Table | None:
+        at, start, name = self.i, self.start, self.path("the name of a table")
+        location = self._shown(name)
+        if location is None or isinstance(location, View):
+            self.i = at
+            return None
+        return self._completed(location, name, start, alias=alias)
 
     def source(self, name: Path) -> str:
         """The alias of what a MERGE reads, which the statement may name so as well."""

@@ -34,7 +34,7 @@ Values = tuple[tuple[Path, Expression | None], ...]
 def delete(r: Reader) -> DeleteRows | None:
     """``DELETE FROM t [AS a] [WHERE …]``."""
     r.expect("FROM")
-    table = r.target(alias=True)
+    table = r.target(alias=True, views=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -55,7 +55,7 @@ def truncate(r: Reader) -> TruncateTable | None:
 
 def update(r: Reader) -> UpdateRows | None:
     """``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
-    table = r.target(alias=True)
+    table = r.target(alias=True, views=True)
     if table is None:
         return None
     _no_travel(r, table)
@@ -125,7 +125,7 @@ def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
     """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``; ``ctes`` are the tokens of a WITH before it."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
-    table = r.target(alias=True)
+    table = r.target(alias=True, views=True)
     if table is None:
         return None
     _no_travel(r, table)

@@ -69,7 +69,7 @@ def test_with_before_merge_is_a_part_of_its_source(run: Any) -> None:
 def test_rows_of_a_temporary_view_of_a_delta_table_are_not_changed(run: Any) -> None:
     run("CREATE TABLE t (id INT) USING delta")
     run("INSERT INTO t VALUES (1)")
-    run("CREATE OR REPLACE TEMPORARY VIEW seen_of_t AS SELECT * FROM t")
+    run("CREATE OR REPLACE TEMPORARY VIEW seen_of_t AS SELECT id + 0 AS id FROM t")
     for text in (
         "DELETE FROM seen_of_t WHERE id = 1",
         "UPDATE SEEN_of_t SET id = 2",
@@ -186,6 +186,41 @@ def test_members_are_added_inside_of_arrays_and_maps(run: Any, mode: str) -> Non
     found = "s.n, s.x, s.l[0].y, s.l[0].n, s.m['k'].n, s.m['k'].z, d[0]['k'].z, d[0]['k'].n"
     assert run(f"SELECT {found} FROM t WHERE s.n = 'a'") == [("a", 2, 2, 3, 4, 2, 2, 5)]
     assert run(f"SELECT {found} FROM t WHERE s.n IS NULL") == [(None, 11, 1, None, None, 1, 1, None)]
+
+
+def test_rows_are_changed_by_the_name_of_a_view_that_shows_all_of_a_table(run: Any) -> None:
+    run("CREATE TABLE t (k INT, v INT) USING delta")
+    run("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
+    run("CREATE OR REPLACE TEMP VIEW whole_of_t AS SELECT * FROM t")
+    run("DELETE FROM whole_of_t WHERE whole_of_t.k = 1")
+    run("UPDATE Whole_Of_T AS w SET v = w.v * 10 WHERE w.k = 2")
+    source = "(SELECT 3 AS k, 30 AS v UNION ALL SELECT 5, 50) s"
+    matched = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+    assert run(f"MERGE INTO whole_of_t USING {source} ON whole_of_t.k = s.k {matched}") == [(2, 1, 0, 1)]
+    assert run("SELECT * FROM whole_of_t") == run("SELECT * FROM t") == [(2, 20), (3, 30), (4, 4), (5, 50)]
+    run("ALTER TABLE t ADD COLUMN new INT")
+    with pytest.raises(errors.ViewIsNoTable):  # of which it shows no longer all
+        run("UPDATE whole_of_t SET v = 0")
+    run("DROP VIEW whole_of_t")
+
+
+@pytest.mark.parametrize(
+    "shown", ["SELECT k, v FROM t WHERE k > 1", "SELECT v AS k, k AS v FROM t", "SELECT * FROM t LIMIT 1"]
+)
+def test_rows_are_not_changed_by_the_name_of_another_view(run: Any, shown: str) -> None:
+    run("CREATE TABLE t (k INT, v INT) USING delta")
+    run("INSERT INTO t VALUES (1, 1), (2, 2)")
+    run(f"CREATE OR REPLACE TEMP VIEW part_of_t AS {shown}")
+    for text in (
+        "DELETE FROM part_of_t",
+        "UPDATE part_of_t SET v = 0",
+        "INSERT INTO part_of_t SELECT * FROM t",
+        "MERGE INTO part_of_t USING t ON part_of_t.k = t.k WHEN MATCHED THEN UPDATE SET v = 0",
+    ):
+        with pytest.raises(errors.ViewIsNoTable):
+            run(text)
+    run("DROP VIEW part_of_t")
+    assert run("SELECT * FROM t") == [(1, 1), (2, 2)]
 
 
 def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
