@@ -54,7 +54,7 @@ def test_conflicts_have_their_documented_names(name: str, condition: str) -> Non
 
 @each_kind
 def test_names_and_states_have_their_forms(kind: type[AnabranchError]) -> None:
-    assert re.fullmatch(r"[A-Z_]+", kind.condition)
+    assert re.fullmatch(r"[A-Z][A-Z0-9_]+", kind.condition)
     assert re.fullmatch(r"[0-9A-Z]{5}", kind.sql_state)
     assert kind.__doc__
 

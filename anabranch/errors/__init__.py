@@ -98,7 +98,8 @@
     │   │   └── UnknownPathOrName
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
-    │   └── NotBuilt
+    │   ├── NotBuilt
+    │   └── UnsupportedCommand
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
     ├── CommitOutcomeUnknown            neither success nor failure: the store never answered
@@ -176,6 +177,7 @@ from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
 from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
+from anabranch.errors.inputs import UnsupportedCommand as UnsupportedCommand
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused

@@ -318,6 +318,14 @@ class NotBuilt(InputError):
     template = "{what} is not built yet in this version of Anabranch. {instead}"
 
 
+class UnsupportedCommand(InputError):
+    """A statement of Spark's that Delta tables do not support, by any engine."""
+
+    condition = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
+    sql_state = "0A000"
+    template = "{statement} is not supported for Delta tables. {instead}"
+
+
 class SqlSyntaxError(InputError, ParseBase):
     """A statement has a syntax error."""
 

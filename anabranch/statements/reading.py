@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement
+from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
 from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import computed_names, row_changes
+from anabranch.statements.grammar.alter_table import PARTITIONS
 from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.ddl_targets import Making, making
 from anabranch.statements.grammar.parts import Query, Statement
@@ -31,6 +32,16 @@ _LATER = frozenset(
 )
 """With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
 
+_NO_DELTA = {
+    "ANALYZE": ("ANALYZE TABLE", "Statistics are kept for each file, and are collected as it is written."),
+    "MSCK": ("MSCK REPAIR TABLE", PARTITIONS),
+    "REPAIR": ("REPAIR TABLE", PARTITIONS),
+    "LOAD": (
+        "LOAD DATA",
+        "INSERT INTO … SELECT takes in the rows of files, CONVERT TO DELTA a folder of Parquet files.",
+    ),
+}
+"""What of these no engine does to a Delta table, by its first word: its name, and what to do instead."""
 
 Makes = Callable[[Making], bool]
 """Whether what a statement makes is a Delta table, or a view of one."""
@@ -185,7 +196,7 @@ def _handed_on(r: Reader) -> Query:
     """What Spark runs itself, with the Delta tables that it reads put into its place.
 
     Raises:
-        NotBuilt: Spark would write or keep something that it cannot.
+        NotBuilt: Spark would write or keep something that it cannot. UnsupportedCommand: no engine could.
     """
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
     if first not in _SPARKS | _LATER:
@@ -193,6 +204,9 @@ def _handed_on(r: Reader) -> Query:
         r.fail("no statement begins so.")
     if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
         first = "CREATE FUNCTION"
+    if first in _NO_DELTA:
+        statement, instead = _NO_DELTA[first]
+        raise UnsupportedCommand(statement=statement, instead=instead)
     if first not in _SPARKS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()

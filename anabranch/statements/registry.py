@@ -131,6 +131,11 @@ ENTRIES = (
     ),
     _alter("UNSET TBLPROPERTIES", alter_grammar.unset_properties, v.UnsetTableProperties, alter_table.unset_properties),
     Entry("ALTER TABLE … SET LOCATION", alter_grammar.set_location, None, None),
+    Entry("ALTER TABLE … RECOVER PARTITIONS", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … ADD|DROP PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … ADD IF NOT EXISTS PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … DROP IF EXISTS PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … PARTITION", alter_grammar.partitions, None, None),
     Entry("ALTER TABLE … RENAME TO", alter_grammar.rename, v.RenameTable, None),
     Entry(
         "ALTER TABLE … ADD CONSTRAINT",

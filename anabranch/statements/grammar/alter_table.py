@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, UnsupportedCommand
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.rules.table_rules import DEFAULT, LENGTH
@@ -97,6 +97,18 @@ def set_location(r: Reader, table: Table) -> Statement:
 def rename(r: Reader, table: Table) -> Statement:
     """``RENAME TO name``."""
     return RenameTable(table, r.path("the new name"))
+
+
+PARTITIONS = "A Delta table has the partitions of its rows: INSERT adds them, DELETE takes them away."
+
+
+def partitions(r: Reader, table: Table) -> Statement:
+    """Refuse ``ADD``, ``DROP``, ``RENAME`` and ``RECOVER`` of partitions.
+
+    Raises:
+        UnsupportedCommand: always.
+    """
+    raise UnsupportedCommand(statement="ALTER TABLE … PARTITION", instead=PARTITIONS)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -155,6 +155,25 @@ def test_what_would_be_a_delta_table_is_refused_where_it_is_not_read(text: str) 
 @pytest.mark.parametrize(
     "text",
     [
+        "ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS a",
+        "MSCK REPAIR TABLE db.t",
+        "LOAD DATA INPATH '/x' INTO TABLE t",
+        "ALTER TABLE t RECOVER PARTITIONS",
+        "ALTER TABLE t ADD PARTITION (a = 1)",
+        "ALTER TABLE t ADD IF NOT EXISTS PARTITION (a = 1) LOCATION '/x'",
+        "ALTER TABLE t DROP IF EXISTS PARTITION (a = 1)",
+        "ALTER TABLE t PARTITION (a = 1) RENAME TO PARTITION (a = 2)",
+    ],
+)
+def test_what_no_engine_does_to_a_delta_table_is_refused_as_such(text: str) -> None:
+    with pytest.raises(errors.UnsupportedCommand) as refused:
+        parsed(text)
+    assert refused.value.getCondition() == "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "CREATE TEMPORARY VIEW n USING csv OPTIONS (path '/x')",
         "CREATE EXTERNAL TABLE n (a INT) USING parquet",
         "CREATE TABLE IDENTIFIER('a' || 'b') (a INT) USING parquet",
