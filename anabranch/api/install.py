@@ -1,9 +1,9 @@
 """``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table``, ``read`` and ``readStream``, ``DataFrame.write``, ``writeTo`` and ``writeStream``, what changes the meaning
-of names in ``spark.catalog``, and the actions of a DataFrame, which say, where that is the reason, that a VACUUM has
-removed a file of their version.
+``table``, ``read``, ``readStream`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
+``writeStream``, what changes the meaning of names in ``spark.catalog``, and the actions of a DataFrame, which say,
+where that is the reason, that a VACUUM has removed a file of their version.
 
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
@@ -18,9 +18,10 @@ from importlib import import_module
 from threading import RLock
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
-from anabranch.api.reader_and_writer import Reader, Writer, formats
+from anabranch.api.merge_writer import MergeWriter
+from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
@@ -81,6 +82,9 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
+    for owner, name, door in ((frame, "mergeInto", _merge_into), (session, "newSession", _new_session)):
+        if hasattr(owner, name):  # not every PySpark has them, nor does Connect
+            _wrap(owner, name, door)
     for naming in _NAMINGS:
         _wrap(catalog, naming, _forgetting)
     for action in _ACTIONS:
@@ -160,6 +164,26 @@ def _write_to(plain: Any) -> Any:
         return WriterV2(self, table, found) if self.sparkSession in formats else found
 
     return writer
+
+
+def _merge_into(plain: Any) -> Any:
+    @wraps(plain)
+    def writer(self: DataFrame, table: str, condition: Column) -> Any:
+        spark = self.sparkSession
+        if spark in formats and table_of(spark, table) is not None:
+            return MergeWriter.of(spark, self, table, condition)
+        return plain(self, table, condition)
+
+    return writer
+
+
+def _new_session(plain: Any) -> Any:
+    @wraps(plain)
+    def session(self: SparkSession) -> SparkSession:
+        found: SparkSession = plain(self)
+        return install(found) if self in formats else found
+
+    return session
 
 
 def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:

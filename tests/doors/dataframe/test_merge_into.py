@@ -1,0 +1,92 @@
+"""``df.mergeInto`` of an installed session, and sessions that come from one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import errors
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """An installed session in a schema of its own."""
+    schema = f"m_{uuid.uuid4().hex[:10]}"
+    anabranch.install(spark)
+    spark.sql(f"CREATE DATABASE {schema}")
+    spark.sql(f"USE {schema}")
+    spark.sql("CREATE TABLE target (id INT, v STRING) USING delta")
+    spark.sql("INSERT INTO target VALUES (1, 'old'), (2, 'old'), (3, 'old')")
+    yield spark
+    spark.sql("USE default")
+    anabranch.uninstall(spark)
+    spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+def rows(spark: SparkSession) -> list[Any]:
+    return sorted(tuple(row) for row in spark.table("target").collect())
+
+
+def source(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(2, "new"), (4, "new")], "id int, v string").alias("s")
+
+
+def merging(spark: SparkSession) -> Any:
+    return source(spark).mergeInto("target", F.expr("target.id = s.id"))
+
+
+def test_rows_are_merged_into_a_name(session: SparkSession) -> None:
+    writer = merging(session)
+    writer.whenMatched(F.col("s.v") == "new").updateAll()
+    writer.whenNotMatched().insertAll().whenNotMatchedBySource(F.expr("target.id = 1")).delete()
+    writer.merge()
+    assert rows(session) == [(2, "new"), (3, "old"), (4, "new")]
+    (told,) = session.sql("DESCRIBE HISTORY target LIMIT 1").collect()
+    assert told.operation == "MERGE"
+
+
+def test_every_clause_takes_columns(session: SparkSession) -> None:
+    writer = merging(session).whenMatched().update({"v": F.concat("s.v", F.lit("!"))})
+    writer = writer.whenNotMatched(F.expr("s.id > 3")).insert({"id": F.col("s.id"), "v": F.lit("born")})
+    writer.whenNotMatchedBySource(F.expr("target.id = 3")).update({"v": F.lit("alone")}).merge()
+    assert rows(session) == [(1, "old"), (2, "new!"), (3, "alone"), (4, "born")]
+    merging(session).whenMatched().delete().merge()
+    assert rows(session) == [(1, "old"), (3, "alone")]
+
+
+def test_new_columns_come_where_that_is_said(session: SparkSession) -> None:
+    wider = session.createDataFrame([(1, "new", 7)], "id int, v string, extra int").alias("s")
+    wider.mergeInto("target", F.expr("target.id = s.id")).whenMatched().updateAll().withSchemaEvolution().merge()
+    assert session.table("target").columns == ["id", "v", "extra"]
+    assert rows(session)[0] == (1, "new", 7)
+
+
+def test_there_is_no_source_row_to_take_all_columns_from(session: SparkSession) -> None:
+    with pytest.raises(errors.InvalidOption, match="updateAll"):
+        merging(session).whenNotMatchedBySource().updateAll()
+
+
+def test_a_table_of_sparks_stays_its_own(session: SparkSession) -> None:
+    session.sql("CREATE TABLE plain (id INT, v STRING) USING parquet")
+    with pytest.raises(Exception, match=r"(?i)merge") as refused:
+        source(session).mergeInto("plain", F.expr("plain.id = s.id")).whenMatched().delete().merge()
+    assert not isinstance(refused.value, errors.AnabranchError)
+
+
+def test_a_session_that_comes_from_an_installed_one_is_installed(session: SparkSession) -> None:
+    schema = session.catalog.currentDatabase()
+    other = session.newSession()
+    try:
+        other.sql(f"INSERT INTO {schema}.target VALUES (9, 'other')")
+        assert other.table(f"{schema}.target").count() == 4
+        assert other.catalog.currentDatabase() == "default"
+    finally:
+        anabranch.uninstall(other)
