@@ -43,7 +43,7 @@ quick: ## Run a choice of the tests that need no JVM: the inner loop; ARGS go to
 	@$(PYTEST) -m "not spark and not slow" -n $(JOBS) --most 2 $(ARGS)
 
 test: setup ## Run every test, of its cases and examples a choice; ARGS go to pytest
-	$(call RUN_TESTS,--most 3,--most 2)
+	$(call RUN_TESTS,--most 2,--most 1)
 
 test-all: setup ## Run every case of every test; ARGS go to pytest
 	$(call RUN_TESTS,,)

@@ -114,15 +114,13 @@ class Doors:
         self.compare(door, [row.t for row in self.spark.sql(f"SELECT t FROM {name} ORDER BY i").collect()])
 
 
-def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = None, step: int = 1) -> Lost:
-    """Go through the doors with these texts, every one or each so manieth; each in one of the ways to say them, by
-    turns, or in all of them.
-    """
+def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = None) -> Lost:
+    """Go through the doors with these texts; each in one of the ways to say them, by turns, or in all of them."""
     doors, ways = Doors(spark, folder, texts), list(styles(texts))
-    for i, through in enumerate((_inserted, _changed, _merged, _asked)[::step]):
+    for i, through in enumerate((_inserted, _changed, _merged, _asked)):
         for style, spell, args in ways if turn is None else [ways[(i + turn) % len(ways)]]:
             through(doors, style, spell, args)
-    for seen in (_viewed, _of_frames, _declared, _by_methods)[::-step]:
+    for seen in (_viewed, _of_frames, _declared, _by_methods):
         seen(doors)
     return doors.lost
 
@@ -307,11 +305,11 @@ def _by_methods(doors: Doors) -> None:
     doors.compare("delete()", [table.toDF().count()], [0])
 
 
-def main(folder: Path, seed: int, count: int, turn: int, step: int) -> None:
+def main(folder: Path, seed: int, count: int, turn: int) -> None:
     """The same on Spark Connect."""
     builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2")
     spark = anabranch.install(builder.getOrCreate())
-    found = lost(spark, folder, random_texts(seed, count), turn, step)
+    found = lost(spark, folder, random_texts(seed, count), turn)
     print(json.dumps({"session": type(spark).__module__, "lost": found}))
 
 
