@@ -110,7 +110,9 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     small = plain.lower()
     if len(small) != len(plain) or any(sign in plain for sign in _UNCLEAR):
         return None
-    return frozenset(_parts(name, quoted) for name in _names(plain, small))
+    found = frozenset(_parts(name, quoted) for name in _names(plain, small))
+    numbers = any(part[:1].isdigit() for name in found for part in name[1:])  # `t .1` is a name and a number, perhaps
+    return None if numbers else found
 
 
 def _blank(said: str, quoted: list[str]) -> str:
