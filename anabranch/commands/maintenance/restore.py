@@ -133,8 +133,6 @@ class Restore(Masked):
             raise InvalidOption(option="version", value=None, reason=reason)
         _, version = AsOf(self.table, self.version, self.timestamp, self.zone, self.storage_options).pinned()
         target = log.snapshot(version)
-        if target.version >= base.version:
-            raise InvalidOption(option="version", value=version, reason="that is what the table is now, the newest.")
         if target.metadata.id != base.metadata.id:
             reason = "it is of another table, which was replaced since by the one that stands here now."
             raise InvalidOption(option="version", value=version, reason=reason)

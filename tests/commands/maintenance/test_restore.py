@@ -401,7 +401,6 @@ def test_bad_versions_and_moments_are_refused_by_name(world: World) -> None:
     refused = [
         (Restore(world.path), errors.InvalidOption),
         (Restore(world.path, 0, "2024-01-31"), errors.AmbiguousTimeTravel),
-        (Restore(world.path, 1), errors.InvalidOption),
         (Restore(world.path, 7), errors.VersionNotFound),
         (Restore(world.path, -1), errors.InvalidOption),
         (Restore(world.path, True), errors.InvalidOption),
@@ -412,6 +411,13 @@ def test_bad_versions_and_moments_are_refused_by_name(world: World) -> None:
     for command, kind in refused:
         with pytest.raises(kind):
             command.run()
+    assert world.version == 1
+
+
+def test_a_version_that_the_table_is_now_needs_no_commit(world: World) -> None:
+    world.create(ROWS).delete("id = 1")
+    restored = Restore(world.path, 1).run()
+    assert (restored.version, restored.committed) == (1, None)
     assert world.version == 1
 
 
