@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.api import partition_paths
 from anabranch.catalog.entries import Entry
 from anabranch.catalog.named_tables import Named, naming, refresh_named
 from anabranch.catalog.names import Name, parts_of, spelled
@@ -146,6 +147,7 @@ class Reader(Schemaless):
     def _load(self, path: Location | None) -> DataFrame:
         path, options = one_path(path), self._options.copy()
         options.take("path")
+        path, folders = partition_paths.split(path)
         if any([options.flag("readChangeFeed"), options.flag("readChangeData")]):
             return self._load_changes(path, options)
         version, timestamp = options.take("versionAsOf"), options.take("timestampAsOf")
@@ -153,7 +155,8 @@ class Reader(Schemaless):
         options.finish(READ)
         engine = SparkEngine(self._spark)
         files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
-        return engine.to_df(files, ids=shown_ids(files) if ids else None)
+        rows: DataFrame = engine.to_df(files, ids=shown_ids(files) if ids else None)
+        return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
 
     def _load_changes(self, path: Location, options: Options) -> DataFrame:
         """The changes of the table, from a version or timestamp to another."""
@@ -268,7 +271,8 @@ class Writer(Formatted):
                 return
             raise NameTaken(name=spelled(named.name), table=named.location)
         with naming(self._spark, named):
-            self._run(named.location, open_log(named.location).newest(), self._frame, self._schema_change())
+            there = open_log(named.location).newest()
+            self._run(named.location, there, self._frame, self._schema_change(), is_named=True)
 
     def save(
         self,
@@ -322,7 +326,15 @@ class Writer(Formatted):
         self._run(path, open_log(path).newest(), self._frame, self._schema_change())
 
     @honours("a write")
-    def _run(self, path: Location, snapshot: Snapshot | None, rows: DataFrame, change: SchemaChange | None) -> None:
+    def _run(
+        self,
+        path: Location,
+        snapshot: Snapshot | None,
+        rows: DataFrame,
+        change: SchemaChange | None,
+        *,
+        is_named: bool = False,
+    ) -> None:
         """Write the rows as the options say, to the table at the version for which they were understood."""
         if self._buckets is not None:
             raise InvalidOption(
@@ -339,6 +351,7 @@ class Writer(Formatted):
             reads_target=self._reads_target(snapshot),
             schema_change=change,
             cluster_by=None if self._cluster_by is None else paths_of(self._cluster_by),
+            as_select=snapshot is None and is_named,
             **self._options.of_a_write(),
         )
         self._options.finish(WRITE)

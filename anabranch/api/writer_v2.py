@@ -150,6 +150,7 @@ class WriterV2(Optioned):
             cluster_by=clusters,
             replaces=replaces,
             creates=creates,
+            as_select=True,
             **options.of_a_write(),
         )
         options.finish(WRITE)

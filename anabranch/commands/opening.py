@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import hold_sizes
+from anabranch.errors import LocationNotEmpty
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.file_locations import allowed_by
+from anabranch.log.file_names import FOLDER
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
@@ -32,6 +34,13 @@ _SECRET = ("storage_options", "target_options")
 def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:
     """The log of the table at a path or URL; nothing is read yet. Raises UnknownStore: the location names no store."""
     return Log(open_store(location, storage_options))
+
+
+def check_empty(log: Log) -> None:
+    """Raises LocationNotEmpty: files lie where a table is to be, which VACUUM would take for its own and remove."""
+    for listed in (log.store.list_from, log.store.list_all):  # the first is cheap where there are many files
+        if found := next((each.name for each in listed("") if not each.name.startswith(f"{FOLDER}/")), None):
+            raise LocationNotEmpty(table=log.table, found=found)
 
 
 class Masked:

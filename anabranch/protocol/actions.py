@@ -224,10 +224,11 @@ class DomainMetadata:
 
 def line(kind: str, body: Mapping[str, Any]) -> str:
     """One action as it stands in a commit file, without the newline."""
-    return _compact({kind: body})
+    return compact_json({kind: body})
 
 
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A value as the text that Delta writes into a log, without blanks."""
 
 
 def add_body(file: FileRow, *, data_change: bool) -> dict[str, Any]:

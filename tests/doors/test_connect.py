@@ -21,7 +21,7 @@ def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
         "sum": 9590,
         "count": 99,
         "then": 5,
-        "history": ["OPTIMIZE", "DELETE", "MERGE", "MERGE", "UPDATE", "DELETE", "CREATE TABLE AS SELECT"],
+        "history": ["OPTIMIZE", "DELETE", "MERGE", "MERGE", "UPDATE", "DELETE", "WRITE"],
         "clean": True,
         "joined": 11,
         "view": 9,

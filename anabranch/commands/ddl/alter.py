@@ -7,7 +7,6 @@ has not seen; what a property or a type demands of the protocol comes in the sam
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from anabranch.errors import (
     UnsupportedFeature,
 )
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol
+from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, compact_json
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.refused import why_refused
 from anabranch.protocol.features.requested_by_properties import requested, without_requests
@@ -97,7 +96,7 @@ class SetProperties(Masked):
             InvalidProperty: a key or value is not one. UnsupportedFeature: a feature is not known here.
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
-        parameters = {"properties": json.dumps(dict(self.properties), ensure_ascii=False)}
+        parameters = {"properties": compact_json(dict(self.properties))}
         runtime, log = context.runtime, open_log(self.table)
 
         def altered(base: Snapshot) -> Alteration:
@@ -170,7 +169,7 @@ class UnsetProperties(Masked):
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
         left = {key: value for key, value in known.items() if key not in keys}
         check_change(known, left)
-        parameters = {"properties": json.dumps(list(self.keys)), "ifExists": json.dumps(self.if_exists)}
+        parameters = {"properties": compact_json(list(self.keys)), "ifExists": compact_json(self.if_exists)}
         metadata = replace(base.metadata, configuration=left, description=None if COMMENT in keys else description)
         return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
 
@@ -224,7 +223,7 @@ class AddColumns(Masked):
         for each in self.columns:
             schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
         metadata = base.metadata.with_schema(schema, runtime.new_id)
-        parameters = {"columns": json.dumps([each.logged() for each in self.columns], ensure_ascii=False)}
+        parameters = {"columns": compact_json([each.logged() for each in self.columns])}
         return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
 
 

@@ -6,7 +6,6 @@ Guarantee: a protocol only ever gains here; what `anabranch.commands.ddl.alter` 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext
@@ -14,6 +13,7 @@ from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alterati
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.features.table_features import upgraded_to
 from anabranch.protocol.properties import FEATURE_PREFIX
 from anabranch.transaction.commit import Committed
@@ -42,7 +42,7 @@ class UpgradeProtocol(Masked):
 
     def _on(self, base: Snapshot) -> Alteration:
         protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
-        parameters = {"newProtocol": json.dumps(protocol.to_json())}
+        parameters = {"newProtocol": compact_json(protocol.to_json())}
         return Alteration("UPGRADE PROTOCOL", parameters, protocol=protocol)
 
 

@@ -6,7 +6,6 @@ values made wider; NOT NULL asks that every row be looked at. Guarantees as in `
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.actions import Metadata, Protocol, compact_json
 from anabranch.protocol.features.known import TIMESTAMP_NTZ
 from anabranch.protocol.features.table_features import upgraded, with_features, writer_features
 from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
@@ -210,8 +209,8 @@ class ChangeColumns(Masked):
     def _logged(self, schema: Struct) -> tuple[str, dict[str, str]]:
         shown = [each.logged(schema) for each in self.changes]
         if len(shown) > 1:
-            return "CHANGE COLUMNS", {"columns": json.dumps(shown, ensure_ascii=False)}
-        column = json.dumps(shown[0]["column"], ensure_ascii=False)
+            return "CHANGE COLUMNS", {"columns": compact_json(shown)}
+        column = compact_json(shown[0]["column"])
         return "CHANGE COLUMN", {"column": column, **({k: v for k, v in shown[0].items() if k == "position"})}
 
 

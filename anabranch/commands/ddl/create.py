@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext
@@ -10,11 +9,9 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.errors import LocationNotEmpty
-from anabranch.log.file_names import FOLDER
-from anabranch.log.log import Log
-from anabranch.protocol.actions import empty_files
+from anabranch.commands.opening import Location, Masked, check_empty, open_log
+from anabranch.protocol.actions import compact_json, empty_files
+from anabranch.protocol.layout.clustering import shown
 from anabranch.transaction.commit import Committed
 
 
@@ -42,7 +39,7 @@ class Create(Masked):
         """
         log = open_log(self.table)
         if not log.exists():
-            _check_empty(log)
+            check_empty(log)
         return run_insert(
             Insert(
                 log=log,
@@ -52,6 +49,8 @@ class Create(Masked):
                 discard=lambda: None,
                 finish=lambda: None,
                 operation="CREATE TABLE",
+                parameters=_parameters(self.new),
+                says_mode=False,
             ),
             context,
         )
@@ -83,7 +82,7 @@ class Replace(Masked):
         log, new = open_log(self.table), completed(self.new)
         at = context.snapshot_if_any(log) if self.or_create else context.snapshot(log)
         if at is None:
-            _check_empty(log)
+            check_empty(log)
         return run_insert(
             Insert(
                 log=log,
@@ -94,7 +93,7 @@ class Replace(Masked):
                 finish=lambda: None,
                 operation="CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE",
                 takes=EveryRow,
-                parameters=self._parameters(),
+                parameters=_parameters(new),
                 at=at,
                 evolve=lambda metadata: replaced_metadata(new, metadata, context.runtime),
                 lays_out=True,
@@ -102,13 +101,8 @@ class Replace(Masked):
             context,
         )
 
-    def _parameters(self) -> dict[str, str]:
-        properties = json.dumps(dict(self.new.properties), ensure_ascii=False)
-        return {"description": self.new.description or "", "properties": properties, "isManaged": "false"}
 
-
-def _check_empty(log: Log) -> None:
-    """Raises LocationNotEmpty: files lie where a table is to be, which VACUUM would take for its own and remove."""
-    for listed in (log.store.list_from, log.store.list_all):  # the first is cheap where there are many files
-        if found := next((each.name for each in listed("") if not each.name.startswith(f"{FOLDER}/")), None):
-            raise LocationNotEmpty(table=log.table, found=found)
+def _parameters(new: NewTable) -> dict[str, str]:
+    lists = {"partitionBy": list(new.partition_columns or ()), "clusterBy": shown(new.cluster_by or ())}
+    said = {key: compact_json(value) for key, value in {**lists, "properties": dict(new.properties)}.items()}
+    return {"description": new.description or "", "isManaged": "false", **said}

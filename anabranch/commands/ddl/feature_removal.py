@@ -7,7 +7,6 @@ table whole; the newest version shows no use of the feature when this returns, o
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import DomainMetadata
+from anabranch.protocol.actions import DomainMetadata, compact_json
 from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
@@ -65,9 +64,9 @@ def _named(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
     known = base.metadata.configuration
     changed = {key: value for key, value in after.items() if known.get(key) != value}
     if changed:
-        return "SET TBLPROPERTIES", {"properties": json.dumps(changed)}
+        return "SET TBLPROPERTIES", {"properties": compact_json(changed)}
     gone = [key for key in known if key not in after]
-    return "UNSET TBLPROPERTIES", {"properties": json.dumps(gone), "ifExists": "true"}
+    return "UNSET TBLPROPERTIES", {"properties": compact_json(gone), "ifExists": "true"}
 
 
 # -- domains -----------------------------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ def _remove_domains(log: Log, context: RunContext) -> bool:
     base = log.snapshot()
     if not base.state.domains:
         return False
-    info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": json.dumps(sorted(base.state.domains))})
+    info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": compact_json(sorted(base.state.domains))})
     says = Declarations(domains=removed(base, *base.state.domains))
     ours = Transaction.on(base, str(context.runtime.new_id()), info, says=says)
     commit(ours, log, NoRows(), context.policy(), context.runtime)
@@ -121,7 +120,7 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) 
         if len(older_than_types(base)):
             reason = "a file of an older type was committed meanwhile; run this again."
             raise ExecutionFailed(what="DROP FEATURE", reason=reason)
-    parameters = {"columns": json.dumps([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
+    parameters = {"columns": compact_json([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
     change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
     run_alteration(base.table, lambda _: change, replace(context, at=base))
     return True

@@ -7,7 +7,6 @@ later gets its number or physical name, so they never come back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata
+from anabranch.protocol.actions import Metadata, compact_json
 from anabranch.protocol.rules.table_rules import LENGTH, mentioned, rules_of
 from anabranch.protocol.schema.column_mapping import MODE, is_mapped
 from anabranch.protocol.schema.evolution import dropped, renamed, rewritten
@@ -97,7 +96,7 @@ class DropColumns(Masked):
         if set(metadata.schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
             raise InvalidOption(option="columns", value=", ".join(map(_text, spelled)), reason=reason)
-        return Alteration("DROP COLUMNS", {"columns": json.dumps([_text(path) for path in spelled])}, metadata)
+        return Alteration("DROP COLUMNS", {"columns": compact_json([_text(path) for path in spelled])}, metadata)
 
 
 def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:

@@ -6,7 +6,6 @@ columns that go. Guarantees as in `anabranch.commands.ddl.alter` and `anabranch.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +17,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.features.table_features import upgraded
 from anabranch.protocol.replacing import lost, replaced
 from anabranch.protocol.rules.identity import identities
@@ -67,5 +67,5 @@ class ReplaceColumns(Masked):
             metadata = base.metadata.with_schema(schema, runtime.new_id)
             metadata = replace(metadata, configuration=unlisted(metadata.configuration, gone))
         shown = [NewColumn(field).logged()["column"] for field in self.columns]
-        parameters = {"columns": json.dumps(shown, ensure_ascii=False)}
+        parameters = {"columns": compact_json(shown)}
         return Alteration("REPLACE COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))

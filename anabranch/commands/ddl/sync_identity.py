@@ -6,7 +6,6 @@ moves on, so that no number is given twice; rows that came meanwhile are a confl
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +17,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, file_set, open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.rebase_handler import RebaseHandler
@@ -60,7 +60,7 @@ class SyncIdentity(Masked):
         marks = {} if farthest is None else {identity.column: identity.reaching(farthest)}
         metadata = with_marks(base.metadata, marks)
         shown = NewColumn(base.schema.field(identity.column)).logged()["column"]
-        return Alteration("CHANGE COLUMN", {"column": json.dumps(shown, ensure_ascii=False)}, metadata)
+        return Alteration("CHANGE COLUMN", {"column": compact_json(shown)}, metadata)
 
 
 def _farthest(base: Snapshot, identity: Identity, engine: Engine) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext, required
@@ -11,6 +10,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.log.log import Log
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.predicates import Always, Condition
 
 EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
@@ -29,6 +29,7 @@ class Delete(Masked):
 
     table: Location
     where: Condition = EVERY_ROW
+    operation: str = "DELETE"
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was understood, or at the newest.
@@ -36,8 +37,8 @@ class Delete(Masked):
         Raises:
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        parameters = {"predicate": json.dumps([self.where.text])}
-        change = Change("DELETE", self.where, None, parameters)
+        parameters = {} if self.operation == "TRUNCATE" else {"predicate": compact_json([self.where.text])}
+        change = Change(self.operation, self.where, None, parameters)
         engine, base = required(engine, self), context.snapshot(open_log(self.table))
         outcome = run_change(change, base, engine, context)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)

@@ -6,7 +6,6 @@ Knows what a new table looks like, and what an insert reads: an append nothing, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -26,7 +25,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
-from anabranch.protocol.actions import AppTransaction, FileRow, Metadata
+from anabranch.protocol.actions import AppTransaction, FileRow, Metadata, compact_json
 from anabranch.protocol.change_feed import check_recordable
 from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
@@ -236,7 +235,7 @@ def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str,
         return dict(insert.parameters)
     names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
     mode = names.get(insert.mode, "ErrorIfExists")
-    return {"mode": mode, "partitionBy": json.dumps(list(partition_columns)), **insert.parameters}
+    return {"mode": mode, "partitionBy": compact_json(list(partition_columns)), **insert.parameters}
 
 
 def _metrics(adds: pa.Table) -> dict[str, int]:

@@ -77,6 +77,7 @@ class Write(Masked):
         description: of a new table.
         replaces: an overwrite leaves nothing of what the table says of itself, as REPLACE TABLE does.
         creates: there need be none.
+        as_select: the history calls a table that it makes CREATE TABLE AS SELECT, and not WRITE.
         optimized: whether few files are written; None: as the session or the table says.
         batch: which batch of a streaming query the rows are; it numbers the write as ``txn`` does.
         codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table says, and any
@@ -102,6 +103,7 @@ class Write(Masked):
     replaces: bool = False
     optimized: bool | None = None
     creates: bool = True
+    as_select: bool = False
     codec: str | None = None
     most_rows: int | None = None
     batch: StreamBatch | None = None
@@ -176,7 +178,7 @@ class Write(Masked):
             return "STREAMING UPDATE"
         if self.replaces:
             return "CREATE OR REPLACE TABLE AS SELECT" if self.creates else "REPLACE TABLE AS SELECT"
-        return "WRITE" if self.mode in ("append", "overwrite") else "CREATE TABLE AS SELECT"
+        return "CREATE TABLE AS SELECT" if self.as_select else "WRITE"
 
     def _check(self) -> None:
         if self.mode not in MODES:

@@ -8,7 +8,6 @@ names; where a file of the source is gone, nothing is committed; no byte of the 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlr
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, files_table
+from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
 from anabranch.protocol.cloning import Copy, deep, shallow
 from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.requested_by_properties import requested, without_requests
@@ -260,7 +259,7 @@ class _Cloning:
             "source": f"delta.`{self._root}`",
             "sourceVersion": str(self._source.version),
             "isShallow": str(self._plan.shallow).lower(),
-            "properties": json.dumps(dict(self._plan.properties), ensure_ascii=False),
+            "properties": compact_json(dict(self._plan.properties)),
         }
 
     # -- files ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ the folder is in doubt nothing is committed.
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ from anabranch.errors.rows import cause, detail, note
 from anabranch.log.file_names import FOLDER
 from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
-from anabranch.protocol.actions import Metadata, files_table
+from anabranch.protocol.actions import Metadata, compact_json, files_table
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
 from anabranch.protocol.schema.column_mapping import MODE
@@ -281,7 +280,7 @@ def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, st
 def _parameters(asked: Convert, files: int) -> dict[str, str]:
     return {
         "numFiles": str(files),
-        "partitionedBy": json.dumps(list(asked.partitions.names)),
-        "collectStats": json.dumps(asked.statistics),
+        "partitionedBy": compact_json(list(asked.partitions.names)),
+        "collectStats": compact_json(asked.statistics),
         "sourceFormat": "parquet",
     }

@@ -9,7 +9,6 @@ Source: Databricks documentation, "Optimize data file layout" and "Data skipping
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.layout import packing
 from anabranch.protocol.layout.clustering import Path, check_zorder, respelled, shown
 from anabranch.protocol.layout.cubes import PROVIDER, Cube, layout
@@ -125,9 +125,9 @@ class Optimize(Masked):
     def _parameters(self, base: Snapshot) -> dict[str, str]:
         predicate = [] if self.where is EVERY_ROW else [self.where.text]
         return {
-            "predicate": json.dumps(predicate),
-            "zOrderBy": json.dumps(shown(self.zorder_by)),
-            "clusterBy": json.dumps(shown(base.clustering_columns)),
+            "predicate": compact_json(predicate),
+            "zOrderBy": compact_json(shown(self.zorder_by)),
+            "clusterBy": compact_json(shown(base.clustering_columns)),
             "auto": str(self.auto).lower(),
         }
 
@@ -139,7 +139,10 @@ def selected(base: Snapshot, where: Condition) -> pa.Table:
     if where is EVERY_ROW:
         return base.files
     if where.columns is None or where.columns - set(base.partition_columns):
-        reason = f"only partition columns ({', '.join(base.partition_columns) or 'there are none'}) may be named."
+        others = sorted((where.columns or frozenset()) - set(base.partition_columns))
+        names = f"non-partition column '{others[0]}'" if others else "what cannot be told from its text"
+        known = ", ".join(base.partition_columns)
+        reason = f"Predicate references {names}. Only the partition columns may be referenced: [{known}]."
         raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
     could, must = base.facts.could_match(where.predicate), base.facts.must_match(where.predicate)
     if could != must:

@@ -8,7 +8,6 @@ Source: Databricks documentation, "REORG TABLE" and "Purge metadata-only deletes
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import PURGE
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.actions import compact_json
 from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
@@ -60,7 +60,7 @@ class Purge(Masked):
         files = selected(base, self.where)
         chosen = only(files, _to_purge(base, files))
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
-        where = {} if self.where is EVERY_ROW else {"predicate": json.dumps([self.where.text])}
+        where = {} if self.where is EVERY_ROW else {"predicate": compact_json([self.where.text])}
         move = Move(base, batches, "REORG", {**PURGE, **where}, workers=self.workers)
         log = Log(base.store)
         return outcome_of(log, move.run(engine, log, context), len(files))

@@ -8,7 +8,6 @@ stands directly behind the version that was looked at, or fails. No Iceberg meta
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata
+from anabranch.protocol.actions import Metadata, compact_json
 from anabranch.protocol.features.table_features import check_writable, upgraded
 from anabranch.protocol.iceberg import ICEBERG_V1, VECTORS, flags
 from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
@@ -78,7 +77,7 @@ def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
         metadata,
         upgraded(base.protocol, metadata),
         operation="REORG TABLE UPGRADE UNIFORM",
-        parameters={"properties": json.dumps(changed)},
+        parameters={"properties": compact_json(changed)},
     )
 
 

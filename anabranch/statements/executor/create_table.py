@@ -10,7 +10,7 @@ from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable, check_columns
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
-from anabranch.commands.opening import open_log
+from anabranch.commands.opening import check_empty, open_log
 from anabranch.commands.options import Options
 from anabranch.protocol.options import WRITE
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
@@ -88,9 +88,13 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
         description=statement.comment,
         replaces=statement.replaces,
         creates=statement.creates,
+        as_select=True,
     )
+    log = open_log(statement.table.location)
+    if not statement.replaces and not log.exists():
+        check_empty(log)
     if statement.replaces and not statement.creates:
-        open_log(statement.table.location).snapshot()
+        log.snapshot()
     write.run(run.engine)
     return run.nothing()
 

@@ -72,7 +72,7 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
 def truncate(statement: TruncateTable, run: Running) -> DataFrame:
     """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
     snapshot = run.snapshot(statement.table)
-    Delete(statement.table.location).run(run.engine, RunContext(at=snapshot))
+    Delete(statement.table.location, operation="TRUNCATE").run(run.engine, RunContext(at=snapshot))
     return run.nothing()
 
 

@@ -114,7 +114,7 @@ def test_properties_have_their_defaults_again(world: World) -> None:
     assert world.log.snapshot().properties.isolation_level == "WriteSerializable"
     assert said(world) == (
         "UNSET TBLPROPERTIES",
-        {"properties": '["delta.isolationLevel", "other"]', "ifExists": "true"},
+        {"properties": '["delta.isolationLevel","other"]', "ifExists": "true"},
     )
     with pytest.raises(errors.InvalidProperty, match="not set"):
         UnsetProperties(world.path, ["other"]).run()
@@ -272,7 +272,7 @@ def test_a_feature_is_listed_by_name_and_shown_as_the_property_that_stands_for_i
     AddFeatureSupport(world.path, "DELETIONVECTORS").run()
     assert world.log.snapshot().protocol.reader_features == {"deletionVectors"}
     assert world.log.snapshot().metadata.configuration == {"delta.enableDeletionVectors": "false"}
-    assert said(world) == ("SET TBLPROPERTIES", {"properties": '{"delta.feature.DELETIONVECTORS": "supported"}'})
+    assert said(world) == ("SET TBLPROPERTIES", {"properties": '{"delta.feature.DELETIONVECTORS":"supported"}'})
     AddFeatureSupport(world.path, "domainMetadata").run()
     assert "domainMetadata" in (world.log.snapshot().protocol.writer_features or ())
 

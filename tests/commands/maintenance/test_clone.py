@@ -129,7 +129,7 @@ def test_the_commit_says_what_was_done(origin: World, target: World, shallow: bo
         "source": f"delta.`file://{origin.path}`",
         "sourceVersion": str(origin.version),
         "isShallow": str(shallow).lower(),
-        "properties": '{"owner": "me"}',
+        "properties": '{"owner":"me"}',
     }
     assert metrics(target) == {
         "sourceTableSize": size,

@@ -112,6 +112,20 @@ def test_every_type_survives_a_round_trip(sql: SparkSession, path: str) -> None:
     )
 
 
+def test_the_folder_of_a_partition_is_read_as_such(sql: SparkSession, path: str) -> None:
+    rows = sql.createDataFrame([(1, "a/b", 1), (2, "a/b", 2), (3, None, 1)], "id INT, s STRING, n INT")
+    rows.write.format("delta").partitionBy("s", "n").save(path)
+    load = sql.read.format("delta").load
+    assert [row["id"] for row in load(f"{path}/s=a%2Fb").orderBy("id").collect()] == [1, 2]
+    assert [row["id"] for row in load(f"{path}/s=a%2Fb/n=2/").collect()] == [2]
+    assert [row["id"] for row in load(f"{path}/S=__HIVE_DEFAULT_PARTITION__").collect()] == [3]
+    assert load(f"{path}/n=7").count() == 0
+    with pytest.raises(errors.InvalidOption, match="partitioned by s, n"):
+        load(f"{path}/id=1")
+    with pytest.raises(errors.NotATable):
+        load(f"{path}_none/s=1")
+
+
 def test_update_and_delete_with_text_and_columns(sql: SparkSession, path: str) -> None:
     table = make(sql, path)
     table.update("id = 1", {"x": "x + y", "y": F.lit(7)})
@@ -120,7 +134,7 @@ def test_update_and_delete_with_text_and_columns(sql: SparkSession, path: str) -
     table.delete("id = 0")
     assert values(table) == {1: (20, 7), 2: (40, 20), 3: (30, 30), 4: (40, 40)}
     history = table.history().collect()
-    assert [row["operation"] for row in history] == ["DELETE", "DELETE", "UPDATE", "UPDATE", "CREATE TABLE AS SELECT"]
+    assert [row["operation"] for row in history] == ["DELETE", "DELETE", "UPDATE", "UPDATE", "WRITE"]
     assert history[0]["operationMetrics"]["numDeletedRows"] == "1"
     assert history[2]["operationMetrics"]["numUpdatedRows"] == "1"
     assert table.history(2).select("version").collect() == [Row(version=4), Row(version=3)]
