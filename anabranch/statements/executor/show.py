@@ -8,6 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from anabranch.catalog import entries
+from anabranch.catalog.entries import Entry
+from anabranch.catalog.names import dotted
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.snapshot import Snapshot
@@ -44,7 +47,18 @@ def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
 def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
     """DESCRIBE DETAIL."""
     _refuse_travel(statement.table)
-    return run.engine.rows(as_table([detail(statement.table.location)], DETAIL))
+    entry, found = _entry(statement.table, run), detail(statement.table.location)
+    named = found if entry is None else {**found, "name": dotted(entry.name)}
+    return run.engine.rows(as_table([named], DETAIL))
+
+
+def _entry(table: Table, run: Running) -> Entry | None:
+    """What the catalog says of a table that was said by its name."""
+    return None if _is_path(table) else entries.find(run.spark, table.name)
+
+
+def _is_path(table: Table) -> bool:
+    return len(table.name) == 2 and table.name[1] == str(table.location)
 
 
 def _refuse_travel(table: Table) -> None:
@@ -65,7 +79,7 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
         lines += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
         lines += [_line(field_at(snapshot.schema, path), ".".join(path)) for path in snapshot.clustering_columns]
     if statement.extended:
-        lines += _details(snapshot)
+        lines += _details(snapshot, _entry(statement.table, run))
     names, types, comments = zip(*lines, strict=True)
     return run.shown({"col_name": names, "data_type": types, "comment": comments}, _DESCRIBED)
 
@@ -74,11 +88,11 @@ def _line(field: Field, name: str | None = None) -> Line:
     return name or field.name, spark_type(field.type).simpleString(), field.metadata.get("comment")
 
 
-def _details(snapshot: Snapshot) -> list[Line]:
+def _details(snapshot: Snapshot, entry: Entry | None) -> list[Line]:
     metadata = snapshot.metadata
     said = {
-        "Name": f"delta.{quoted(snapshot.table)}",
-        "Type": "EXTERNAL",
+        "Name": f"delta.{quoted(snapshot.table)}" if entry is None else dotted(entry.name),
+        "Type": "MANAGED" if entry is not None and entry.managed else "EXTERNAL",
         "Location": snapshot.table,
         "Provider": "delta",
         **({"Comment": metadata.description} if metadata.description else {}),
@@ -179,8 +193,7 @@ def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
 
 def _shown(table: Table) -> str:
     """A table's name as a statement may write it again."""
-    is_path = len(table.name) == 2 and table.name[1] == str(table.location)
-    return f"delta.{quoted(str(table.location))}" if is_path else ".".join(map(_name, table.name))
+    return f"delta.{quoted(str(table.location))}" if _is_path(table) else ".".join(map(_name, table.name))
 
 
 def create_text(snapshot: Snapshot, name: str) -> str:

@@ -348,6 +348,7 @@ def test_truncate_takes_every_row(run: Catalog, tmp_path: Path) -> None:
     run(f"CREATE TABLE delta.`{tmp_path}/p` USING delta AS SELECT * FROM range(3)")
     for name in ("{s}.t", f"delta.`{tmp_path}/p`"):
         assert run(f"TRUNCATE TABLE {name}").collect() == []
+        assert run(f"DESCRIBE HISTORY {name} LIMIT 1").first()["operation"] == "TRUNCATE"
         assert run.rows(f"SELECT * FROM {name}") == []
         assert run.rows(f"SELECT count(*) FROM {name} VERSION AS OF 0") == [(3,)]
 
@@ -404,6 +405,27 @@ def test_a_session_that_hides_where_tables_lie_is_told_so(run: Catalog, monkeypa
     with pytest.raises(errors.InvalidOption, match=r"hides the property anabranch\.location"):
         run("SELECT * FROM {s}.tokens")
     run.spark.sql(f"DROP VIEW {run.schema}.tokens")
+
+
+def test_no_table_is_made_of_a_query_where_files_of_something_else_lie(run: Catalog, tmp_path: Path) -> None:
+    """A VACUUM would take them for its own."""
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o/precious.csv").write_text("a,b")
+    for target in (f"{{s}}.t USING delta LOCATION '{tmp_path}/o'", f"delta.`{tmp_path}/o` USING delta"):
+        with pytest.raises(errors.LocationNotEmpty):
+            run(f"CREATE TABLE {target} AS SELECT 1 AS id")
+    assert run.entry("t") is None
+    assert [each.name for each in (tmp_path / "o").iterdir()] == ["precious.csv"]
+
+
+def test_what_a_table_is_called_and_whose_its_files_are_is_shown(run: Catalog, tmp_path: Path) -> None:
+    run("CREATE TABLE {s}.m (id INT) USING delta")
+    run(f"CREATE TABLE {{s}}.x (id INT) USING delta LOCATION '{tmp_path}/x'")
+    for name, kind in (("m", "MANAGED"), ("x", "EXTERNAL")):
+        shown = {row[0]: row[1] for row in run(f"DESCRIBE EXTENDED {{s}}.{name}").collect()}
+        assert (shown["Name"], shown["Type"]) == (f"spark_catalog.{run.schema}.{name}", kind)
+        assert run(f"DESCRIBE DETAIL {{s}}.{name}").first()["name"] == f"spark_catalog.{run.schema}.{name}"
+    assert run(f"DESCRIBE DETAIL delta.`{tmp_path}/x`").first()["name"] is None
 
 
 def test_a_name_that_a_late_refresh_brought_back_takes_no_files_with_it(run: Catalog) -> None:
