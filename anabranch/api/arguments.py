@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from pyspark.sql import Column
 
 from anabranch.errors import InvalidArgument
 
@@ -23,6 +26,61 @@ def text(argument: str, value: Any) -> str:
     Raises:
         InvalidArgument: it is something else.
     """
-    if not isinstance(value, str):
-        raise InvalidArgument(option=argument, value=value, reason="it takes text.")
-    return value
+    return str(of_type(argument, value, str, "a string"))
+
+
+def whole_number(argument: str, value: Any) -> int:
+    """An argument that has to be a whole number.
+
+    Raises:
+        InvalidArgument: it is something else, True or False among others.
+    """
+    return int(of_type(argument, None if isinstance(value, bool) else value, int, "an int", value))
+
+
+def of_type(argument: str, value: Any, kind: type, called: str, given: Any = None) -> Any:
+    """An argument of a type.
+
+    Args:
+        called: what the type is called, with its article.
+        given: what the user gave, where that is another value.
+
+    Raises:
+        InvalidArgument: it is of another one.
+    """
+    if isinstance(value, kind):
+        return value
+    given = value if given is None else given
+    raise InvalidArgument(
+        option=argument, value=given, reason=f"{argument} needs to be {called} but got '{type(given)}'."
+    )
+
+
+def condition(argument: str, value: Any) -> str | Column:
+    """A condition, as text or as a Column.
+
+    Raises:
+        InvalidArgument: it is neither.
+    """
+    if isinstance(value, str | Column):
+        return value
+    raise InvalidArgument(option=argument, value=value, reason="it must be a Spark SQL Column or a string of SQL.")
+
+
+def assignments(argument: str, values: Any) -> Mapping[str, str | Column]:
+    """What columns are set to.
+
+    Raises:
+        InvalidArgument: it is no dict of their names to text or Columns.
+    """
+    if not isinstance(values, Mapping):
+        reason = "it must be a dict of columns to SQL text or Columns."
+        raise InvalidArgument(option=argument, value=values, reason=reason)
+    for key, value in values.items():
+        if not isinstance(key, str):
+            reason = f"Keys of dict in '{argument}' must contain only names, as text."
+            raise InvalidArgument(option=argument, value=key, reason=reason)
+        if not isinstance(value, str | Column):
+            reason = f"Values of dict in '{argument}' must contain only SQL text or Columns."
+            raise InvalidArgument(option=argument, value=value, reason=reason)
+    return values

@@ -14,6 +14,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from anabranch.api.arguments import assignments, of_type, text, whole_number
+from anabranch.api.arguments import condition as check_condition
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
@@ -194,13 +196,10 @@ class DeltaTable:
         """
         if isinstance(condition, Mapping) and set is None:
             condition, set = None, condition
-        if not isinstance(set, Mapping) or not all(
-            isinstance(key, str) and isinstance(value, str | Column) for key, value in set.items()
-        ):
-            raise InvalidArgument(option="set", value=set, reason="it takes a dict of columns to SQL text or Columns.")
+        given = assignments("set", set)
         snapshot = open_log(self._path).snapshot()
-        assignments = understood_values(set, snapshot, self._engine, self._alias)
-        Update(self._path, assignments, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
+        values = understood_values(given, snapshot, self._engine, self._alias)
+        Update(self._path, values, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     def merge(
         self, source: DataFrame, condition: str | Column, *, reads_target: bool | int = False
@@ -221,9 +220,8 @@ class DeltaTable:
             InvalidArgument: the source is no DataFrame, or the condition neither text nor a Column.
         """
         if not isinstance(source, DataFrame):
-            raise InvalidArgument(option="source", value=type(source).__name__, reason="it takes a DataFrame.")
-        if not isinstance(condition, str | Column):
-            raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
+            raise InvalidArgument(option="source", value=type(source).__name__, reason="it must be DataFrame.")
+        check_condition("condition", condition)
         return DeltaMergeBuilder(
             self._path, self._engine, source, condition, self._alias, reads_target=reads_target, reshaped=self._reshaped
         )
@@ -269,8 +267,7 @@ class DeltaTable:
             ProtocolChangedException: the table was written meanwhile.
         """
         for option, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise InvalidArgument(option=option, value=value, reason="it takes a whole number.")
+            whole_number(option, value)
         UpgradeProtocol(self._path, readerVersion, writerVersion).run()
 
     @honours("ALTER")
@@ -281,8 +278,7 @@ class DeltaTable:
             UnsupportedFeature: this version does not know it, or does not hold what it asks.
             ProtocolChangedException: the table was written meanwhile.
         """
-        if not isinstance(featureName, str):
-            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
+        text("featureName", featureName)
         AddFeatureSupport(self._path, featureName).run()
 
     @honours("DROP FEATURE")
@@ -297,10 +293,9 @@ class DeltaTable:
             FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
-        if not isinstance(featureName, str):
-            raise InvalidArgument(option="featureName", value=featureName, reason="it takes a name.")
-        if truncateHistory is not None and not isinstance(truncateHistory, bool):
-            raise InvalidArgument(option="truncateHistory", value=truncateHistory, reason="it takes True or False.")
+        text("featureName", featureName)
+        if truncateHistory is not None:
+            of_type("truncateHistory", truncateHistory, bool, "a boolean")
         DropFeature(self._path, featureName, bool(truncateHistory)).run(self._engine)
 
     def clone(
@@ -340,8 +335,7 @@ class DeltaTable:
         Raises:
             VersionNotFound: there is no such version.
         """
-        if not isinstance(version, int) or isinstance(version, bool):
-            raise InvalidArgument(option="version", value=version, reason="it takes a whole number.")
+        whole_number("version", version)
         return self._cloned(target, isShallow, replace, properties, {"version": version})
 
     def cloneAtTimestamp(
@@ -357,17 +351,16 @@ class DeltaTable:
         Raises:
             InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
         """
-        if not isinstance(timestamp, str):
-            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes text, as 2024-01-31 12:30:00.")
+        text("timestamp", timestamp)
         return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
 
     @honours("CLONE")
     def _cloned(
         self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
     ) -> DeltaTable:
-        for option, value, kind in (("target", target, str), ("isShallow", shallow, bool), ("replace", replaces, bool)):
-            if not isinstance(value, kind):
-                raise InvalidArgument(option=option, value=value, reason=f"it takes a {kind.__name__}.")
+        text("target", target)
+        for option, value in (("isShallow", shallow), ("replace", replaces)):
+            of_type(option, value, bool, "a boolean")
         said = {} if properties is None else properties
         if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
             raise InvalidArgument(option="properties", value=properties, reason="it takes a dict of text to text.")
@@ -397,8 +390,7 @@ class DeltaTable:
         Example:
             >>> table.restoreToVersion(7).collect()
         """
-        if not isinstance(version, int) or isinstance(version, bool):
-            raise InvalidArgument(option="version", value=version, reason="it takes a whole number from 0.")
+        whole_number("version", version)
         return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
@@ -411,8 +403,7 @@ class DeltaTable:
         Example:
             >>> table.restoreToTimestamp("2024-01-31")
         """
-        if not isinstance(timestamp, str):
-            raise InvalidArgument(option="timestamp", value=timestamp, reason="it takes a text such as 2024-01-31.")
+        text("timestamp", timestamp)
         ignores = self._ignores_missing()
         return self._restored(
             Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone())

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
+from anabranch.api.arguments import assignments
+from anabranch.api.arguments import condition as check_condition
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import open_log
-from anabranch.errors import InvalidArgument
 from anabranch.errors.rows import statement
 from anabranch.protocol.merges import Action, When
 from anabranch.spark.settings import honours
@@ -134,8 +135,8 @@ class DeltaMergeBuilder(MergeRequest):
     def _with(
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"
     ) -> DeltaMergeBuilder:
-        if condition is not None and not isinstance(condition, str | Column):
-            raise InvalidArgument(option="condition", value=condition, reason="it takes SQL text or a Column.")
+        if condition is not None:
+            check_condition("condition", condition)
         return replace(self, clauses=(*self.clauses, AskedClause(when, action, condition, values, option)))
 
 
@@ -147,8 +148,4 @@ def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Val
     """
     if isinstance(condition, Mapping) and values is None:
         condition, values = None, condition
-    if not isinstance(values, Mapping) or not all(
-        isinstance(key, str) and isinstance(value, str | Column) for key, value in values.items()
-    ):
-        raise InvalidArgument(option=option, value=values, reason="it takes a dict of columns to SQL text or Columns.")
-    return condition, dict(values)
+    return condition, dict(assignments(option, values))

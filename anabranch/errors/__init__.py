@@ -52,7 +52,8 @@
     │   ├── ValueRefused
     │   │   ├── InvalidProperty
     │   │   └── InvalidOption
-    │   │       └── InvalidArgument     (also a TypeError and a ValueError)
+    │   │       ├── InvalidArgument     (also a TypeError and a ValueError)
+    │   │       └── UnreadableType      (also a pyspark ParseException)
     │   ├── UnsupportedSetting
     │   ├── NonPartitionColumn
     │   ├── InvalidTimestamp
@@ -177,6 +178,7 @@ from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
 from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
+from anabranch.errors.inputs import UnreadableType as UnreadableType
 from anabranch.errors.inputs import UnsupportedCommand as UnsupportedCommand
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid

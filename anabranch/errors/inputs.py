@@ -193,13 +193,19 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
     template = "The argument {option} cannot be {value}: {reason}"
 
 
+class UnreadableType(InvalidOption, ParseBase):
+    """A text is no type, or no list of columns and types; the error is a ``ParseException`` of PySpark too."""
+
+    condition = "UNREADABLE_TYPE"
+
+
 class InvalidTimestamp(InputError):
     """A timestamp for time travel is not one that Spark understands."""
 
     condition = "DELTA_TIMESTAMP_INVALID"
     sql_state = "42816"
     template = (
-        "{value} is not a timestamp to read a table at: {reason} "
+        "The provided timestamp ({value}) cannot be converted to a valid timestamp: {reason} "
         "Write it as 2024-01-31, 2024-01-31 12:30:00.000 or 2024-01-31T12:30:00Z."
     )
 

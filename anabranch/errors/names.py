@@ -10,7 +10,7 @@ class NameTaken(TableAlreadyExists):
 
     condition = "TABLE_OR_VIEW_ALREADY_EXISTS"
     sql_state = "42P07"
-    template = "A table or view {name} exists. Choose another name, drop or replace it, or use IF NOT EXISTS."
+    template = "The table or view {name} already exists. Choose another name, drop or replace it, or use IF NOT EXISTS."
 
 
 class UnknownSchema(InputError):

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.errors import InvalidOption, UnsupportedType
+from anabranch.errors import InvalidOption, UnreadableType, UnsupportedType
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
 from anabranch.protocol.schema.types import (
@@ -109,13 +109,13 @@ def spark_type(data_type: DataType, path: str = "") -> T.DataType:
 
 
 def parse_type(ddl: str) -> T.DataType:
-    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises InvalidOption: there is no such type."""
+    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises UnreadableType: there is no such one."""
     _check_brackets(ddl)
     try:
         return T.DataType.fromDDL(ddl)
     except PySparkException as error:
         reason = f"there is no such type ({error.getCondition()})."
-        raise InvalidOption(option="dataType", value=ddl, reason=reason) from None
+        raise UnreadableType(option="dataType", value=ddl, reason=reason) from None
 
 
 def parse_columns(ddl: str) -> T.StructType:
@@ -125,7 +125,7 @@ def parse_columns(ddl: str) -> T.StructType:
         found = T.DataType.fromDDL(ddl)
     except PySparkException as error:
         reason = f"it is no list of columns and types ({error.getCondition()})."
-        raise InvalidOption(option="columns", value=ddl, reason=reason) from None
+        raise UnreadableType(option="columns", value=ddl, reason=reason) from None
     if not isinstance(found, T.StructType):
         raise InvalidOption(option="columns", value=ddl, reason="it is a type, and no list of columns and types.")
     return found

@@ -103,5 +103,7 @@ def _feature(table: str, key: str, value: str) -> str:
     name = key[len(FEATURE_PREFIX) :]
     found = next((each for each in SUPPORTED if each.lower() == name.lower()), None)
     if found is None:
-        raise UnsupportedFeature(table=table, kind="table", feature=name, reason=why_refused(name))
+        condition = "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"
+        facts = {"table": table, "kind": "table", "feature": name, "reason": why_refused(name)}
+        raise UnsupportedFeature(**facts, delta_condition=condition)
     return found

@@ -131,8 +131,9 @@ def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
     paths = _with_statistics(metadata)
     for column in columns:
         if column[0] in metadata.partition_columns:
-            reason = "it is a partition column, by which files are apart already."
-            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=reason)
+            (name,) = shown([column])
+            reason = f"{name} is a partition column. Z-Ordering can only be performed on data columns."
+            raise InvalidOption(option="ZORDER BY", value=name, reason=reason)
         if column not in paths:
             raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=_unindexed(column))
 
