@@ -28,7 +28,7 @@ from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
 WHOLE = int(ASKED or 40)
-EXAMPLES = WHOLE if ASKED else examples(WHOLE, 8)
+EXAMPLES = WHOLE if ASKED else examples(WHOLE, 3)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
 REFUSALS = {AmbiguousMerge: "ambiguous", ExecutionFailed: "no such value"}

@@ -28,7 +28,7 @@ def installed(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_every_text_comes_back_from_every_statement_as_it_was_written(installed: SparkSession, tmp_path: Path) -> None:
-    assert lost(installed, tmp_path, random_texts(random.randrange(2**32), 24), 0) == {}
+    assert lost(installed, tmp_path, random_texts(random.randrange(2**32), examples(24, 6)), 0) == {}
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))

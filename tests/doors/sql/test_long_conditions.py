@@ -15,7 +15,7 @@ from tests.support.thinning import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
-TERMS = examples(2000, 700)
+TERMS = examples(2000, 300)
 
 
 def test_long_and_deep_conditions_go_through_every_door(spark: SparkSession, tmp_path: Path) -> None:
