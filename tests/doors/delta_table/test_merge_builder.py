@@ -191,10 +191,10 @@ REFUSED: dict[str, tuple[Callable[[DeltaMergeBuilder], Any], type[Exception], st
     "an empty set": (lambda b: b.whenMatchedUpdate(set={}).execute(), errors.InvalidOption, "names no column"),
     "empty values": (lambda b: b.whenNotMatchedInsert(values={}).execute(), errors.InvalidOption, "values cannot be"),
     "a number to set": (lambda b: b.whenMatchedUpdate(set={"x": 1}), errors.InvalidOption, "SQL text or Columns"),
-    "a number as a key": (lambda b: b.whenMatchedUpdate(set={1: "x"}), errors.InvalidOption, "SQL text or Columns"),
+    "a number as a key": (lambda b: b.whenMatchedUpdate(set={1: "x"}), errors.InvalidOption, "only names"),
     "a list to set": (lambda b: b.whenMatchedUpdate(set=["x"]), errors.InvalidOption, "SQL text or Columns"),
-    "a boolean": (lambda b: b.whenMatchedDelete(True), errors.InvalidOption, "SQL text or a Column"),
-    "a dict as a condition": (lambda b: b.whenMatchedDelete({"x": "1"}), errors.InvalidOption, "SQL text or a Column"),
+    "a boolean": (lambda b: b.whenMatchedDelete(True), errors.InvalidOption, "Spark SQL Column"),
+    "a dict as a condition": (lambda b: b.whenMatchedDelete({"x": "1"}), errors.InvalidOption, "Spark SQL Column"),
     "set twice": (lambda b: b.whenMatchedUpdate(set={"x": "1", "t.X": "2"}).execute(), errors.InvalidOption, "twice"),
     "unknown column": (lambda b: b.whenMatchedUpdate(set={"y": "1"}).execute(), errors.UnknownColumn, "no column y"),
     "the source's column": (
@@ -250,7 +250,7 @@ def test_a_star_names_the_column_that_the_source_lacks(path: str, step: str) -> 
 
 @pytest.mark.parametrize("source", [None, 5, [{"id": 1}], pa.table({"id": [1]})])
 def test_a_source_is_a_data_frame(path: str, source: Any) -> None:
-    with pytest.raises(errors.InvalidOption, match="it takes a DataFrame"):
+    with pytest.raises(errors.InvalidOption, match="it must be DataFrame"):
         DeltaTable(None, path).merge(source, ON)  # type: ignore[arg-type]
 
 

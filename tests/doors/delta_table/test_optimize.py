@@ -217,8 +217,8 @@ BAD: list[tuple[Callable[[DeltaTable], Any], type[errors.AnabranchError], str]] 
     (zorder("z"), errors.InvalidOption, "z"),
     (zorder("p"), errors.InvalidOption, "p"),
     (zorder(), errors.InvalidOption, "columns"),
-    (where("x = 1"), errors.InvalidCondition, "only partition columns"),
-    (where("p = 1 AND x = 1"), errors.InvalidCondition, "only partition columns"),
+    (where("x = 1"), errors.InvalidCondition, "Only the partition columns"),
+    (where("p = 1 AND x = 1"), errors.InvalidCondition, "Only the partition columns"),
     (where("nonsense ="), errors.InvalidCondition, "nonsense"),
     (where(7), errors.InvalidOption, "SQL text"),
 ]
