@@ -99,9 +99,8 @@ def statement(
 def _by_grammar(r: Reader) -> Statement | None:
     if r.at("WITH"):
         return _behind_with(r)
-    if r.take("EXPLAIN"):
-        _refuse_explained(r)
-        return None
+    if r.at("EXPLAIN"):
+        return _explained(r)
     entries = beginning_with(r.ahead())
     for entry in entries:
         before, behind = entry.of_table
@@ -133,15 +132,24 @@ def _behind_with(r: Reader) -> Statement | None:
     return _BEHIND_WITH[word(r.tokens[after])](r, (0, after))
 
 
-def _refuse_explained(r: Reader) -> None:
-    """Hold that what is explained is a query, or touches no Delta table: Spark explains it then.
+def _explained(r: Reader) -> Statement | None:
+    """EXPLAIN of a change of rows; None where it is of a query, or touches no Delta table: Spark explains it then.
 
     Raises:
-        NotBuilt: it is another statement.
+        NotBuilt: it is of another statement.
     """
+    (entry,) = beginning_with("EXPLAIN")
+    r.take("EXPLAIN")
+    at = r.i
+    found = entry.grammar(r)
+    if found is not None:
+        return found
+    r.i = at
     _ = any(r.take(each) for each in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"))
     if _by_grammar(r) is not None:
-        raise NotBuilt(what="EXPLAIN of what is no query", instead="Say it of the query that the statement reads.")
+        what = "EXPLAIN of what is neither a query nor a change of rows"
+        raise NotBuilt(what=what, instead="Say it of the query that the statement reads.")
+    return None
 
 
 def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:

@@ -17,6 +17,7 @@ from anabranch.spark.settings import honoured
 from anabranch.statements.executor import (
     alter_table,
     create_table,
+    explain,
     maintenance,
     persistent_views,
     row_changes,
@@ -30,6 +31,7 @@ from anabranch.statements.grammar import create_table as create_grammar
 from anabranch.statements.grammar import maintenance as upkeep_grammar
 from anabranch.statements.grammar import row_changes as row_grammar
 from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar import view_values
 from anabranch.statements.grammar import views as view_grammar
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.parts import Query, Statement
@@ -107,18 +109,19 @@ ENTRIES = (
     Entry("MERGE", row_grammar.merge, v.MergeRows, row_changes.merge, "MERGE", reshapes=True),
     Entry("INSERT", row_grammar.insert, v.InsertRows, row_changes.insert, "INSERT", reshapes=True),
     Entry("FROM", row_grammar.inserts, v.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
+    Entry("EXPLAIN", row_grammar.explain, v.ExplainChange, explain.explain),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CloneTable, maintenance.clone, "CLONE"),
-    Entry("CREATE [OR REPLACE] VIEW", create_grammar.create_view, v.CreateView, persistent_views.create),
+    Entry("CREATE [OR REPLACE] VIEW", create_grammar.create_view, view_values.CreateView, persistent_views.create),
     Entry(
         "CREATE [OR REPLACE] [GLOBAL] TEMPORARY|TEMP VIEW",
         create_grammar.create_temporary_view,
-        v.CreateTempView,
+        view_values.CreateTempView,
         temporary_views.create,
     ),
-    Entry("ALTER VIEW", view_grammar.alter_view, v.AlterView, persistent_views.alter),
+    Entry("ALTER VIEW", view_grammar.alter_view, view_values.AlterView, persistent_views.alter),
     Entry("DROP VIEW", view_grammar.drop_view, None, None),
     Entry("DROP TABLE", create_grammar.drop_table, v.DropTable, None),
     Entry("CONVERT", create_grammar.convert, v.ConvertTable, create_table.convert, "CONVERT", only_delta=True),

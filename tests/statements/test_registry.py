@@ -9,13 +9,15 @@ import pytest
 from anabranch.catalog.names import path_in
 from anabranch.statements import reading
 from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar import view_values
 from anabranch.statements.grammar.parts import Query, Statement
 from anabranch.statements.prefilter import Glance
 from anabranch.statements.registry import DELTA_ONLY, ENTRIES, entry_of
 
 
 def test_every_value_has_an_entry_and_every_entry_its_functions() -> None:
-    values = {each for each in vars(v).values() if inspect.isclass(each) and issubclass(each, Statement)}
+    known = [*vars(v).values(), *vars(view_values).values()]
+    values = {each for each in known if inspect.isclass(each) and issubclass(each, Statement)}
     assert values - {Statement, Query} == {each.value for each in ENTRIES} - {None}
     of_names = {v.DropTable, v.RenameTable, None}
     assert all((each.run is None) == (each.value in of_names) for each in ENTRIES)
@@ -38,7 +40,7 @@ def test_what_only_delta_has_is_ours_by_its_first_word(word: str) -> None:
         ("DELETE FROM @T", v.DeleteRows, "DELETE", False),
         ("create or replace table @T (a int)", v.CreateTable, "CREATE", False),
         ("CREATE TABLE @T CLONE delta.`/s`", v.CloneTable, "CLONE", False),
-        ("CREATE OR REPLACE GLOBAL TEMP VIEW x AS SELECT * FROM @T", v.CreateTempView, None, False),
+        ("CREATE OR REPLACE GLOBAL TEMP VIEW x AS SELECT * FROM @T", view_values.CreateTempView, None, False),
         ("ALTER TABLE @T CHANGE a COMMENT 'x'", v.ChangeTableColumn, "ALTER", True),
         ("ALTER TABLE @T ALTER COLUMN a SYNC IDENTITY", v.SyncTableIdentity, "SYNC IDENTITY", False),
         ("ALTER TABLE @T ADD COLUMN a INT", v.AddTableColumns, "ALTER", True),

@@ -26,7 +26,7 @@ from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Query
 from anabranch.statements.grammar.qualifiers import Edit, edited
 from anabranch.statements.grammar.tables_read import Found, tables_read
-from anabranch.statements.grammar.values import AlterView, CreateTempView, CreateView
+from anabranch.statements.grammar.view_values import AlterView, CreateTempView, CreateView
 
 _NOT_KEPT = frozenset({entries.VIEW, "transient_lastDdlTime"})
 

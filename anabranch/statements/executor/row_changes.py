@@ -51,11 +51,11 @@ def understood_where(
     """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
     if where is None:
         return EVERY_ROW
-    found = condition(placed, context, queries=True, names=_names(table))
+    found = condition(placed, context, queries=True, names=names_of(table))
     return replace(found, text=where.text) if found.asks else found
 
 
-def _names(table: Table) -> tuple[str, ...]:
+def names_of(table: Table) -> tuple[str, ...]:
     """By what a statement speaks of a table's columns."""
     return table.name if table.alias is None else (table.alias,)
 
@@ -83,13 +83,23 @@ def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: 
 
 def update(statement: UpdateRows, run: Running) -> DataFrame:
     """UPDATE; gives ``num_affected_rows``."""
-    snapshot, names = run.snapshot(statement.table), _names(statement.table)
-    values = {key: _value(value, key, snapshot, names, run) for key, value in _keyed(statement.values)}
-    assignments = understood_values(values, snapshot, run.engine, names[-1], filled=True)
+    snapshot = run.snapshot(statement.table)
+    assignments = assigned(statement, snapshot, run)
     with run.placed(statement.where or Expression("")) as placed:
         where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
         outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
     return run.counted(num_affected_rows=outcome.rows)
+
+
+def assigned(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+    """The values of an UPDATE as its command takes them.
+
+    Raises:
+        UnknownColumn, InvalidOption, InvalidCondition, NotBuilt: they cannot be assigned.
+    """
+    names = names_of(statement.table)
+    values = {key: _value(value, key, snapshot, names, run) for key, value in _keyed(statement.values)}
+    return understood_values(values, snapshot, run.engine, names[-1], filled=True)
 
 
 def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
@@ -136,25 +146,30 @@ def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
 
 def merge(statement: MergeRows, run: Running) -> DataFrame:
     """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
-    snapshot, source = run.snapshot(statement.table), run.query(statement.source)
-    if statement.source_alias is not None:
-        source = source.alias(statement.source_alias)
-    request = MergeRequest(
-        statement.table.location,
-        run.engine,
-        source,
-        statement.on.text,
-        _names(statement.table)[-1],
-        tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
-        evolves=statement.evolves,
-    )
-    outcome = request.command(snapshot).run(run.engine, RunContext(at=snapshot))
+    snapshot = run.snapshot(statement.table)
+    outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
     counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
     return run.counted(
         num_affected_rows=sum(counted.values()),
         num_updated_rows=counted["Updated"],
         num_deleted_rows=counted["Deleted"],
         num_inserted_rows=counted["Inserted"],
+    )
+
+
+def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
+    """What a MERGE asks, with its source as rows that nobody has read yet."""
+    source = run.query(statement.source)
+    if statement.source_alias is not None:
+        source = source.alias(statement.source_alias)
+    return MergeRequest(
+        statement.table.location,
+        run.engine,
+        source,
+        statement.on.text,
+        names_of(statement.table)[-1],
+        tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
+        evolves=statement.evolves,
     )
 
 
@@ -183,7 +198,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
     snapshot = run.snapshot(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
-    rows = _fitting(statement, run, snapshot, evolves=evolves)
+    rows = inserted(statement, run, snapshot, evolves=evolves)
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
@@ -206,7 +221,7 @@ def insert_each(statement: InsertEach, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def _fitting(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
     """The rows under the table's names and types; where it evolves, further ones under their own names, and those that
     make it wider as they are.
     """

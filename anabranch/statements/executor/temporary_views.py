@@ -29,7 +29,7 @@ from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.cursor import Cursor, behind_with
 from anabranch.statements.grammar.parts import Query, Reference, View
 from anabranch.statements.grammar.tables_read import tables_read
-from anabranch.statements.grammar.values import CreateTempView
+from anabranch.statements.grammar.view_values import CreateTempView
 
 Name = tuple[str, ...]
 _GLOBAL = "global_temp"

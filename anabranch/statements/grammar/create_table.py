@@ -19,10 +19,9 @@ from anabranch.statements.grammar.values import (
     CloneTable,
     ConvertTable,
     CreateTable,
-    CreateTempView,
-    CreateView,
     DropTable,
 )
+from anabranch.statements.grammar.view_values import CreateTempView, CreateView
 
 _FORMATS = ("DELTA", "ANABRANCH")
 

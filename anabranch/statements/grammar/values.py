@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from anabranch.protocol.schema.keys import Key
 from anabranch.protocol.schema.types import Field
@@ -90,6 +90,17 @@ class InsertEach(Statement):
     """FROM … INSERT … INSERT …: one INSERT behind the other, each a transaction."""
 
     inserts: tuple[InsertRows, ...]
+
+
+RowChange: TypeAlias = DeleteRows | TruncateTable | UpdateRows | MergeRows | InsertRows
+
+
+@dataclass(frozen=True)
+class ExplainChange(Statement):
+    """EXPLAIN of a change of rows; ``mode`` is the word behind EXPLAIN, in capitals, or empty."""
+
+    change: RowChange
+    mode: str = ""
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -451,40 +462,3 @@ class RepairTable(Statement):
 
     table: Table
     dry_run: bool = False
-
-
-@dataclass(frozen=True)
-class CreateView(Statement):
-    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
-
-    ``text`` is the query as it was written.
-    """
-
-    name: Path
-    query: Query
-    text: str
-    columns: tuple[tuple[str, str | None], ...] | None = None
-    replaces: bool = False
-    if_not_exists: bool = False
-    comment: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AlterView(Statement):
-    """ALTER VIEW … AS a query that reads a Delta table; ``text`` is that as it was written."""
-
-    name: Path
-    query: Query
-    text: str
-
-
-@dataclass(frozen=True)
-class CreateTempView(Statement):
-    """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … AS a query that reads a Delta table."""
-
-    name: str
-    query: Query
-    columns: tuple[str, ...] | None = None
-    replaces: bool = False
-    is_global: bool = False

@@ -12,7 +12,7 @@ from anabranch.errors import NotBuilt, TableIsNoView
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar.parts import Path, View
 from anabranch.statements.grammar.reader import Reader
-from anabranch.statements.grammar.values import AlterView
+from anabranch.statements.grammar.view_values import AlterView
 
 _ALTERS = "EXPECT_VIEW_NOT_TABLE.USE_ALTER_TABLE"
 _NO_OTHER = "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE"

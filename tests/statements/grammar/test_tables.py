@@ -138,10 +138,8 @@ def test_a_clone_of_a_version_says_where_it_lies() -> None:
         "INSERT OVERWRITE LOCAL DIRECTORY '/x' USING delta SELECT 1 AS a",
         "WITH s AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM s)",
         "WITH s AS (SELECT 1 AS a), r AS (SELECT 2) UPDATE t SET a = 1",
-        "EXPLAIN DELETE FROM t",
-        "EXPLAIN FORMATTED UPDATE t SET a = 1",
         "EXPLAIN CREATE TABLE n USING delta AS SELECT 1 AS a",
-        "EXPLAIN WITH s AS (SELECT 1 AS a) INSERT INTO t SELECT a FROM s",
+        "EXPLAIN OPTIMIZE t",
         "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
         "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a",
@@ -195,6 +193,27 @@ def test_what_is_no_delta_table_is_left_to_spark_as_it_stands(text: str) -> None
 @pytest.mark.parametrize("verb", ["delete", "update", "merge", "insert"])
 def test_the_name_of_a_verb_behind_a_query_is_an_alias(verb: str) -> None:
     assert isinstance(parsed(f"WITH s AS (SELECT 1 AS a) SELECT count(*) {verb} FROM t"), v.Query)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "change"),
+    [
+        ("EXPLAIN DELETE FROM t", "", v.DeleteRows),
+        ("EXPLAIN FORMATTED UPDATE t SET a = 1", "FORMATTED", v.UpdateRows),
+        ("explain extended truncate table t", "EXTENDED", v.TruncateTable),
+        ("EXPLAIN COST MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "COST", v.MergeRows),
+        ("EXPLAIN CODEGEN INSERT INTO t VALUES (1)", "CODEGEN", v.InsertRows),
+    ],
+)
+def test_a_change_of_rows_is_explained(text: str, mode: str, change: type) -> None:
+    explained = parsed(text)
+    assert isinstance(explained, v.ExplainChange)
+    assert (explained.mode, type(explained.change)) == (mode, change)
+
+
+def test_with_behind_explain_belongs_to_the_query_of_the_change() -> None:
+    insert = parsed("EXPLAIN WITH s AS (SELECT a FROM u) INSERT INTO t SELECT a FROM s").change
+    assert insert.query.text == "WITH s AS (SELECT a FROM u) SELECT a FROM s"
 
 
 def test_with_before_merge_belongs_to_its_source() -> None:

@@ -1,0 +1,116 @@
+"""EXPLAIN of a change of rows: which files it looks at, and Spark's plan of the query that finds or makes its rows.
+
+Knows what a change reads; how its rows are marked and written is the commands' own business, and no plan shows it.
+Guarantee: nothing is run, written or committed; what the change itself would refuse is refused here, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch.commands.queries.explain import explain as skipping
+from anabranch.expressions import condition, conjuncts
+from anabranch.expressions.blocks import unqualified
+from anabranch.log.snapshot import Snapshot
+from anabranch.spark.sql_text import exact_sql
+from anabranch.spark.types import quoted
+from anabranch.statements.conditions import context_of
+from anabranch.statements.executor import row_changes
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Expression, Query, Reference, Table
+from anabranch.statements.grammar.values import (
+    DeleteRows,
+    ExplainChange,
+    InsertRows,
+    MergeRows,
+    RowChange,
+    TruncateTable,
+    UpdateRows,
+)
+
+_VERBS: dict[type[RowChange], str] = {
+    DeleteRows: "DELETE",
+    TruncateTable: "TRUNCATE",
+    UpdateRows: "UPDATE",
+    MergeRows: "MERGE",
+    InsertRows: "INSERT",
+}
+
+
+def explain(statement: ExplainChange, run: Running) -> DataFrame:
+    """EXPLAIN; gives one row with a text, as Spark does."""
+    change, snapshot = statement.change, run.snapshot(statement.change.table)
+    head = f"EXPLAIN {statement.mode} "
+    if isinstance(change, InsertRows):
+        rows = row_changes.inserted(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
+        plan = exact_sql(run.spark, [f"{head}SELECT * FROM ", rows])
+    else:
+        query = _joined(change, snapshot, run) if isinstance(change, MergeRows) else _found(change, snapshot, run)
+        _ = run.query(query)  # an error of it is raised, where EXPLAIN would make a plan of it
+        plan = run.query(_behind(head, query))
+    (shown,) = plan.collect()
+    text = "\n".join(["== Delta Command ==", *_looked_at(change, snapshot, run), "", shown["plan"]])
+    return run.shown({"plan": [text]}, pa.schema([("plan", pa.string())]))
+
+
+def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
+    """What is done to which version; where a condition chooses the rows, with the files that it leaves."""
+    verb, where = _VERBS[type(change)], getattr(change, "where", None)
+    if where is None:
+        return [f"{verb}: {snapshot.table} at version {snapshot.version}"]
+    context = context_of(snapshot, run.engine)
+    text = unqualified(where.source, row_changes.names_of(change.table), snapshot.schema).text
+    predicate = condition(text, context, queries=True).predicate
+    return [f"{verb}: {skipping(snapshot, text, predicate, conjuncts(text, context))}"]
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+
+
+def _found(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: Running) -> Query:
+    """The query of the rows that a condition chooses, and of their new values."""
+    values = ""
+    if isinstance(change, UpdateRows):
+        row_changes.assigned(change, snapshot, run)
+        values = "".join(f", {value.text}" for _, value in change.values if value is not None)
+    where = None if isinstance(change, TruncateTable) else change.where
+    head = f"SELECT *{values} FROM "
+    table = _read(change.table, len(head), where)
+    if where is None:
+        return Query(head, (table,))
+    between = f"{head} WHERE "
+    inside = tuple(_moved(each, len(between)) for each in where.references)
+    return Query(between + where.text, (table, *inside), span=where.span)
+
+
+def _joined(change: MergeRows, snapshot: Snapshot, run: Running) -> Query:
+    """The query that joins the rows of a table with those of a MERGE's source, as far as its clauses need them."""
+    row_changes.merge_request(change, snapshot, run).command(snapshot)
+    says = {each.when for each in change.clauses}
+    kept = {"not matched": "RIGHT", "not matched by source": "LEFT"}
+    sides = [side for when, side in kept.items() if when in says]
+    head = "SELECT * FROM "
+    before = f"{head} {'FULL' if len(sides) == 2 else (sides or ['INNER'])[0]} JOIN ("
+    alias = f" AS {quoted(change.source_alias)}" if change.source_alias is not None else ""
+    inside = tuple(_moved(each, len(before)) for each in change.source.references)
+    text = f"{before}{change.source.text}){alias} ON {change.on.text}"
+    return Query(text, (_read(change.table, len(head), None), *inside), change.source.arguments, change.source.span)
+
+
+def _read(table: Table, at: int, where: Expression | None) -> Reference:
+    """A table put at a place in a text, under the name by which the statement speaks of it."""
+    condition_text = None if where is None else where.text
+    return Reference(table, at, at, takes_alias=True, where=condition_text, sole=True, called=table.alias)
+
+
+def _moved(reference: Reference, by: int) -> Reference:
+    return replace(reference, start=reference.start + by, stop=reference.stop + by)
+
+
+def _behind(head: str, query: Query) -> Query:
+    return replace(
+        query, text=head + query.text, references=tuple(_moved(each, len(head)) for each in query.references)
+    )
