@@ -86,7 +86,7 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     said = asked(spark, _filled(written, spark, names), args, touches, lambda each: _filled(each, spark, names))
     source = TokenizedText(said.text)
     temporary_views.renew(run, source)
-    if not touches(said.text):
+    if not (touches(said.text) or temporary_views.are_changed(spark, source)):
         return _plain(run, written, args, source)
     statement = _understood(spark, said, source, names)
     if statement is None:

@@ -27,7 +27,8 @@ from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.cursor import Cursor, behind_with
-from anabranch.statements.grammar.parts import Query, Reference, View
+from anabranch.statements.grammar.parts import Query, Reference, Span, View
+from anabranch.statements.grammar.row_changes import MODES
 from anabranch.statements.grammar.tables_read import tables_read
 from anabranch.statements.grammar.view_values import CreateTempView
 
@@ -110,19 +111,33 @@ def check_unchanged(spark: SparkSession, source: TokenizedText) -> None:
     Raises:
         ViewIsNoTable: it does.
     """
+    found = _changed(spark, source)
+    if found is not None:
+        name, (start, stop) = found
+        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, stop))
+
+
+def are_changed(spark: SparkSession, source: TokenizedText) -> bool:
+    """Whether a statement would change rows of a temporary view over Delta tables, and so, perhaps, of a table."""
+    return _changed(spark, source) is not None
+
+
+def _changed(spark: SparkSession, source: TokenizedText) -> tuple[Name, Span] | None:
+    """The temporary view over Delta tables whose rows a statement would change, and where it stands."""
     tokens = _naming(spark, source)
     reader = Cursor(source.text, tokens or [])
-    reader.take("EXPLAIN")
+    if reader.take("EXPLAIN"):
+        _ = any(reader.take(each) for each in MODES)
     if reader.at("WITH"):
         reader.i = behind_with(reader.tokens, _VERBS) or 0
     if not any(reader.take(*words) for words in _CHANGES):
-        return
+        return None
     reader.take("TABLE")
     start, name = reader.start, reader.path() if reader.is_name() else ()
     folded = tuple(part.lower() for part in name)
     view = _views[spark].get(folded)
-    if view is not None and (view.statement is None or _print(spark, folded) == view.print):
-        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, reader.stop))
+    is_ours = view is not None and (view.statement is None or _print(spark, folded) == view.print)
+    return (name, (start, reader.stop)) if is_ours else None
 
 
 def shown_table(spark: SparkSession, name: Name) -> Location | None:

@@ -229,7 +229,7 @@ class Reader(Cursor):
 
     def beside(self, text: str, args: Arguments = None) -> Reader:
         """A reader of another statement, to which names mean the same."""
-        return Reader(TokenizedText(text), args, self._locate, self._place, self._kept)
+        return Reader(TokenizedText(text), args, self._locate, self._place, self._kept, self._shown)
 
     def joined(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""
