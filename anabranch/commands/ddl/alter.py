@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.iceberg import check_files
+from anabranch.commands.ddl.remove_mapping import check_removable, ends_mapping, remove_mapping
 from anabranch.commands.ddl.row_tracking import backfilled
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
@@ -42,7 +43,7 @@ from anabranch.protocol.layout.clustering import check_clustering, clustering_of
 from anabranch.protocol.properties import COMMENT, PROTECTED_BEFORE, check_retention, described, respelled_key, validate
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import GIVEN
-from anabranch.protocol.schema.column_mapping import check_change, is_mapped
+from anabranch.protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
 from anabranch.protocol.schema.editing import inserted
 from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
@@ -80,7 +81,8 @@ class SetProperties(Masked):
     Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
     ``supported`` does that for any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` for those that an
     old version stands for. Before row tracking is switched on, every file is given its row ids, by commits of their
-    own; where rows are written meanwhile, this is begun anew.
+    own; where rows are written meanwhile, this is begun anew. Column mapping is switched off by a commit of its own
+    before the others, which writes all files anew and needs an engine.
 
     Example:
         >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
@@ -94,8 +96,16 @@ class SetProperties(Masked):
 
         Raises:
             InvalidProperty: a key or value is not one. UnsupportedFeature: a feature is not known here.
+            FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
+        base, others = context.snapshot(open_log(self.table)), dict(self.properties)
+        modes = [others.pop(key) for key in self.properties if respelled_key(key) == MODE]
+        if modes and ends_mapping(base.metadata.configuration, modes[-1]):
+            return _unmapped(replace(self, properties=others), {MODE: UNMAPPED}, engine, replace(context, at=base))
+        return self._set(context)
+
+    def _set(self, context: RunContext) -> Committed | None:
         parameters = {"properties": compact_json(dict(self.properties))}
         runtime, log = context.runtime, open_log(self.table)
 
@@ -115,6 +125,10 @@ class SetProperties(Masked):
                 if not left or not _only_written(base, log.snapshot()):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def check(self, base: Snapshot, runtime: Runtime) -> None:
+        """Raises InvalidProperty, UnsupportedFeature: a table as it is at this version cannot be altered so."""
+        self._on(base, {}, runtime)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], runtime: Runtime) -> Alteration:
         asked, description = described(self.properties, base.metadata.description)
@@ -138,6 +152,8 @@ class SetProperties(Masked):
 class UnsetProperties(Masked):
     """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
 
+    Column mapping is switched off by a commit of its own, which writes all files anew and needs an engine.
+
     Example:
         >>> UnsetProperties("/data/flights", ("delta.isolationLevel",)).run()
     """
@@ -151,9 +167,18 @@ class UnsetProperties(Masked):
 
         Raises:
             InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
+            FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException: the table was written meanwhile.
         """
+        base = context.snapshot(open_log(self.table))
+        others = [key for key in self.keys if respelled_key(key) != MODE]
+        if len(others) < len(self.keys) and ends_mapping(base.metadata.configuration, None):
+            return _unmapped(replace(self, keys=others), {}, engine, replace(context, at=base))
         return run_alteration(self.table, self._on, context)
+
+    def check(self, base: Snapshot, runtime: Runtime) -> None:
+        """Raises InvalidProperty: a table as it is at this version cannot be altered so."""
+        self._on(base)
 
     def _on(self, base: Snapshot) -> Alteration:
         known, description = base.metadata.configuration, base.metadata.description
@@ -172,6 +197,21 @@ class UnsetProperties(Masked):
         parameters = {"properties": compact_json(list(self.keys)), "ifExists": compact_json(self.if_exists)}
         metadata = replace(base.metadata, configuration=left, description=None if COMMENT in keys else description)
         return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
+
+
+def _unmapped(
+    rest: SetProperties | UnsetProperties, says: Mapping[str, str], engine: Engine | None, context: RunContext
+) -> Committed | None:
+    """Take a table's column mapping away, and then do the rest of what was asked; what of that is refused is refused
+    before anything is written.
+    """
+    log = open_log(rest.table)
+    base = context.snapshot(log)
+    check_removable(base)
+    rest.check(base, context.runtime)
+    done = remove_mapping(base, log, required(engine, rest), context, says)
+    asks = rest.properties if isinstance(rest, SetProperties) else rest.keys
+    return rest.run(engine, replace(context, at="newest")) if asks else done
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
+from anabranch.commands.ddl.remove_mapping import remove_mapping
 from anabranch.commands.ddl.types_in_files import older_than_types
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
@@ -24,7 +25,6 @@ from anabranch.protocol.actions import DomainMetadata, compact_json
 from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
-from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.transaction.commit import commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import NoRows
@@ -36,7 +36,7 @@ def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunCont
     table was written meanwhile; what was done so far stays done.
     """
     if feature.name == COLUMN_MAPPING:
-        return _unmap(log, feature, engine, context)
+        return remove_mapping(log.snapshot(), log, engine, context) is not None
     done = _switch_off(log.snapshot(), feature, context)
     if feature.name == DOMAINS:
         done = _remove_domains(log, context) or done
@@ -123,19 +123,6 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) 
     parameters = {"columns": compact_json([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
     change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
     run_alteration(base.table, lambda _: change, replace(context, at=base))
-    return True
-
-
-def _unmap(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
-    """Write all files anew under the names that the columns have for users, and forget all others."""
-    base = log.snapshot()
-    if not feature.is_used_by(base.metadata):
-        return False
-    bare = without_columns_of(base.metadata, feature)
-    metadata = replace(bare, configuration=feature.switched_off(base.metadata))
-    files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
-    plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
-    plan.run(engine, log, context)
     return True
 
 

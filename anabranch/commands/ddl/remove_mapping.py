@@ -1,0 +1,51 @@
+"""Column mapping is taken out of a table: every file is written anew under the names that its columns have for users.
+
+Knows a mapped table at one version. Guarantee: one commit takes the mapping away and names the new files, directly
+behind that version, or nothing is committed; the protocol goes on listing the feature, as older versions need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from anabranch.commands.context import RunContext
+from anabranch.commands.engine import Engine
+from anabranch.commands.rewriting import Rewriting
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.features.known import COLUMN_MAPPING
+from anabranch.protocol.features.removable import REMOVABLE, to_drop, without_columns_of
+from anabranch.protocol.schema.column_mapping import MODE, UNMAPPED, is_mapped, mode_of
+from anabranch.transaction.commit import Committed
+
+
+def ends_mapping(before: Mapping[str, str], mode: str | None) -> bool:
+    """Whether a table with these properties is mapped, and is not by this mode; None: by none that is said."""
+    return is_mapped(before) and mode_of({} if mode is None else {MODE: mode}) == UNMAPPED
+
+
+def check_removable(base: Snapshot) -> None:
+    """Raises FeatureNotDropped unless files can have the names that the columns have for users, and nothing that the
+    table has needs the mapping.
+    """
+    to_drop(base.table, COLUMN_MAPPING, base.protocol, base.metadata, truncates=False)
+
+
+def remove_mapping(
+    base: Snapshot, log: Log, engine: Engine, context: RunContext, says: Mapping[str, str] | None = None
+) -> Committed | None:
+    """Write all files anew under the names that the columns have for users, and forget all others; None where the table
+    shows no mapping. ``says`` are properties that it has then.
+
+    Raises:
+        DeltaConcurrentModificationException: the table was written meanwhile.
+    """
+    feature = REMOVABLE[COLUMN_MAPPING]
+    if not feature.is_used_by(base.metadata):
+        return None
+    configuration = {**feature.switched_off(base.metadata), **(says or {})}
+    metadata = replace(without_columns_of(base.metadata, feature), configuration=configuration)
+    files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
+    plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
+    return plan.run(engine, log, context)
