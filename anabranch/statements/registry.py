@@ -190,6 +190,7 @@ ENTRIES = (
     ),
     Entry("DESCRIBE|DESC HISTORY", upkeep_grammar.describe_history, v.DescribeHistory, show.describe_history),
     Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeDetail, show.describe_detail),
+    Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeOther, show.describe_other),
     Entry("DESCRIBE|DESC", upkeep_grammar.describe, v.DescribeTable, show.describe),
     Entry("SHOW COLUMNS", upkeep_grammar.show_columns, v.ShowColumns, show.show_columns),
     Entry("SHOW PARTITIONS", upkeep_grammar.show_partitions, v.ShowPartitions, show.show_partitions),

@@ -123,6 +123,11 @@ def detail(table: Location, storage_options: Mapping[str, str] | None = None) ->
     }
 
 
+def detail_of_files(location: str | None, **known: Any) -> dict[str, Any]:
+    """What is ``known`` of a table or folder that is none of Delta's, with the columns of `DETAIL`."""
+    return {**dict.fromkeys(DETAIL.names), "location": location, "properties": {}, **known}
+
+
 def as_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows of `history` or `detail` as an Arrow table."""
     maps = [field.name for field in schema if pa.types.is_map(field.type)]

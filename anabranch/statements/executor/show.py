@@ -10,22 +10,25 @@ from pyspark.sql import DataFrame
 
 from anabranch.catalog import entries
 from anabranch.catalog.entries import Entry
-from anabranch.catalog.names import dotted
-from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
-from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.catalog.names import dotted, spelled
+from anabranch.commands.opening import open_log
+from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history
+from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch.protocol.rules.table_rules import LENGTH, default_of, generation_of
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.sql_text import expression
+from anabranch.spark.spark_tables import described, files_in
+from anabranch.spark.sql_text import exact_sql, expression
 from anabranch.spark.types import column, quoted, spark_type
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Reference, Table
 from anabranch.statements.grammar.values import (
     DescribeDetail,
     DescribeHistory,
+    DescribeOther,
     DescribeTable,
     RefreshTable,
     ShowColumns,
@@ -45,11 +48,43 @@ def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
 
 
 def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
-    """DESCRIBE DETAIL."""
+    """DESCRIBE DETAIL; of a path that is said as a text, whatever lies there."""
     _refuse_travel(statement.table)
+    log = open_log(statement.table.location)
+    if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
+        return run.engine.rows(as_table([detail_of_files(statement.table.name[0])], DETAIL))
     entry, found = _entry(statement.table, run), detail(statement.table.location)
     named = found if entry is None else {**found, "name": dotted(entry.name)}
     return run.engine.rows(as_table([named], DETAIL))
+
+
+def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
+    """DESCRIBE DETAIL of a table of Spark's, by what its catalog says of it, and of files of Spark's.
+
+    Raises:
+        UnknownTable: there is none, or no file. ViewIsNoTable: it is a view.
+    """
+    location = files_in(statement.name)
+    if location is not None and open_log(location).store.list_all():
+        known = detail_of_files(location, format=statement.name[0].lower())
+        return run.engine.rows(as_table([known], DETAIL))
+    table = described(run.spark, statement.name)
+    if table is None and described(run.spark, ("detail",)) is not None:  # DESCRIBE of a column of a table called so
+        return exact_sql(run.spark, f"DESCRIBE detail {spelled(statement.name)}")
+    if table is None:
+        raise UnknownTable(name=spelled(statement.name))
+    if table.is_view:
+        raise ViewIsNoTable(name=spelled(table.name))
+    known = detail_of_files(
+        table.location,
+        format=table.provider,
+        name=dotted(table.name),
+        description=table.comment,
+        createdAt=table.created,
+        partitionColumns=list(table.partition_columns),
+        properties=dict(table.properties),
+    )
+    return run.engine.rows(as_table([known], DETAIL))
 
 
 def _entry(table: Table, run: Running) -> Entry | None:

@@ -15,6 +15,7 @@ from anabranch.statements.grammar.row_changes import partition
 from anabranch.statements.grammar.values import (
     DescribeDetail,
     DescribeHistory,
+    DescribeOther,
     DescribeTable,
     GenerateManifest,
     OptimizeTable,
@@ -61,9 +62,12 @@ def describe_history(r: Reader) -> Statement | None:
 
 
 def describe_detail(r: Reader) -> Statement | None:
-    """``DESCRIBE DETAIL t``."""
+    """``DESCRIBE DETAIL t``, of any table."""
     table = _table(r)
-    return None if table is None else _done(r, DescribeDetail(table))
+    if table is not None:
+        return _done(r, DescribeDetail(table))
+    start, name = r.start, r.path("the name of a table")
+    return _done(r, DescribeOther(name, (start, r.stop)))
 
 
 def describe(r: Reader) -> Statement | None:

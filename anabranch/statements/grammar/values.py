@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from anabranch.protocol.schema.keys import Key
 from anabranch.protocol.schema.types import Field
-from anabranch.statements.grammar.parts import Expression, Path, Query, Statement, Table
+from anabranch.statements.grammar.parts import Expression, Path, Query, Span, Statement, Table
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
@@ -361,6 +361,14 @@ class DescribeDetail(Statement):
     """DESCRIBE DETAIL."""
 
     table: Table
+
+
+@dataclass(frozen=True)
+class DescribeOther(Statement):
+    """DESCRIBE DETAIL of a name that is no Delta table's; ``span`` is where it stands."""
+
+    name: Path
+    span: Span = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True)
