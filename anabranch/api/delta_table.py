@@ -47,6 +47,7 @@ from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import honoured, honours, setting
 from anabranch.spark.types import parse_columns, schema_of
 from anabranch.statements.conditions import understood, understood_values
+from anabranch.statements.executor.parquet_tables import refuse_conversion, table_name
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -132,10 +133,15 @@ class DeltaTable:
         Raises:
             EmptyDirectory, UnreadableFooter, SchemaMergeFailed, UnexpectedPartition, ConversionRefused: the folder
             cannot be converted as it is. ProtocolChangedException: another writer created the table meanwhile.
+            NameNotConverted: it is the name of a Parquet table.
 
         Example:
             >>> DeltaTable.convertToDelta(spark, "parquet.`/data/flights`", "day DATE")
         """
+        name = table_name(identifier)
+        if name is not None:
+            found = Resolver(sparkSession).find(identifier)
+            return cls.forName(sparkSession, identifier) if found else refuse_conversion(sparkSession, name)
         form, path = parquet_path(identifier)
         if form == "parquet":
             with honoured(sparkSession, "CONVERT"):

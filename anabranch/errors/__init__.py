@@ -73,6 +73,7 @@
     │   ├── SchemaMergeFailed
     │   ├── UnexpectedPartition
     │   ├── ConversionRefused
+    │   ├── NameNotConverted
     │   ├── CloneRefused
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
@@ -135,6 +136,7 @@ from anabranch.errors.conflicts import StagedFilesVacuumed as StagedFilesVacuume
 from anabranch.errors.conversions import CloneRefused as CloneRefused
 from anabranch.errors.conversions import ConversionRefused as ConversionRefused
 from anabranch.errors.conversions import EmptyDirectory as EmptyDirectory
+from anabranch.errors.conversions import NameNotConverted as NameNotConverted
 from anabranch.errors.conversions import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.conversions import UnexpectedPartition as UnexpectedPartition
 from anabranch.errors.conversions import UnreadableFooter as UnreadableFooter

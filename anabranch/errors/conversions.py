@@ -56,6 +56,17 @@ class ConversionRefused(InputError):
     template = "The folder {table} cannot be converted: {reason} Nothing was written."
 
 
+class NameNotConverted(InputError):
+    """A Parquet table is to be converted by its name, which cannot be given to the Delta table in one step."""
+
+    condition = "CONVERSION_BY_NAME"
+    sql_state = "0A000"
+    template = (
+        "The table {name} is not converted by its name: Spark's catalog would have to drop it before the Delta table "
+        "can have the name, and a crash in between would lose that. {instead} Nothing was changed."
+    )
+
+
 class CloneRefused(InputError):
     """A table cannot be cloned to this target, or not with these options."""
 

@@ -125,6 +125,7 @@ ENTRIES = (
     Entry("DROP VIEW", view_grammar.drop_view, None, None),
     Entry("DROP TABLE", create_grammar.drop_table, v.DropTable, None),
     Entry("CONVERT", create_grammar.convert, v.ConvertTable, create_table.convert, "CONVERT", only_delta=True),
+    Entry("CONVERT", create_grammar.convert, v.ConvertName, create_table.convert_name, "CONVERT", only_delta=True),
     _alter(
         "SET TBLPROPERTIES",
         alter_grammar.set_properties,

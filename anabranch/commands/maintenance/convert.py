@@ -30,7 +30,6 @@ from anabranch.errors import (
     InvalidOption,
     InvalidPartitionValue,
     InvalidProperty,
-    NotBuilt,
     NotFound,
     SchemaMergeFailed,
     UnexpectedPartition,
@@ -144,12 +143,10 @@ def parquet_path(identifier: str) -> tuple[str, str]:
     """Format and path of an identifier such as ``parquet.`/data/flights```, the format in lower case.
 
     Raises:
-        InvalidOption: it is none, or of a format that cannot be converted. NotBuilt: it is a table's name.
+        InvalidOption: it is none, or of a format that cannot be converted.
     """
     match = _IDENTIFIER.fullmatch(identifier.strip()) if isinstance(identifier, str) else None
     if match is None:
-        if isinstance(identifier, str) and re.fullmatch(r"[\w.]+", identifier.strip()):
-            raise NotBuilt(what=f"the table name {identifier}", instead="Write parquet.`/the/path`.")
         raise InvalidOption(option="identifier", value=identifier, reason="it is written parquet.`/the/path`.")
     form, path = match["format"].lower(), match["path"].replace("``", "`")
     if form not in ("parquet", "delta"):

@@ -17,6 +17,7 @@ from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.types import declared
 from anabranch.statements.conditions import check_rules
+from anabranch.statements.executor.parquet_tables import refuse_conversion
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar.parts import Query, Table
@@ -124,6 +125,11 @@ def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
     if form == "parquet":
         convert_command(statement, path).run()
     return run.nothing()
+
+
+def convert_name(statement: v.ConvertName, run: Running) -> DataFrame:
+    """CONVERT TO DELTA of a name. Raises NameNotConverted, InvalidOption, UnknownTable: always one of these."""
+    refuse_conversion(run.spark, statement.name)
 
 
 def convert_command(statement: v.ConvertTable, path: str) -> Convert:

@@ -13,10 +13,11 @@ from anabranch.protocol.properties import check_unreserved
 from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.column_definitions import Typed, column, data_type
 from anabranch.statements.grammar.constraints import Constraints, starts_constraint
-from anabranch.statements.grammar.parts import Path, Query, Statement, Table
+from anabranch.statements.grammar.parts import Path, Query, Statement, Table, View
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.values import (
     CloneTable,
+    ConvertName,
     ConvertTable,
     CreateTable,
     DropTable,
@@ -24,6 +25,7 @@ from anabranch.statements.grammar.values import (
 from anabranch.statements.grammar.view_values import CreateTempView, CreateView
 
 _FORMATS = ("DELTA", "ANABRANCH")
+_FILES = ("parquet", "delta")
 
 
 @dataclass
@@ -240,17 +242,24 @@ def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> Clo
     return CloneTable(target, source, shallow, if_not_exists, replaces, said.properties)
 
 
-def convert(r: Reader) -> ConvertTable:
-    """``CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (…)]``."""
+def convert(r: Reader) -> Statement:
+    """``CONVERT TO DELTA {parquet.`path` | t} [NO STATISTICS] [PARTITIONED BY (…)]``."""
     r.expect("TO", "DELTA")
     parts = r.path("the name of a table")
-    if len(parts) != 2:
-        _later(f"converting the table {'.'.join(parts)}", "Name its folder: parquet.`path`.")
+    location = r.located(parts)
     statistics = not r.take("NO", "STATISTICS")
     partitions = r.wrapped(lambda: column(r)) if r.take("PARTITIONED", "BY") else None
     r.finish()
-    path = parts[1].replace("`", "``")
-    return ConvertTable(f"{parts[0]}.`{path}`", partitions, statistics)
+    if len(parts) == 2 and ("/" in parts[1] or parts[0].lower() in _FILES):
+        return ConvertTable(_folder(*parts), partitions, statistics)
+    if location is None or isinstance(location, View):
+        return ConvertName(parts)
+    return ConvertTable(_folder("delta", str(location)), partitions, statistics)
+
+
+def _folder(form: str, path: str) -> str:
+    quoted_path = path.replace("`", "``")
+    return f"{form}.`{quoted_path}`"
 
 
 def create_view(r: Reader) -> CreateView | None:

@@ -148,6 +148,13 @@ class ConvertTable(Statement):
 
 
 @dataclass(frozen=True)
+class ConvertName(Statement):
+    """CONVERT TO DELTA of a name that is no Delta table's."""
+
+    name: Path
+
+
+@dataclass(frozen=True)
 class DropTable(Statement):
     """DROP TABLE [IF EXISTS], of a path or of a name that is there."""
 

@@ -353,15 +353,11 @@ def test_an_identifier_is_a_format_and_a_path() -> None:
     assert parquet_path("delta.`/data`") == ("delta", "/data")
 
 
-@pytest.mark.parametrize("identifier", ["iceberg.`/data`", "/data", "`/data`", "parquet.``", "parquet./data", 5, ""])
+@pytest.mark.parametrize(
+    "identifier", ["iceberg.`/data`", "/data", "`/data`", "parquet.``", "parquet./data", "air.flights", 5, ""]
+)
 def test_what_is_no_identifier_is_refused(identifier: Any) -> None:
     with pytest.raises(errors.InvalidOption):
-        parquet_path(identifier)
-
-
-@pytest.mark.parametrize("identifier", ["flights", "air.flights"])
-def test_names_of_tables_come_later(identifier: str) -> None:
-    with pytest.raises(errors.NotBuilt):
         parquet_path(identifier)
 
 

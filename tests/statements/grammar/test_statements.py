@@ -432,7 +432,6 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
     "text",
     [
         "TRUNCATE TABLE @T PARTITION (a = 1)",
-        "CONVERT TO DELTA x",
         "CACHE TABLE x AS SELECT * FROM @T",
     ],
 )

@@ -256,3 +256,12 @@ def test_a_qualifier_that_may_be_anothers_stays_as_it_is(text: str) -> None:
 def test_a_bound_of_changes_is_no_query() -> None:
     with pytest.raises(errors.SqlSyntaxError, match="a constant, and no query"):
         parsed("SELECT * FROM table_changes('t', (SELECT 0))")
+
+
+# -- converting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_and_a_path_are_told_apart_where_files_are_converted() -> None:
+    assert parsed("CONVERT TO DELTA db.p NO STATISTICS PARTITIONED BY (a INT)") == v.ConvertName(("db", "p"))
+    assert parsed("CONVERT TO DELTA parquet.`p`").identifier == "parquet.`p`"
+    assert parsed("CONVERT TO DELTA db.t").identifier == "delta.`/t`"
