@@ -75,6 +75,7 @@
     │   ├── ConversionRefused
     │   ├── NameNotConverted
     │   ├── CloneRefused
+    │   ├── UnsupportedCloneSource
     │   ├── AppendOnlyTable
     │   ├── TableAlreadyExists
     │   │   └── NameTaken
@@ -140,6 +141,7 @@ from anabranch.errors.conversions import NameNotConverted as NameNotConverted
 from anabranch.errors.conversions import SchemaMergeFailed as SchemaMergeFailed
 from anabranch.errors.conversions import UnexpectedPartition as UnexpectedPartition
 from anabranch.errors.conversions import UnreadableFooter as UnreadableFooter
+from anabranch.errors.conversions import UnsupportedCloneSource as UnsupportedCloneSource
 from anabranch.errors.feeds import ChangeDataNotRecorded as ChangeDataNotRecorded
 from anabranch.errors.feeds import ChangeFilesMissing as ChangeFilesMissing
 from anabranch.errors.feeds import ChangeSchemaChanged as ChangeSchemaChanged

@@ -73,3 +73,14 @@ class CloneRefused(InputError):
     condition = "CLONE_REFUSED"
     sql_state = "0A000"
     template = "The table at {source} cannot be cloned to {table}: {reason} Nothing was committed."
+
+
+class UnsupportedCloneSource(InputError):
+    """What is to be cloned is neither a Delta table nor Parquet files."""
+
+    condition = "DELTA_CLONE_UNSUPPORTED_SOURCE"
+    sql_state = "0AKDC"
+    template = (
+        "{name} cannot be cloned, since it is {kind}: a clone takes a Delta table, a Parquet table, or a folder of "
+        "Parquet files as parquet.`/the/path`. Nothing was committed."
+    )

@@ -31,6 +31,7 @@ class SparkTable:
         provider: its format, in small letters.
         location: where its files lie, as Spark spells it; None for a view.
         partition_columns: by which it is partitioned.
+        has_registered_partitions: whether the catalog says which partitions count, and not the folders.
         comment, properties, created: as they were said; ``created`` is None where nobody knows.
     """
 
@@ -39,6 +40,7 @@ class SparkTable:
     provider: str = ""
     location: str | None = None
     partition_columns: tuple[str, ...] = ()
+    has_registered_partitions: bool = False
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     created: dt.datetime | None = None
@@ -81,6 +83,7 @@ def _table(said: Mapping[str, Any]) -> SparkTable:
         str(said.get("provider", "")).lower(),
         said.get("location"),
         tuple(said.get("partition_columns", ())),
+        said.get("partition_provider") == "Catalog",
         said.get("comment", ""),
         said.get("table_properties", {}),
         _moment(said.get("created_time")),

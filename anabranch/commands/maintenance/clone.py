@@ -1,6 +1,7 @@
-"""CLONE: a table becomes another one, at another place, as it stood at one version.
+"""CLONE: a table, or a folder of Parquet files, becomes another table, at another place, as it stood at one version.
 
-Knows two tables: the source at a pinned version, which is only read, and the target, which gets one commit. A shallow
+Knows two tables: the source at a pinned version, which is only read (files of Parquet as the table that
+`anabranch.commands.maintenance.convert` would make of them), and the target, which gets one commit. A shallow
 clone names the source's files, a deep one copies them; a clone onto an earlier one does only what has changed since.
 Guarantees: nothing of the target is to be seen before its commit; a clone that dies leaves only files which nothing
 names; where a file of the source is gone, nothing is committed; no byte of the source is ever written.
@@ -21,6 +22,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
+from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
@@ -43,6 +45,7 @@ from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, des
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.schema.leaves import check_stats_columns
+from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
@@ -65,6 +68,8 @@ class Clone(Masked):
         zone: of timestamps that say none.
         replace: put the clone in the place of a table that is there.
         properties: set in the clone, whatever the source says.
+        parquet: the source is a folder of Parquet files and no table, and these are the columns that its folders
+            ``name=value`` stand for.
         storage_options: of the source, and of the target unless it has ``target_options``.
 
     Example:
@@ -82,6 +87,7 @@ class Clone(Masked):
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = None
     target_options: Mapping[str, str] | None = None
+    parquet: Struct | None = None
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it.
@@ -94,12 +100,13 @@ class Clone(Masked):
             the source lie on another store than the target, which a shallow clone would have to name.
             MissingDataFile, CorruptVector: a file of the source is gone; nothing was committed.
             NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no source is meant.
+            EmptyDirectory, UnreadableFooter, ConversionRefused and others: a folder of Parquet files is no source, as
+            `Convert` says.
             InvalidProperty, UnsupportedFeature, AppendOnlyTable: the target may not be so.
             ProtocolChangedException: another writer created or replaced the target meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
-        source = open_log(location, self.storage_options).snapshot(version)
+        location, source = self._pinned(context.runtime)
         log = open_log(self.target, self.target_options or self.storage_options)
         _check_apart(source.table, log.table)
         base = context.snapshot_if_any(log)
@@ -118,6 +125,15 @@ class Clone(Masked):
         committed = commit(ours, log, handler, context.policy(), context.runtime)
         work.finish()
         return committed
+
+    def _pinned(self, runtime: Runtime) -> tuple[Location, Snapshot]:
+        """Where the source lies, and what it is: the version that is meant, or the table that Parquet files make."""
+        if self.parquet is not None:
+            return self.source, Convert(self.source, self.parquet, storage_options=self.storage_options).as_table(
+                runtime
+            )
+        location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
+        return location, open_log(location, self.storage_options).snapshot(version)
 
 
 class CreationHandler(NoRows):
@@ -255,9 +271,10 @@ class _Cloning:
         return tuple(each for name, each in apps.items() if known.get(name) != each)
 
     def _parameters(self) -> dict[str, str]:
+        is_table = self._plan.parquet is None
         return {
-            "source": f"delta.`{self._root}`",
-            "sourceVersion": str(self._source.version),
+            "source": f"{'delta' if is_table else 'parquet'}.`{self._root}`",
+            **({"sourceVersion": str(self._source.version)} if is_table else {}),
             "isShallow": str(self._plan.shallow).lower(),
             "properties": compact_json(dict(self._plan.properties)),
         }

@@ -39,6 +39,8 @@ from anabranch.errors.rows import cause, detail, note
 from anabranch.log.file_names import FOLDER
 from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
+from anabranch.log.segment import Segment
+from anabranch.log.snapshot import Ancestor, Snapshot, State
 from anabranch.protocol.actions import Metadata, compact_json, files_table
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
@@ -99,6 +101,28 @@ class Convert(Masked):
         reach("staged")
         _hold_still(log.store, entries)
         return commit(ours, log, NoRows(), context.policy(), runtime)
+
+    def as_table(self, runtime: Runtime) -> Snapshot:
+        """The folder as the table that it would become, for who only reads it; nothing is written.
+
+        Raises:
+            as `run`; ConversionRefused: also where it is a Delta table already.
+        """
+        log = open_log(self.table, self.storage_options)
+        if log.exists():
+            reason = "it is a Delta table, whose log says which of its files count. Name it delta.`path`."
+            raise ConversionRefused(table=log.table, reason=reason)
+        _check_partitions(self.partitions)
+        entries = _data_files(log.store)
+        values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
+        ours = self._transaction(log, runtime, entries, values, _footers(log.store, entries))
+        _hold_still(log.store, entries)
+        metadata, protocol = ours.says.metadata, ours.says.protocol
+        assert metadata is not None
+        assert protocol is not None
+        state = State(protocol, metadata, {}, {}, runtime.now_ms())
+        files = Ancestor(ours.does.adds, metadata.partition_keys)
+        return Snapshot(log.store, Segment(0, None, (), entries[0]), state, files)
 
     def _transaction(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,10 @@ from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import setting
 from anabranch.statements.conditions import check_named, understood
+from anabranch.statements.executor.parquet_tables import files_of
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
-from anabranch.statements.grammar.parts import Expression
+from anabranch.statements.grammar.parts import Expression, Path, Table
 
 _IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
 _CLONED = {
@@ -98,18 +100,23 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
     """CLONE; gives Delta's numbers of files and bytes."""
     if statement.if_not_exists and open_log(statement.table.location).exists():
         return _cloned({}, run)
-    version, moment = run.asked(statement.source)
     command = Clone(
-        statement.source.location,
+        "",
         os.fspath(statement.table.location),
         statement.shallow,
-        version,
-        moment,
-        run.zone_of(moment),
-        statement.replaces,
-        dict(statement.properties),
+        replace=statement.replaces,
+        properties=dict(statement.properties),
     )
-    return _cloned(command.run().metrics, run)
+    return _cloned(_of_source(command, statement.source, run).run().metrics, run)
+
+
+def _of_source(command: Clone, source: Table | Path, run: Running) -> Clone:
+    """A clone of this source: of a version of a Delta table, or of Parquet files."""
+    if isinstance(source, Table):
+        version, moment = run.asked(source)
+        return replace(command, source=source.location, version=version, timestamp=moment, zone=run.zone_of(moment))
+    location, partitions = files_of(run.spark, source)
+    return replace(command, source=location, parquet=partitions)
 
 
 def _cloned(metrics: Any, run: Running) -> DataFrame:

@@ -10,10 +10,12 @@ from typing import Any, NoReturn
 from pyspark.sql import SparkSession
 
 from anabranch.catalog.names import Name, parts_of, spelled
-from anabranch.errors import InvalidOption, NameNotConverted, UnknownTable
-from anabranch.spark.spark_tables import SparkTable, described
+from anabranch.commands.opening import open_log
+from anabranch.errors import CloneRefused, InvalidOption, NameNotConverted, UnknownTable, UnsupportedCloneSource
+from anabranch.protocol.schema.types import Struct
+from anabranch.spark.spark_tables import SparkTable, described, files_in
 from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted
+from anabranch.spark.types import quoted, schema_of
 
 _FILES = frozenset({"parquet", "delta", "iceberg"})
 
@@ -66,3 +68,43 @@ def _converted(spark: SparkSession, table: SparkTable) -> str:
         f"Run CONVERT TO DELTA parquet.{quoted(location)}{partitioned}, then DROP TABLE {name}, which leaves the files "
         f"of an external table, and CREATE TABLE {name} USING delta LOCATION '{location}'."
     )
+
+
+# -- cloning -----------------------------------------------------------------------------------------------------------
+
+
+def files_of(spark: SparkSession, name: Name) -> tuple[str, Struct]:
+    """Where the Parquet files lie that a name means, a table's or ``parquet.`path` ``, and the columns that their
+    folders stand for.
+
+    Raises:
+        UnknownTable: it means nothing. UnsupportedCloneSource: it means something else than Parquet files.
+        CloneRefused: the catalog counts other partitions than lie in the table's folder.
+    """
+    if (location := files_in(name)) is not None:
+        return location, Struct()
+    table = described(spark, name)
+    if table is None:
+        raise UnknownTable(name=spelled(name))
+    if table.is_view or table.provider != "parquet":
+        kind = "a view" if table.is_view else f"a table of the format {table.provider}"
+        raise UnsupportedCloneSource(name=spelled(table.name), kind=kind)
+    columns = schema_of(exact_sql(spark, f"SELECT * FROM {spelled(table.name)}").schema)
+    partitions = Struct(tuple(columns.field(each) for each in table.partition_columns))
+    _check_registered(spark, table, partitions)
+    return str(table.location), partitions
+
+
+def _check_registered(spark: SparkSession, table: SparkTable, partitions: Struct) -> None:
+    """Raises CloneRefused unless the partitions that the catalog counts are the folders that hold files: it may count
+    some that lie elsewhere, and leave some out that lie here.
+    """
+    if not table.has_registered_partitions:
+        return
+    log, depth = open_log(str(table.location)), len(partitions.names)
+    said = {row[0] for row in exact_sql(spark, f"SHOW PARTITIONS {spelled(table.name)}").collect()}
+    found = {"/".join(entry.name.split("/")[:depth]) for entry in log.store.list_all() if "=" in entry.name}
+    if other := sorted(said ^ found):
+        where = "in the catalog" if other[0] in said else "in the folder"
+        reason = f"the partition {other[0]} is {where} only. Run MSCK REPAIR TABLE first, or clone the folder."
+        raise CloneRefused(source=log.table, table=spelled(table.name), reason=reason)

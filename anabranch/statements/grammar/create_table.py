@@ -234,9 +234,7 @@ def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> Clo
     if not shallow:
         r.take("DEEP")
     r.expect("CLONE")
-    source = r.table()
-    if source is None:
-        r.fail("a Delta table is expected here.")
+    source = r.table() or r.path("the name of a table")
     said = _clauses(r, target)
     r.finish()
     return CloneTable(target, source, shallow, if_not_exists, replaces, said.properties)

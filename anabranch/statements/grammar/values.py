@@ -128,10 +128,10 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CloneTable(Statement):
-    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE."""
+    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE of a Delta table, or of a name that is none's."""
 
     table: Table
-    source: Table
+    source: Table | Path
     shallow: bool = False
     if_not_exists: bool = False
     replaces: bool = False

@@ -78,3 +78,50 @@ def test_a_name_of_anything_else_is_refused_as_what_it_is(spark: SparkSession, r
     for name in ("v", "nothing"):
         with pytest.raises(errors.UnknownTable, match=name):
             run(f"CONVERT TO DELTA {name}")
+
+
+# -- cloning -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
+def test_a_parquet_table_is_cloned_by_its_name_and_by_its_path(
+    spark: SparkSession, run: Any, tmp_path: Path, kind: str
+) -> None:
+    spark.sql("CREATE TABLE p (id BIGINT, q INT) USING parquet PARTITIONED BY (q)")
+    spark.sql("INSERT INTO p VALUES (1, 2), (2, 3), (3, NULL)")
+    run(f"CREATE TABLE t {kind} CLONE p TBLPROPERTIES ('team' = 'a')")
+    assert run("SELECT * FROM t WHERE q IS NOT NULL") == [(1, 2), (2, 3)]
+    assert run("DELETE FROM t WHERE q = 2 OR q IS NULL") == [(2,)]
+    assert len(run("SELECT * FROM p")) == 3
+    spark.range(3).write.parquet(f"{tmp_path}/files")
+    ((size, files, _, copied, _, _),) = run(f"CREATE OR REPLACE TABLE u {kind} CLONE parquet.`{tmp_path}/files`")
+    assert size > 0
+    assert copied == (0 if kind == "SHALLOW" else files)
+    assert run("SELECT * FROM u") == [(0,), (1,), (2,)]
+
+
+def test_partitions_that_the_catalog_does_not_count_are_told(spark: SparkSession, run: Any, schema: str) -> None:
+    spark.sql("CREATE TABLE p (id BIGINT, q INT) USING parquet PARTITIONED BY (q)")
+    spark.sql("INSERT INTO p VALUES (1, 2), (2, 3)")
+    folder = anabranch.sql(spark, "DESCRIBE DETAIL p").first().location
+    spark.range(1).write.parquet(f"{folder}/q=4")
+    with pytest.raises(errors.CloneRefused, match="q=4 is in the folder only"):
+        run("CREATE TABLE t SHALLOW CLONE p")
+    spark.sql("MSCK REPAIR TABLE p")
+    run("CREATE TABLE t SHALLOW CLONE p")
+    assert len(run("SELECT * FROM t")) == len(run("SELECT * FROM p")) == 3
+
+
+def test_what_has_no_parquet_files_is_not_cloned(spark: SparkSession, run: Any, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE c (id INT) USING csv")
+    spark.sql("CREATE VIEW v AS SELECT 1 AS id")
+    for name, kind in (("c", "csv"), ("v", "a view")):
+        with pytest.raises(errors.UnsupportedCloneSource, match=kind):
+            run(f"CREATE TABLE t SHALLOW CLONE {name}")
+    with pytest.raises(errors.UnknownTable, match="nothing"):
+        run("CREATE TABLE t SHALLOW CLONE nothing")
+    with pytest.raises(errors.EmptyDirectory):
+        run(f"CREATE TABLE t CLONE parquet.`{tmp_path}/nothing`")
+    with pytest.raises(errors.SqlSyntaxError):
+        run("CREATE TABLE t SHALLOW CLONE p VERSION AS OF 1")
+    assert [name for _, name, _ in run("SHOW TABLES")] == ["c", "v"]
