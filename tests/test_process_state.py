@@ -22,6 +22,7 @@ HELD = {
     "stores put in place of others",
     "timestamp settings",
     "temporary views",
+    "cached tables",
     "installed sessions",
     "sessions with streams",
     "wrapped attributes",

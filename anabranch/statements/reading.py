@@ -43,6 +43,11 @@ _NO_DELTA = {
 }
 """What of these no engine does to a Delta table, by its first word: its name, and what to do instead."""
 
+_INSTEAD = {
+    "CACHE": "CACHE TABLE takes a table; make a view of a query, and cache spark.table('the_view').",
+}
+"""What to say instead of a statement that is not built."""
+
 Makes = Callable[[Making], bool]
 """Whether what a statement makes is a Delta table, or a view of one."""
 
@@ -216,7 +221,8 @@ def _handed_on(r: Reader) -> Query:
         statement, instead = _NO_DELTA[first]
         raise UnsupportedCommand(statement=statement, instead=instead)
     if first not in _SPARKS:
-        raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
+        instead = _INSTEAD.get(first, "See the page on SQL in the documentation.")
+        raise NotBuilt(what=f"{first} on a Delta table", instead=instead)
     return r.everything()
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from anabranch.spark.settings import honoured
 from anabranch.statements.executor import (
     alter_table,
+    caching,
     create_table,
     explain,
     maintenance,
@@ -198,6 +199,8 @@ ENTRIES = (
     Entry("SHOW TBLPROPERTIES", upkeep_grammar.show_properties, v.ShowProperties, show.show_properties),
     Entry("SHOW CREATE TABLE", upkeep_grammar.show_create, v.ShowCreateTable, show.show_create),
     Entry("REFRESH TABLE", upkeep_grammar.refresh, v.RefreshTable, show.refresh),
+    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, v.CacheTable, caching.cache),
+    Entry("UNCACHE TABLE", upkeep_grammar.uncache, v.UncacheTable, caching.uncache),
     Entry("OPTIMIZE", upkeep_grammar.optimize, v.OptimizeTable, maintenance.optimize, "OPTIMIZE", only_delta=True),
     Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance.reorg, "REORG", only_delta=True),
     Entry("VACUUM", upkeep_grammar.vacuum, v.VacuumTable, maintenance.vacuum, "VACUUM", only_delta=True),

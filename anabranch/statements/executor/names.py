@@ -17,6 +17,7 @@ from anabranch.catalog.names import spelled
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.log.snapshot import Snapshot
+from anabranch.spark.cached_rows import let_go
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
@@ -46,6 +47,7 @@ def run(
             _refuse_drop(statement)
         else:
             named_tables.drop(run.spark, entry)
+            let_go(run.spark, open_log(entry.location).table)
         return run.nothing()
     if isinstance(statement, v.RenameTable):
         if entry is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
+from anabranch.spark.cached_rows import kept_rows
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
 from anabranch.spark.sql_text import cut, exact_sql, expression
@@ -130,12 +131,21 @@ class Running:
             return self.engine.changes(
                 self._asked_changes(reference.table, reference.changes).run(context=RunContext(at=snapshot))
             )
+        cached = self._cached(reference.table, snapshot)
+        if cached is not None:
+            return cached
         predicate = None
         if reference.where is not None:
             table, context = reference.table, context_of(snapshot, self.engine)
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
         return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+
+    def _cached(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
+        """The rows of this version where CACHE TABLE keeps them; the newest is kept in the place of an older one."""
+        is_newest = self.pinned(table)[1] is None
+        newer = (lambda: self.engine.to_df(file_set(snapshot))) if is_newest else None
+        return kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
 
     def view(self, view: View) -> DataFrame:
         """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since."""
@@ -208,6 +218,11 @@ class Running:
     def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Rows by columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def state_of(snapshot: Snapshot) -> tuple[Hashable, Hashable]:
+    """By what rows that are cached are known: which table it is, and which version of it."""
+    return snapshot.metadata.id, (snapshot.version, snapshot.identity)
 
 
 def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:

@@ -145,7 +145,7 @@ def _clause(r: Reader, said: _Clauses) -> bool:
     elif r.take("LOCATION"):
         said.location = r.string("a path")
     elif r.take("OPTIONS"):
-        said.options = dict(r.wrapped(lambda: _property(r)))
+        said.options = dict(r.wrapped(lambda: option(r)))
     else:
         _refuse(r)
         return False
@@ -192,7 +192,7 @@ def properties(r: Reader) -> dict[str, str]:
     Raises:
         InvalidProperty: Spark keeps one for itself.
     """
-    found = dict(r.wrapped(lambda: _property(r)))
+    found = dict(r.wrapped(lambda: option(r)))
     check_unreserved(found)
     return found
 
@@ -202,7 +202,8 @@ def property_key(r: Reader) -> str:
     return r.string(alone=True) if r.is_text() else ".".join(r.path("the name of a property"))
 
 
-def _property(r: Reader) -> tuple[str, str]:
+def option(r: Reader) -> tuple[str, str]:
+    """Take ``'a' = 'b'`` or ``c.d = 1``: a name and a value, as texts."""
     key = property_key(r)
     if r.is_type(TokenType.EQ):
         r.i += 1
@@ -309,7 +310,7 @@ def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView
     """
     name = r.name("the name of a view")
     r.expect("USING")
-    format_, said = r.name("a format"), dict(r.wrapped(lambda: _property(r))) if r.take("OPTIONS") else {}
+    format_, said = r.name("a format"), dict(r.wrapped(lambda: option(r))) if r.take("OPTIONS") else {}
     options = {key.lower(): value for key, value in said.items()}
     path = options.pop("path", None)
     if r.located((format_, path or "/")) is None:

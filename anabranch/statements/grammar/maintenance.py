@@ -6,13 +6,15 @@ None where it does not.
 
 from __future__ import annotations
 
-from anabranch.errors import UnknownTable
+from anabranch.errors import InvalidOption, UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar.create_table import option
 from anabranch.statements.grammar.parts import Statement, Table, View
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_changes import partition
 from anabranch.statements.grammar.values import (
+    CacheTable,
     DescribeDetail,
     DescribeHistory,
     DescribeOther,
@@ -27,6 +29,7 @@ from anabranch.statements.grammar.values import (
     ShowCreateTable,
     ShowPartitions,
     ShowProperties,
+    UncacheTable,
     VacuumTable,
 )
 
@@ -129,6 +132,31 @@ def refresh(r: Reader) -> Statement | None:
     """``REFRESH TABLE t``."""
     table = r.table()
     return None if table is None else _done(r, RefreshTable(table))
+
+
+def cache(r: Reader) -> Statement | None:
+    """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``; None where a query stands behind it, whose view is
+    Spark's.
+    """
+    lazy, table = r.said("LAZY"), r.table()
+    if table is None:
+        return None
+    level = _level(r) if r.take("OPTIONS") else None
+    return _done(r, CacheTable(table, lazy, level)) if r.done else None
+
+
+def _level(r: Reader) -> str:
+    key, value = r.single(lambda: option(r))
+    if key.lower() != "storagelevel":
+        raise InvalidOption(option=key, value=value, reason="CACHE TABLE takes storageLevel alone.")
+    return value
+
+
+def uncache(r: Reader) -> Statement | None:
+    """``UNCACHE TABLE [IF EXISTS] t``."""
+    r.take("IF", "EXISTS")
+    table = r.table()
+    return None if table is None else _done(r, UncacheTable(table))
 
 
 # -- upkeep ------------------------------------------------------------------------------------------------------------

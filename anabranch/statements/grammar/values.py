@@ -424,6 +424,22 @@ class RefreshTable(Statement):
     table: Table
 
 
+@dataclass(frozen=True)
+class CacheTable(Statement):
+    """CACHE [LAZY] TABLE; ``level`` is the storage level."""
+
+    table: Table
+    lazy: bool = False
+    level: str | None = None
+
+
+@dataclass(frozen=True)
+class UncacheTable(Statement):
+    """UNCACHE TABLE."""
+
+    table: Table
+
+
 # -- upkeep ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,39 @@
+"""CACHE TABLE and UNCACHE TABLE: a table's rows stay in Spark's memory, and nobody ever reads an older version by that.
+
+Guarantee: a statement reads cached rows only where they are those of the version that it reads anyway.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from anabranch.commands.opening import file_set, open_log
+from anabranch.spark.cached_rows import Kept, keep, let_go, level_of
+from anabranch.spark.failures import reported
+from anabranch.statements.executor.running import Running, state_of
+from anabranch.statements.grammar.values import CacheTable, UncacheTable
+
+
+def cache(statement: CacheTable, run: Running) -> DataFrame:
+    """CACHE TABLE; gives no rows.
+
+    Raises:
+        InvalidOption: there is no such storage level. ExecutionFailed, MissingDataFile: the rows cannot be read.
+    """
+    snapshot, level = run.snapshot(statement.table), level_of(statement.level)
+    rows = run.engine.to_df(file_set(snapshot))
+    keep(run.spark, snapshot.table, Kept(*state_of(snapshot), rows, level))
+    if not statement.lazy:
+        try:
+            with reported("CACHE TABLE", snapshot.table, snapshot.version):
+                rows.count()
+        except BaseException:
+            let_go(run.spark, snapshot.table)
+            raise
+    return run.nothing()
+
+
+def uncache(statement: UncacheTable, run: Running) -> DataFrame:
+    """UNCACHE TABLE; gives no rows, and does nothing where the table is not cached."""
+    let_go(run.spark, open_log(statement.table.location).table)
+    return run.nothing()
