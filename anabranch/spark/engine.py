@@ -188,14 +188,16 @@ class SparkEngine:
         condition: Condition | None = None,
         columns: Sequence[str] | None = None,
         ids: Mapping[str, str] | None = None,
+        *,
+        metadata: bool = False,
     ) -> DataFrame:
         """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
-        ``ids`` are hidden columns and the names under which they are shown. See `anabranch.spark.scan.scan`. Raises
-        InvalidCondition: the condition does not fit the columns.
+        ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
+        to all rows. See `anabranch.spark.scan.scan`. Raises InvalidCondition: the condition does not fit the columns.
         """
         names, shown = [files.schema.field(name).name for name in columns or files.schema.names], ids or {}
         if condition is None:
-            rows = scan(self.spark, files, columns, ids=bool(shown))
+            rows = scan(self.spark, files, columns, ids=bool(shown), metadata=metadata)
         else:
             with reported(condition.text, files.root, files.version):
                 found = scan(self.spark, files, ids=bool(shown))

@@ -81,8 +81,9 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     return read if as_it_is else read.select(*logical(files.schema))
 
 
-def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Opened:
-    """All rows of these files, with their addresses, and with their ``ids`` where the table tracks its rows.
+def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metadata: bool = False) -> Opened:
+    """All rows of these files, with their addresses, with their ``ids`` where the table tracks its rows, and with what
+    Spark calls their ``_metadata``.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
@@ -92,7 +93,7 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Ope
     whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
     tracked = files.tracked if ids else None
-    rows = _addressed(spark, files, found, whole, file, address.row, tracked)
+    rows = _addressed(spark, files, found, whole, file, address.row, tracked, metadata)
     prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
     if prefix is None:
         facts[address.path] = files.files["path"].combine_chunks()
@@ -106,7 +107,14 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False) -> Ope
 
 
 def _addressed(
-    spark: SparkSession, files: FileSet, found: list[Place], whole: bool, file: str, row: str, tracked: Tracked | None
+    spark: SparkSession,
+    files: FileSet,
+    found: list[Place],
+    whole: bool,
+    file: str,
+    row: str,
+    tracked: Tracked | None,
+    shown: bool,
 ) -> DataFrame:
     """The rows with their places, and the ids that their files hold; files with other physical names are read apart."""
     parts = []
@@ -115,7 +123,7 @@ def _addressed(
         wanted = wanted if tracked is None else tracked.beside(wanted)
         read = _read(spark, files, some, wanted, whole=whole)
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
-        columns = logical(wanted)
+        columns = [*logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
         parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
     return reduce(DataFrame.unionAll, parts)
 

@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import CorruptVector
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.spark import metadata_column
 from anabranch.spark.raw_rows import address_of, open_files, open_plain
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.types import column, spark_schema
@@ -32,6 +33,7 @@ def scan(
     address: bool = False,
     *,
     ids: bool = False,
+    metadata: bool = False,
 ) -> DataFrame:
     """The live rows of these files.
 
@@ -41,6 +43,7 @@ def scan(
         address: add the two columns of `anabranch.spark.raw_rows.address_of`: the file's path as in the log, and the
             position in that file, counted from 0.
         ids: add the hidden columns with what each row is known by, where the table tracks its rows.
+        metadata: add the column of `anabranch.spark.metadata_column`, where the table has none of that name.
 
     Raises:
         UnknownColumn: one of ``columns`` is not in the schema.
@@ -52,7 +55,8 @@ def scan(
     """
     names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
     wanted = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
-    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids)]
+    wanted += [metadata_column.NAME] if metadata else []
+    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
     return reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, files, wanted)
 
 
@@ -70,14 +74,17 @@ def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
     return replace(files, files=marked, vectors=vectors), replace(files, files=plain, vectors={})
 
 
-def _parts(spark: SparkSession, files: FileSet, address: bool, ids: bool) -> Iterator[DataFrame]:
+def _parts(spark: SparkSession, files: FileSet, address: bool, ids: bool, metadata: bool) -> Iterator[DataFrame]:
     marked, plain = with_vectors(files)
+    ids = (ids or metadata) and files.tracked is not None
     if len(plain.files):
-        opens = address or (ids and files.tracked is not None)
-        yield open_files(spark, plain, ids=ids).rows if opens else open_plain(spark, plain)
+        opens = address or ids or metadata
+        rows = open_files(spark, plain, ids=ids, metadata=metadata).rows if opens else open_plain(spark, plain)
+        yield metadata_column.completed(rows, plain) if metadata else rows
     if len(marked.files):
-        opened, deleted = open_files(spark, marked, ids=ids).marked(marked.vectors)
-        yield opened.rows.filter(~deleted)
+        opened, deleted = open_files(spark, marked, ids=ids, metadata=metadata).marked(marked.vectors)
+        rows = opened.rows.filter(~deleted)
+        yield metadata_column.completed(rows, marked) if metadata else rows
 
 
 def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> DataFrame:
@@ -85,4 +92,6 @@ def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> Data
     schema = spark_schema(files.schema).add(path, T.StringType()).add(row, T.LongType())
     for name in names_of(files):
         schema = schema.add(name, T.LongType())
+    if files.schema.find(metadata_column.NAME) is None:
+        schema = schema.add(metadata_column.NAME, metadata_column.type_of(files))
     return spark.createDataFrame([], schema).select(*map(column, wanted))

@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import kept
 from anabranch.commands.queries.time_travel import AsOf
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
@@ -31,11 +32,13 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.spark.cached_rows import kept_rows
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
+from anabranch.spark.metadata_column import NAME as METADATA
 from anabranch.spark.sql_text import cut, exact_sql, expression
 from anabranch.spark.types import column, quoted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.error_position import of_spark, of_view
 from anabranch.statements.grammar.parts import Changes, Expression, Query, Reference, Table, View
+from anabranch.statements.grammar.qualifiers import Edit, edited, shifted
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
@@ -112,7 +115,10 @@ class Running:
 
         Raises:
             SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of it.
+            NotBuilt: it asks for ``_metadata`` where that cannot be had.
         """
+        if any(map(self._shows_metadata, query.references)):
+            query = _with_metadata(query)
         frames = [self.frame(each) for each in query.references]
         pieces: list[str | DataFrame] = []
         text, end = query.text, 0
@@ -131,7 +137,8 @@ class Running:
             return self.engine.changes(
                 self._asked_changes(reference.table, reference.changes).run(context=RunContext(at=snapshot))
             )
-        cached = self._cached(reference.table, snapshot)
+        metadata = self._shows_metadata(reference)
+        cached = None if metadata else self._cached(reference.table, snapshot)
         if cached is not None:
             return cached
         predicate = None
@@ -139,7 +146,13 @@ class Running:
             table, context = reference.table, context_of(snapshot, self.engine)
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
-        return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)))
+        return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)), metadata=metadata)
+
+    def _shows_metadata(self, reference: Reference) -> bool:
+        """Whether a table is to have the column ``_metadata``, which its query asks for; one of its own is that."""
+        if not reference.asks_metadata or reference.view is not None or reference.changes is not None:
+            return False
+        return self.snapshot(reference.table).schema.find(METADATA) is None
 
     def _cached(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
         """The rows of this version where CACHE TABLE keeps them; the newest is kept in the place of an older one."""
@@ -218,6 +231,22 @@ class Running:
     def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Rows by columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def _with_metadata(query: Query) -> Query:
+    """A query whose stars do not stand for the column that its table is given.
+
+    Raises:
+        NotBuilt: more than stars does.
+    """
+    if query.refused is not None:
+        raise NotBuilt(what=query.refused, instead="Name the columns, in one SELECT of a subquery for instance.")
+    edits = [Edit(place, place, f" EXCEPT ({METADATA})") for place in query.stars]
+    references = (
+        replace(each, start=shifted(each.start, 0, edits), stop=shifted(each.stop, 0, edits))
+        for each in query.references
+    )
+    return replace(query, text=edited(query.text, 0, len(query.text), edits), references=tuple(references), stars=())
 
 
 def state_of(snapshot: Snapshot) -> tuple[Hashable, Hashable]:

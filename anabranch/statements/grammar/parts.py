@@ -71,6 +71,7 @@ class Reference:
         changes: which of its changes are read, in place of its rows.
         view: what is read in place of a table of that name.
         called: the alias that may be put there, where it is not the last part of the table's name.
+        asks_metadata: whether the text around it speaks of ``_metadata``.
     """
 
     table: Table
@@ -82,6 +83,7 @@ class Reference:
     changes: Changes | None = None
     view: View | None = None
     called: str | None = None
+    asks_metadata: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,19 @@ class Expression:
 
 @dataclass(frozen=True)
 class Query(Statement):
-    """SQL text for Spark, with the tables that it reads and the values of its parameters."""
+    """SQL text for Spark, with the tables that it reads and the values of its parameters.
+
+    Attributes:
+        stars: where it asks for ``_metadata``, the places right behind each ``*``, which does not stand for that.
+        refused: what of it keeps that column from being had.
+    """
 
     text: str
     references: tuple[Reference, ...] = ()
     arguments: Arguments = None
     span: Span = field(default=(0, 0), compare=False)
+    stars: tuple[int, ...] = ()
+    refused: str | None = None
 
 
 @dataclass(frozen=True)

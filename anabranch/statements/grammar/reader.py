@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
-from anabranch.expressions.dialect import TokenizedText, TokenType, tokenized, word
+from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
+from anabranch.statements.grammar import hidden_columns
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.ddl_targets import Making, making
 from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers
@@ -218,8 +219,8 @@ class Reader(Cursor):
         used = [marker for marker in self._left() if start <= marker.start < stop]
         text, moved = self._edited(start, stop, self._cuts())
         references = self._within(start, stop, lambda place: moved(place) + len(before))
-        arguments = arguments_for(used, self._args)
-        return Query(before + text, references, arguments, (start, stop))
+        query = Query(before + text, references, arguments_for(used, self._args), (start, stop))
+        return self._asking(query, self.tokens[first:after], lambda place: moved(place) + len(before))
 
     def rearranged(self, *stretches: tuple[int, int]) -> Reader:
         """A reader of another statement: of these stretches of tokens, one behind the other."""
@@ -239,7 +240,9 @@ class Reader(Cursor):
             arguments: Arguments = {**first.arguments, **second.arguments}
         else:
             arguments = None if first.arguments is None else (*first.arguments, *(second.arguments or ()))
-        return Query(f"{first.text} {second.text}", (*first.references, *moved), arguments, second.span)
+        text, stars = f"{first.text} {second.text}", (*first.stars, *(each + shift for each in second.stars))
+        refused = first.refused or second.refused
+        return Query(text, (*first.references, *moved), arguments, second.span, stars, refused)
 
     def everything(self) -> Query:
         """The whole statement, as it is handed to Spark."""
@@ -247,7 +250,18 @@ class Reader(Cursor):
         arguments = self._args
         if len(self._left()) < len(self._markers) and not isinstance(arguments, Mapping):
             arguments = arguments_for(self._left(), arguments)
-        return Query(text, self._within(0, _END, moved), arguments, (0, self.end))
+        return self._asking(Query(text, self._within(0, _END, moved), arguments, (0, self.end)), self.tokens, moved)
+
+    def _asking(self, query: Query, tokens: Sequence[Token], moved: Callable[[int], int]) -> Query:
+        """A query of these tokens, with what it takes to give it ``_metadata``, if it asks for that."""
+        if not hidden_columns.asks(tokens):
+            return query
+        return replace(
+            query,
+            references=tuple(replace(each, asks_metadata=True) for each in query.references),
+            stars=tuple(moved(tokens[i].end + 1) for i in hidden_columns.stars(tokens)),
+            refused=hidden_columns.refused(tokens, len(query.references)),
+        )
 
     def _left(self) -> list[Marker]:
         """The parameters that stay in a text whose tables are put into their place."""
