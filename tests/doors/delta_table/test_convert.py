@@ -80,6 +80,6 @@ def test_what_cannot_be_converted_is_refused(spark: SparkSession, path: str, tmp
             DeltaTable.convertToDelta(spark, f"parquet.`{path}`", wrong)
     with pytest.raises(errors.InvalidOption):
         DeltaTable.convertToDelta(spark, f"iceberg.`{path}`")
-    with pytest.raises(errors.NotBuilt):
+    with pytest.raises(errors.UnknownTable):
         DeltaTable.convertToDelta(spark, "flights")
     assert not list(tmp_path.iterdir())
