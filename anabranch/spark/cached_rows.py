@@ -69,10 +69,15 @@ def let_go(spark: SparkSession, table: str) -> None:
             found.rows.unpersist()
 
 
+def is_kept(spark: SparkSession, table: str) -> bool:
+    """Whether any rows of a table are kept."""
+    return table in _kept.get(spark, {})
+
+
 def kept_rows(
     spark: SparkSession, table: str, owner: Hashable, state: Hashable, newer: Callable[[], DataFrame] | None
 ) -> DataFrame | None:
-    """The kept rows of a table in this state; None where nothing of it is kept, or it is not asked for.
+    """The kept rows of a table in this state; None where there are none.
 
     Args:
         newer: makes the rows, if this is the newest state, which is then kept in the place of an older one.
@@ -80,17 +85,21 @@ def kept_rows(
     found = _kept.get(spark, {}).get(table)
     if found is None:
         return None
-    is_cleared = not (found.rows.storageLevel.useMemory or found.rows.storageLevel.useDisk)
-    if is_cleared or (newer is not None and found.owner != owner):
+    if _is_cleared(found.rows) or (newer is not None and found.owner != owner):
         let_go(spark, table)
         return None
-    if found.state == state and found.owner == owner:
+    if (found.owner, found.state) == (owner, state):
         return _apart(found.rows)
     if newer is None:
         return None
     rows = newer()
     keep(spark, table, Kept(owner, state, rows, found.level))
     return _apart(rows)
+
+
+def _is_cleared(rows: DataFrame) -> bool:
+    """Whether Spark was told by other means to forget them."""
+    return not (rows.storageLevel.useMemory or rows.storageLevel.useDisk)
 
 
 def _apart(rows: DataFrame) -> DataFrame:

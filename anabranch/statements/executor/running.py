@@ -29,7 +29,7 @@ from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
-from anabranch.spark.cached_rows import kept_rows
+from anabranch.spark.cached_rows import is_kept, kept_rows
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
 from anabranch.spark.metadata_column import NAME as METADATA
@@ -156,6 +156,8 @@ class Running:
 
     def _cached(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
         """The rows of this version where CACHE TABLE keeps them; the newest is kept in the place of an older one."""
+        if not is_kept(self.spark, snapshot.table):
+            return None
         is_newest = self.pinned(table)[1] is None
         newer = (lambda: self.engine.to_df(file_set(snapshot))) if is_newest else None
         return kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
