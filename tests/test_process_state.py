@@ -43,6 +43,7 @@ BOUNDS = {
     "when a session's settings were listed": None,
     "moves of winners": None,
     "names of something else": None,
+    "sessions that know the format of names": None,
     "catalogs in memory": None,
     "what schemas ask for": 256,
     "unreadable changes of types": 256,

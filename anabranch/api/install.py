@@ -1,7 +1,7 @@
 """``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table``, ``read``, ``readStream`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
+``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
 ``writeStream``, what changes the meaning of names in ``spark.catalog``, and the actions of a DataFrame, which say,
 where that is the reason, that a VACUUM has removed a file of their version.
 
@@ -20,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from anabranch.api.catalog import CatalogDoor
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
 from anabranch.api.streams import StreamReader, StreamWriter
@@ -29,7 +30,7 @@ from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import hold
 from anabranch.spark.missing_files import vanished
-from anabranch.spark.session import has_own_delta
+from anabranch.spark.session import has_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import glance, may_touch_delta
@@ -54,7 +55,7 @@ def install(spark: SparkSession) -> SparkSession:
     with _lock:
         if spark not in formats:
             formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
-        _wrap_all(type(spark), type(spark.range(0)), type(spark.catalog))
+        _wrap_all(type(spark), type(spark.range(0)), type(plain_catalog(spark)))
     return spark
 
 
@@ -79,6 +80,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "table", _table)
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
     _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
+    _wrap(session, "catalog", lambda plain: _property(plain, lambda self: self, CatalogDoor))
     _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
@@ -188,10 +190,11 @@ def _new_session(plain: Any) -> Any:
 
 def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
     def opened(self: Any) -> Any:
-        found = plain.fget(self)
+        found = plain.__get__(self, type(self))  # a property, or one that is kept once it was asked for
         return door(self, found) if session_of(self) in formats else found
 
     opened.__doc__ = plain.__doc__
+    opened.anabranch_plain = plain  # type: ignore[attr-defined]
     return property(opened)
 
 

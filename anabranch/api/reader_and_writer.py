@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api import partition_paths
-from anabranch.catalog.entries import Entry
+from anabranch.catalog.entry import Entry
 from anabranch.catalog.named_tables import Named, naming, refresh_named
 from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.catalog.resolver import Resolved, Resolver

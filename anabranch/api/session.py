@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.api.install import install
-from anabranch.catalog.entries import Entry
+from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.opening import Location, file_set

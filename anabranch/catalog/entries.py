@@ -1,48 +1,45 @@
-"""Names: a table's entry in Spark's catalog, which an installed session opens and any other cannot misread.
+"""Names: a table's entry in Spark's catalog, which this package and delta-spark open, and nobody misreads.
 
-Knows how Spark names things, and nothing of logs. An entry is a persistent view with the table's columns and comments,
-the table's place in its properties, and a body that raises. A lasting view of tables has such an entry, too, with its
-query in the properties. Guarantee: a session that does not know Anabranch reads no row of an entry, nor takes the table
-for empty: every column is an error, so that no optimizer can do without it. What an entry says of columns may be behind
-the table; where the table lies, it is asked each time.
+Knows how Spark names things, and nothing of logs. An entry is a table USING delta (`anabranch.catalog.table_entries`),
+or where none can be made a view (`anabranch.catalog.view_entries`). A lasting view of tables has an entry, too.
+Guarantee: a session that does not know Anabranch reads no row of an entry, nor takes the table for empty. What an entry
+says of columns may be behind the table; where the table lies, it is asked each time.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Table
 
-from anabranch.catalog.names import Name, parts_of, spelled
-from anabranch.errors import AnabranchError, InvalidOption
+from anabranch.catalog import table_entries, view_entries
+from anabranch.catalog.delta_format import is_known
+from anabranch.catalog.entry import Entry, Kind, StoredView
+from anabranch.catalog.names import Name, spelled
+from anabranch.catalog.properties import literal
+from anabranch.catalog.table_texts import TableText
+from anabranch.errors import AnabranchError
+from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import Cache, per_object
-from anabranch.protocol.schema.types import Array, DataType, Map, Struct
-from anabranch.spark.session import is_connect
+from anabranch.protocol.schema.types import Struct
+from anabranch.spark.session import has_own_delta, is_connect, plain_catalog
 from anabranch.spark.sql_text import exact_sql, verbatim
-from anabranch.spark.types import quoted, spark_type
 
-LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
-VIEW = "anabranch.view"
-_SESSIONS = "spark_catalog"
-_OURS, _HEX, _HIDDEN = "anabranch.", "hex:", "*********(redacted)"
-_SECRET = re.compile(r"url|pass|secret|token|key|cred|auth|^hex:", re.IGNORECASE)
-"""Spark hides properties whose values look like one of these, from whoever asks; more than it does by default."""
-MOVES_TO, CAME_FROM = "anabranch.renamed.to", "anabranch.renamed.from"
-"""Marks of a table that has two names for a moment: in the entry that goes, and in the one that stays."""
-_ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+SESSIONS = "spark_catalog"
+"""Spark's own catalog."""
 _RULES = ("spark.sql.ansi.enabled",)
 _REMEMBERED_S, _CLOSED_S, _REMEMBERED = 2.0, 60.0, 1000
 """How long a name counts as that of something else, and of how many that is kept: longer where no other process can
 give it to a table of ours.
 """
-_ESCAPED = "spark.sql.parser.escapedStringLiterals"
+_GLOBAL = "global_temp"
+_DOORS: Mapping[Kind, ModuleType] = {Kind.TABLE: table_entries, Kind.VIEW: view_entries}
 
 
 _foreign = per_object("names of something else")
@@ -51,49 +48,25 @@ _closed = per_object("catalogs in memory")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What the catalog says of a table.
+class Seen:
+    """What Spark has under a name.
 
     Attributes:
         name: its whole name.
-        location: where it lies.
-        managed: whether its files go when it is dropped.
-        columns: by what the entry's columns can be told from others (`fingerprint`).
-        moves_to, came_from: the other name that it has for a moment, while it is renamed into another schema.
+        is_view: whether it is a view, of whichever kind.
+        is_temporary: whether it is a temporary one.
+        text: what Spark tells of it; None in another catalog than Spark's own.
     """
 
     name: Name
-    location: str
-    managed: bool = False
-    columns: str = ""
-    moves_to: Name | None = None
-    came_from: Name | None = None
+    is_view: bool
+    is_temporary: bool
+    text: TableText | None = None
 
-
-@dataclass(frozen=True)
-class StoredView:
-    """What the catalog says of a lasting view.
-
-    Attributes:
-        name: its whole name.
-        text: its query.
-        within: the catalog and schema in which that names tables.
-        output: the columns that the query gave when the view was made.
-        columns: what these are called in the view.
-        rules: what else it takes to read the text as it was meant (`rules_of`).
-    """
-
-    name: Name
-    text: str
-    within: Name
-    output: Name
-    columns: Name
-    rules: Mapping[str, str]
-
-
-def _asked(name: Name, spark: SparkSession) -> str:
-    """A name as Spark's catalog takes it, in which nothing is filled in."""
-    return verbatim(spelled(name), spark)
+    @property
+    def is_delta(self) -> bool:
+        """Whether it is a table USING delta."""
+        return not self.is_view and self.text is not None and (self.text.first("Provider") or "").lower() == "delta"
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
@@ -106,54 +79,96 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
 
 
 def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
-    """As `find`, for lasting views, too."""
+    """As `find`, for lasting views, too.
+
+    Raises:
+        UnreadableEntry: where the table lies cannot be told. InvalidOption: the session hides it.
+    """
     try:
-        if not is_taken(spark, name):
-            _remember(spark, name, name[0] if len(name) > 2 else None)
-            return None
-        found = shown(spark, name)
-        if found.tableType != "VIEW" or found.isTemporary:
-            _remember(spark, name, found.catalog)
-            return None
-        said = properties_of(spark, name)
+        seen = see(spark, name)
+        found = None if seen is None or seen.is_temporary else _entry(spark, seen)
     except AnabranchError:  # some are AnalysisExceptions, too
         raise
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
-    whole = (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)
-    if VIEW in said:
-        return _stored_view(whole, said[VIEW])
-    if LOCATION not in said:
-        _remember(spark, name, found.catalog)
+    if found is None:
+        _remember(spark, name, name[0] if len(name) > 2 else None)
+    return found
+
+
+def _entry(spark: SparkSession, seen: Seen) -> Entry | StoredView | None:
+    if seen.is_view:
+        return view_entries.entry(spark, seen.name)
+    if seen.text is None or not seen.is_delta or has_own_delta(spark):
         return None
-    marks = (parts_of(said.get(each, "")) for each in (MOVES_TO, CAME_FROM))
-    return Entry(whole, said[LOCATION], said.get(MANAGED) == "true", said.get(COLUMNS, ""), *marks)
+    return table_entries.entry(seen.name, seen.text)
 
 
-def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
-    """The properties of a table or view, as Spark shows them.
+def see(spark: SparkSession, name: Name) -> Seen | None:
+    """What Spark has under a name, whatever its format is: a temporary view, or else what its catalog keeps.
 
     Raises:
-        AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
+        AnalysisException: there can be no such name. LoneSurrogate: no text can hold it.
     """
-    rows = exact_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
-    return {row["key"]: _said(row["key"], row["value"]) for row in rows}
+    full = whole(spark, name)
+    check_text("The name of a table", spelled(full))
+    is_sessions, is_global = full[0].lower() == SESSIONS, full[-2].lower() == _GLOBAL
+    schema = full[:-1] if is_sessions else (SESSIONS, _GLOBAL)
+    seen = listed(spark, schema, re.sub(r"\W", ".", full[-1], flags=re.ASCII)) if is_sessions or len(name) < 3 else []
+    seen = [each for each in seen if _is_named(each, full, spark)]
+    for each in seen:
+        if each.is_temporary and (is_global if each.name[1] else len(name) == 1):
+            return each
+    if not is_sessions:
+        return _see_elsewhere(spark, full)
+    return next((each for each in seen if not each.is_temporary), None)
 
 
-def entries_at(spark: SparkSession, schema: Name, location: str) -> list[Entry]:
-    """The entries of a schema that lead to a location; none where there is no such schema."""
+def listed(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[Seen]:
+    """What Spark's own catalog has in a schema, and the session's temporary views; nothing where there is no schema."""
+    wanted = literal("*" if pattern is None else pattern, spark)
     try:
-        views = exact_sql(spark, f"SHOW VIEWS IN {spelled(schema)}").collect()
-    except AnalysisException:
-        return []
-    found = [find(spark, (*schema, view["viewName"])) for view in views if not view["isTemporary"]]
-    return [entry for entry in found if entry is not None and entry.location == location]
+        rows = exact_sql(spark, f"SHOW TABLE EXTENDED IN {spelled(schema)} LIKE {wanted}").collect()
+    except AnalysisException as error:
+        if error.getCondition() == "SCHEMA_NOT_FOUND":
+            return []
+        raise
+    return [_seen(*row) for row in rows]
 
 
-def _stored_view(name: Name, said: str) -> StoredView:
-    facts = json.loads(said)
-    within, output, columns = (tuple(facts[key]) for key in ("within", "output", "columns"))
-    return StoredView(name, facts["text"], within, output, columns, facts["rules"])
+def _seen(schema: str, name: str, is_temporary: bool, said: str) -> Seen:
+    text = TableText.of(said)
+    return Seen((SESSIONS, schema, name), is_temporary or text.first("Type") == "VIEW", is_temporary, text)
+
+
+def _is_named(seen: Seen, name: Name, spark: SparkSession) -> bool:
+    is_exact = (spark.conf.get("spark.sql.caseSensitive", None) or "").lower() == "true"
+    found, wanted = seen.name[-1], name[-1]
+    return found == wanted if is_exact else found.lower() == wanted.lower()
+
+
+def _see_elsewhere(spark: SparkSession, name: Name) -> Seen | None:
+    """As `see`, where another catalog than Spark's own is asked, which opens what it tells of."""
+    if not plain_catalog(spark).tableExists(_asked(name, spark)):
+        return None
+    found = shown(spark, name)
+    full = (found.catalog or SESSIONS, *(found.namespace or ()), found.name)
+    return Seen(full, found.tableType == "VIEW" or found.isTemporary, found.isTemporary)
+
+
+def _asked(name: Name, spark: SparkSession) -> str:
+    """A name as Spark's catalog takes it, in which nothing is filled in."""
+    return verbatim(spelled(name), spark)
+
+
+def entries_in(spark: SparkSession, schema: Name) -> list[Entry]:
+    """The entries of a schema; none where there is no such schema.
+
+    Raises:
+        UnreadableEntry, InvalidOption: as `look_up`.
+    """
+    found = [find(spark, each.name) for each in listed(spark, schema) if not each.is_temporary]
+    return [entry for entry in found if entry is not None]
 
 
 def rules_of(spark: SparkSession) -> dict[str, str]:
@@ -170,21 +185,22 @@ def whole(spark: SparkSession, name: Name) -> Name:
 
 
 def is_taken(spark: SparkSession, name: Name) -> bool:
-    """Whether the catalog holds anything of this whole name."""
-    return bool(spark.catalog.tableExists(_asked(name, spark)))
+    """Whether the catalog holds anything of this name, or the session a temporary view."""
+    return see(spark, name) is not None
 
 
 def is_temporary(spark: SparkSession, name: Name) -> bool:
     """Whether a name is that of a temporary view of the session."""
     try:
-        return bool(spark.catalog.tableExists(spelled(name)) and spark.catalog.getTable(spelled(name)).isTemporary)
+        seen = see(spark, name)
     except (AnalysisException, ParseException):
         return False
+    return seen is not None and seen.is_temporary
 
 
 def can_be_kept(spark: SparkSession, name: Name) -> bool:
-    """Whether the catalog of a whole name keeps views, and so entries; a free name is asked about."""
-    if name[0].lower() == _SESSIONS:
+    """Whether the catalog of a whole name keeps tables or views that lead elsewhere; a free name is asked about."""
+    if name[0].lower() == SESSIONS:
         return True
     told = exact_sql(spark, f"EXPLAIN CREATE VIEW {spelled(name)} AS SELECT 1 AS probe").collect()
     return not any("MISSING_CATALOG_ABILITY" in row[0] for row in told)
@@ -207,7 +223,7 @@ def is_foreign(spark: SparkSession, name: Name) -> bool:
 
 
 def _remember(spark: SparkSession, name: Name, catalog: str | None) -> None:
-    lasts = _CLOSED_S if catalog in (None, "spark_catalog") and _is_closed(spark) else _REMEMBERED_S
+    lasts = _CLOSED_S if catalog in (None, SESSIONS) and _is_closed(spark) else _REMEMBERED_S
     with _foreign.lock:
         _foreign.setdefault(spark, Cache(_REMEMBERED))[name] = time.monotonic() + lasts
 
@@ -233,152 +249,60 @@ def has_schema(spark: SparkSession, schema: Name) -> bool:
 
 
 def shown(spark: SparkSession, name: Name) -> Table:
-    """What Spark's catalog says of a table or view that is there."""
-    return spark.catalog.getTable(_asked(name, spark))
+    """What Spark says of a view, or of a table of a format that it knows. Raises AnalysisException: there is none."""
+    return plain_catalog(spark).getTable(_asked(name, spark))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | None, *, replaces: bool = False) -> None:
+def kind_for(spark: SparkSession, name: Name) -> Kind:
+    """What a new entry of this whole name can be."""
+    return Kind.TABLE if name[0].lower() == SESSIONS and is_known(spark) else Kind.VIEW
+
+
+def record(spark: SparkSession, entry: Entry, schema: Struct, comment: str | None) -> None:
     """Put an entry into the catalog; its name is a whole one.
 
     Raises:
         AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS, or its catalog keeps no views.
         InvalidOption: the session reads texts in quotes in another way than they are written here.
     """
-    said = {LOCATION: entry.location, MANAGED: str(entry.managed).lower(), COLUMNS: fingerprint(schema, comment)}
-    marks = {MOVES_TO: entry.moves_to, CAME_FROM: entry.came_from}
-    said |= {key: spelled(other) for key, other in marks.items() if other is not None}
-    _put(spark, entry.name, "a Delta table", schema, comment, said, replaces)
-
-
-def record_view(
-    spark: SparkSession,
-    view: StoredView,
-    schema: Struct,
-    comment: str | None,
-    properties: Mapping[str, str],
-    *,
-    replaces: bool = False,
-) -> None:
-    """Put a lasting view into the catalog; its name is a whole one, and its columns are in ``schema``.
-
-    Raises:
-        AnalysisException, InvalidOption: as `record`.
-    """
-    facts = {key: value for key, value in vars(view).items() if key != "name"}
-    said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
-    _put(spark, view.name, "a view of Delta tables", schema, comment, said, replaces)
-
-
-def _put(
-    spark: SparkSession,
-    name: Name,
-    what: str,
-    schema: Struct,
-    comment: str | None,
-    properties: Mapping[str, str],
-    replaces: bool,
-) -> None:
-    error = f"raise_error('{what}, {_ADVICE}')"
-    named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
-    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)
     forget()
-    exact_sql(
-        spark,
-        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
-        f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
-    )
+    if entry.kind is Kind.TABLE:
+        table_entries.record(spark, entry)
+    else:
+        view_entries.record(spark, entry, schema, comment)
 
 
-def fingerprint(schema: Struct, comment: str | None) -> str:
-    """By what an entry's columns and comments can be told from others."""
-    said = [comment, *([field.name, ddl(field.type), field.metadata.get("comment")] for field in schema)]
-    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:16]
+def refresh(spark: SparkSession, entry: Entry, schema: Struct, comment: str | None) -> None:
+    """Let an entry show other columns, where it shows any."""
+    if entry.kind is Kind.VIEW:
+        view_entries.record(spark, entry, schema, comment, replaces=True)
 
 
-def rename(spark: SparkSession, name: Name, to: Name) -> None:
+def is_behind(entry: Entry, schema: Struct, comment: str | None) -> bool:
+    """Whether an entry shows other columns than these."""
+    return entry.kind is Kind.VIEW and entry.columns != view_entries.fingerprint(schema, comment)
+
+
+def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
     """Give an entry another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
     forget()
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
+    _DOORS[entry.kind].rename(spark, entry.name, to)
 
 
-def remove(spark: SparkSession, name: Name) -> None:
-    """Take an entry out of the catalog; one that is gone is fine."""
-    exact_sql(spark, f"DROP VIEW IF EXISTS {spelled(name)}")
-
-
-def take(spark: SparkSession, name: Name) -> bool:
+def take(spark: SparkSession, entry: Entry) -> bool:
     """Take an entry out of the catalog; False where it is gone already, so that of several one knows that it was it."""
     try:
-        exact_sql(spark, f"DROP VIEW {spelled(name)}")
+        _DOORS[entry.kind].drop(spark, entry.name)
     except AnalysisException:
-        if is_taken(spark, name):
+        if is_taken(spark, entry.name):
             raise
         return False
     return True
 
 
-def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
+def mark(spark: SparkSession, entry: Entry, to: Name | None) -> None:
     """Let an entry say to which name it moves; None: it has one alone. Raises Spark's AnalysisException: it is gone."""
-    change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
-    if to is not None:
-        change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
-
-
-def unmark_view(spark: SparkSession, name: Name) -> None:
-    """Let a lasting view be one of Spark's own, with its query there. Raises Spark's AnalysisException: it is gone."""
-    forget()
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
-
-
-def ddl(type_: DataType) -> str:
-    """A type as SQL text in which every member's name is quoted.
-
-    Example:
-        >>> ddl(Array("long"))
-        'ARRAY<BIGINT>'
-    """
-    match type_:
-        case Struct():
-            return f"STRUCT<{', '.join(f'{quoted(each.name)}: {ddl(each.type)}' for each in type_)}>"
-        case Array():
-            return f"ARRAY<{ddl(type_.element)}>"
-        case Map():
-            return f"MAP<{ddl(type_.key)}, {ddl(type_.value)}>"
-    return spark_type(type_).simpleString().upper()
-
-
-def _comment(comment: str | None, spark: SparkSession) -> str:
-    return f" COMMENT {_text(comment, spark)}" if comment else ""
-
-
-def _properties(said: Mapping[str, str], spark: SparkSession) -> str:
-    kept = ((key, _kept(value) if key.startswith(_OURS) else value) for key, value in said.items())
-    return ", ".join(f"{_text(key, spark)} = {_text(value, spark)}" for key, value in kept)
-
-
-def _kept(value: str) -> str:
-    """A property's value as the catalog keeps it: spelled so that Spark takes it for no secret, where it might."""
-    return f"{_HEX}{value.encode().hex()}" if _SECRET.search(value) else value
-
-
-def _said(key: str, value: str) -> str:
-    """A property's value behind what the catalog says. Raises InvalidOption: the session hides it."""
-    if not key.startswith(_OURS):
-        return value
-    if value == _HIDDEN:
-        reason = f"with it Spark hides the property {key} of a table's name, and so where the table lies."
-        raise InvalidOption(option="spark.sql.redaction.string.regex", value=value, reason=reason)
-    return bytes.fromhex(value.removeprefix(_HEX)).decode() if value.startswith(_HEX) else value
-
-
-def _text(text: str, spark: SparkSession) -> str:
-    """A text as SQL. Raises InvalidOption: the session reads what stands for a quote or a backslash in another way."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    if escaped != text and (spark.conf.get(_ESCAPED, None) or "").lower() == "true":
-        reason = "with it this text cannot be said in a statement: " + text
-        raise InvalidOption(option=_ESCAPED, value="true", reason=reason)
-    return f"'{escaped}'"
+    _DOORS[entry.kind].mark(spark, entry.name, to)

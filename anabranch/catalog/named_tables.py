@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.entries import Entry
+from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.opening import Location, open_log
@@ -103,12 +103,12 @@ def naming(spark: SparkSession, named: Named) -> Iterator[None]:
     if named.entry is not None:
         refresh(spark, named.entry)
         return
-    entry = Entry(named.name, named.location, named.managed)
+    entry = Entry(named.name, named.location, named.managed, entries.kind_for(spark, named.name))
     try:
         entries.record(spark, entry, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
         now = entries.find(spark, named.name)
-        if now is not None and now.location == named.location:
+        if _leads_to(now, entry):
             return  # two made one table, and the other one has named it already: both have written to it
         if not entries.is_taken(spark, named.name):
             raise
@@ -121,35 +121,35 @@ def refresh(spark: SparkSession, entry: Entry) -> None:
     """Let an entry say what the table's columns and comments are now; one that is gone stays so."""
     snapshot = open_log(entry.location).snapshot()
     schema, comment = snapshot.schema, snapshot.metadata.description
-    if entry.columns == entries.fingerprint(schema, comment):
+    if not entries.is_behind(entry, schema, comment):
         return
     now = entries.find(spark, entry.name)
     if now is not None and _leads_to(now, entry):
-        entries.record(spark, now, schema, comment, replaces=True)
+        entries.refresh(spark, now, schema, comment)
 
 
 def refresh_named(spark: SparkSession, name: Name | None, location: Location) -> None:
     """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
     entry = None if name is None else entries.find(spark, name)
-    if entry is not None and entry.location == location:
+    if entry is not None and _is_at(entry, location):
         refresh(spark, entry)
 
 
 def drop(spark: SparkSession, entry: Entry) -> None:
-    """Take a table's name away; and the files of a managed one, after that.
+    """Take a table's name away; and the files of a managed one, after that or by Spark itself.
 
     Raises:
         RenameUnfinished: it has another name as well. UnknownTable: somebody else took the name away.
     """
     _check_sole(spark, entry)
-    if not entries.take(spark, entry.name):
+    if not entries.take(spark, entry):
         raise UnknownTable(name=spelled(entry.name))
-    if entry.managed and not _is_anothers(spark, entry):
+    if entry.managed and not entry.is_sparks and not _is_anothers(spark, entry):
         Drop(entry.location).run()
 
 
 def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
-    """Give a table another name, perhaps in another schema; its files stay where they are.
+    """Give a table another name, perhaps in another schema; its files stay where they are, unless it is Spark's.
 
     Into another schema it has both names for a moment. If this process ends in that moment, both lead to the table,
     neither can be dropped, and the same call again finishes what was begun.
@@ -157,6 +157,7 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
     Raises:
         NameTaken: that is the name of something else. UnknownSchema: there is no such schema.
         RenameUnfinished: it has two names since another rename has not ended. UnknownTable: it is gone.
+        InvalidOption: Spark keeps its files, and moves none into another schema.
     """
     target = (*entry.name[:-1], *to) if len(to) == 1 else entries.whole(spark, to)
     if _leads_to(entries.find(spark, target), entry) and _same(entry.moves_to, target):
@@ -167,8 +168,11 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
         raise NameTaken(name=spelled(target), table=entry.location)
     if _same(target[:-1], entry.name[:-1]):
         _note_owner(entry, target)
-        entries.rename(spark, entry.name, target)
+        entries.rename(spark, entry, target)
         return
+    if entry.is_sparks:
+        reason = f"Spark keeps the files of {spelled(entry.name)} in its schema's folder: clone it to another schema."
+        raise InvalidOption(option="RENAME TO", value=spelled(target), reason=reason)
     if not entries.has_schema(spark, target[:-1]):
         raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
     _move(spark, entry, target)
@@ -178,22 +182,23 @@ def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
     """Both names know of each other before both are there, so that a DROP of one can look for the other one."""
     snapshot = open_log(entry.location).snapshot()
     try:
-        entries.mark(spark, entry.name, target)
+        entries.mark(spark, entry, target)
     except AnalysisException:
         if entries.is_taken(spark, entry.name):
             raise
         raise UnknownTable(name=spelled(entry.name)) from None
-    moved = replace(entry, name=target, moves_to=None, came_from=entry.name)
+    kind = entries.kind_for(spark, target)
+    moved = replace(entry, name=target, kind=kind, moves_to=None, came_from=entry.name)
     try:
         entries.record(spark, moved, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
-        entries.mark(spark, entry.name, None)
+        entries.mark(spark, entry, None)
         if entries.is_taken(spark, target):  # by somebody else, meanwhile
             raise NameTaken(name=spelled(target), table=entry.location) from None
         raise
     now = entries.find(spark, entry.name)
     if now is not None and _leads_to(now, entry) and not _same(now.moves_to, target):
-        entries.remove(spark, target)  # of two renames at a time the one goes on that has said so last
+        entries.take(spark, moved)  # of two renames at a time the one goes on that has said so last
         raise RenameUnfinished(name=spelled(entry.name), other=spelled(now.moves_to or entry.name))
     _finish(spark, entry, target)
 
@@ -203,13 +208,14 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
     and the table is that one's: a new name of anybody else goes.
     """
     _note_owner(entry, target)
-    if entries.take(spark, entry.name):
-        entries.mark(spark, target, None)
-        return
     new = entries.find(spark, target)
+    if entries.take(spark, entry):
+        if new is not None:
+            entries.mark(spark, new, None)
+        return
     if new is None or not _leads_to(new, entry) or new.came_from is None:
         return  # somebody else has finished this very rename
-    entries.remove(spark, target)
+    entries.take(spark, new)
     raise UnknownTable(name=spelled(entry.name))
 
 
@@ -223,8 +229,8 @@ def _check_sole(spark: SparkSession, entry: Entry) -> None:
         RenameUnfinished: it has.
     """
     other = entry.moves_to or entry.came_from
-    for each in entries.entries_at(spark, other[:-1], entry.location) if other is not None and entry.managed else ():
-        if not _same(each.name, entry.name):
+    for each in entries.entries_in(spark, other[:-1]) if other is not None and entry.managed else ():
+        if _leads_to(each, entry) and not _same(each.name, entry.name):
             old, new = (entry, each) if entry.moves_to else (each, entry)
             raise RenameUnfinished(name=spelled(old.name), other=spelled(new.name))
 
@@ -234,7 +240,7 @@ def _note_owner(entry: Entry, name: Name) -> None:
     session that has just not seen the rename.
     """
     log = open_log(entry.location)
-    if entry.managed and log.exists():  # else somebody has dropped it meanwhile
+    if entry.managed and not entry.is_sparks and log.exists():  # else somebody has dropped it meanwhile
         log.store.put(_OWNER, spelled(name).encode())
 
 
@@ -248,7 +254,12 @@ def _is_anothers(spark: SparkSession, entry: Entry) -> bool:
 
 
 def _leads_to(found: Entry | None, entry: Entry) -> bool:
-    return found is not None and found.location == entry.location
+    return found is not None and _is_at(found, entry.location)
+
+
+def _is_at(entry: Entry, location: Location) -> bool:
+    """Whether it leads there; Spark spells paths in a way of its own."""
+    return open_log(entry.location).table == open_log(location).table
 
 
 def _same(name: Name | None, other: Name) -> bool:

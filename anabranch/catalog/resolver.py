@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries, named_tables
-from anabranch.catalog.entries import Entry, StoredView
+from anabranch.catalog.entry import Entry, StoredView
 from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import OURS, Name, may_be_name, parts_of, path_in, spelled
 from anabranch.commands.opening import Location, open_log

@@ -13,7 +13,7 @@ import typer
 from anabranch.errors import UnknownPathOrName
 
 if TYPE_CHECKING:
-    from anabranch.catalog.entries import Entry
+    from anabranch.catalog.entry import Entry
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path, URL or name of the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]

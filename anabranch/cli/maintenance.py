@@ -22,7 +22,7 @@ from anabranch.errors.secrets import without_secrets
 from anabranch.protocol.layout.clustering import paths_of
 
 if TYPE_CHECKING:
-    from anabranch.catalog.entries import Entry
+    from anabranch.catalog.entry import Entry
     from anabranch.commands.maintenance.vacuum import Vacuumed
 
 _SHOWN_FILES = 50

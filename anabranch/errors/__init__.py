@@ -86,6 +86,7 @@
     │   ├── ViewIsNoTable
     │   ├── TableIsNoView
     │   ├── NoPlaceForNames
+    │   ├── UnreadableEntry
     │   ├── RenameUnfinished
     │   ├── ReplaceWhereMismatch
     │   ├── UnknownSourceVersion
@@ -195,6 +196,7 @@ from anabranch.errors.names import TableIsNoView as TableIsNoView
 from anabranch.errors.names import TemporaryInView as TemporaryInView
 from anabranch.errors.names import UnknownPathOrName as UnknownPathOrName
 from anabranch.errors.names import UnknownSchema as UnknownSchema
+from anabranch.errors.names import UnreadableEntry as UnreadableEntry
 from anabranch.errors.names import ViewIsNoTable as ViewIsNoTable
 from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown

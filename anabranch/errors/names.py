@@ -66,12 +66,23 @@ class RenameUnfinished(InputError):
 
 
 class NoPlaceForNames(InputError):
-    """A catalog cannot hold a table's name, since it keeps no views."""
+    """A catalog cannot hold a table's name, since it is not Spark's own and keeps no views."""
 
     condition = "MISSING_CATALOG_ABILITY"
     sql_state = "0A000"
     template = (
         "The catalog {catalog} keeps no views, so it cannot keep the name {name}. Use spark_catalog, or the path."
+    )
+
+
+class UnreadableEntry(InputError):
+    """The catalog's text about a table does not tell where the table lies: something in it looks like its location."""
+
+    condition = "UNREADABLE_CATALOG_ENTRY"
+    sql_state = "55000"
+    template = (
+        "The catalog does not tell where the table {name} lies: a comment, a property or a path with a line break "
+        "looks like its location. Open the table by its path, and change that text."
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog
 
 from anabranch.errors import MissingJava
 from anabranch.protocol.settings import CHECKS_RETENTION, MERGES_SCHEMA, OPTIMIZES_WRITES, READS_BEYOND
@@ -145,6 +146,14 @@ def optimizes_writes(spark: SparkSession) -> bool | None:
 def checks_retention(spark: SparkSession) -> bool:
     """Whether VACUUM refuses to retain less than the table says, as delta-spark's setting of this name says."""
     return (spark.conf.get(CHECKS_RETENTION, None) or "true").strip().lower() != "false"
+
+
+def plain_catalog(spark: SparkSession) -> Catalog:
+    """Spark's own catalog, also where ``spark.catalog`` leads to ours."""
+    door: Any = type(spark).catalog
+    plain = getattr(getattr(door, "fget", None), "anabranch_plain", door)
+    found: Catalog = plain.__get__(spark, type(spark))
+    return found
 
 
 def plain_sql(spark: SparkSession, text: str, args: Any = None, **frames: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries, named_tables
-from anabranch.catalog.entries import Entry, StoredView
+from anabranch.catalog.entry import Entry, StoredView
 from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import OURS, Name, spelled
 from anabranch.catalog.resolver import Resolver

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch.catalog import named_tables
-from anabranch.catalog.entries import ddl
 from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import spelled
+from anabranch.catalog.view_entries import ddl
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.log.snapshot import Snapshot

@@ -10,10 +10,11 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog import entries
-from anabranch.catalog.entries import StoredView
+from anabranch.catalog import entries, view_entries
+from anabranch.catalog.entry import StoredView
 from anabranch.catalog.named_tables import check_place
 from anabranch.catalog.names import Name, spelled
+from anabranch.catalog.properties import VIEW
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 from anabranch.expressions.dialect import Token, TokenType, tokenized
 from anabranch.protocol.schema.types import Field, Struct
@@ -28,7 +29,7 @@ from anabranch.statements.grammar.qualifiers import Edit, edited
 from anabranch.statements.grammar.tables_read import Found, tables_read
 from anabranch.statements.grammar.view_values import AlterView, CreateTempView, CreateView
 
-_NOT_KEPT = frozenset({entries.VIEW, "transient_lastDdlTime"})
+_NOT_KEPT = frozenset({VIEW, "transient_lastDdlTime"})
 
 
 def create(statement: CreateView, run: Running) -> DataFrame:
@@ -54,8 +55,11 @@ def create(statement: CreateView, run: Running) -> DataFrame:
         name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema), entries.rules_of(spark)
     )
     _check_lasts(view, schema, run)
+    entries.forget()
     try:
-        entries.record_view(spark, view, schema, statement.comment, statement.properties, replaces=statement.replaces)
+        view_entries.record_view(
+            spark, view, schema, statement.comment, statement.properties, replaces=statement.replaces
+        )
     except AnalysisException:
         if statement.replaces or not entries.is_taken(spark, name):
             raise
@@ -77,11 +81,12 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         return temporary_views.create(temporary, run)
     if not statement.query.references:
         return _handed_back(statement, run)
-    there = entries.shown(spark, name) if entries.is_taken(spark, name) else None
-    if there is None or there.tableType != "VIEW" or entries.find(spark, name) is not None:
+    there = entries.see(spark, name)
+    if there is None or not there.is_view or entries.find(spark, name) is not None:
         raise UnknownTable(name=spelled(name))
-    kept = {key: value for key, value in entries.properties_of(spark, name).items() if key not in _NOT_KEPT}
-    made = CreateView(statement.name, statement.query, statement.text, None, True, False, there.description, kept)
+    kept = {key: value for key, value in view_entries.properties_of(spark, name).items() if key not in _NOT_KEPT}
+    comment = entries.shown(spark, name).description
+    made = CreateView(statement.name, statement.query, statement.text, None, True, False, comment, kept)
     return create(made, run)
 
 
@@ -97,7 +102,8 @@ def _handed_back(statement: AlterView, run: Running) -> DataFrame:
     _check_no_arguments(statement)
     with of_spark(statement.query, run.spark):
         exact_sql(run.spark, f"ALTER VIEW {spelled(statement.name)} AS {statement.query.text}")
-    entries.unmark_view(run.spark, statement.name)
+    entries.forget()
+    view_entries.unmark_view(run.spark, statement.name)
     return run.nothing()
 
 
@@ -107,13 +113,13 @@ def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
     Raises:
         NameTaken, UnknownSchema, NoPlaceForNames: there can be none of this name.
     """
-    if not entries.is_taken(spark, name):
+    there = entries.see(spark, name)
+    if there is None:
         check_place(spark, name)
         return False
     if statement.if_not_exists:
         return True
-    is_table = entries.find(spark, name) is not None or entries.shown(spark, name).tableType != "VIEW"
-    if is_table or not statement.replaces:
+    if not there.is_view or not statement.replaces or entries.find(spark, name) is not None:
         raise NameTaken(name=spelled(name), table=spelled(name))
     return False
 
@@ -157,9 +163,10 @@ def _lasting(query: Query, text: str, spark: SparkSession) -> str:
 def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
     """What makes a name whole; None where it is whole, or no name in a catalog, as that of a file is not."""
     start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
-    if start in known or len(found.parts) > 2 or not entries.is_taken(spark, found.parts):
+    there = None if start in known or len(found.parts) > 2 else entries.see(spark, found.parts)
+    if there is None:
         return None
-    if entries.shown(spark, found.parts).isTemporary:
+    if there.is_temporary:
         raise TemporaryInView(name=spelled(found.parts))
     return Edit(start, stop, spelled(entries.whole(spark, found.parts)))
 

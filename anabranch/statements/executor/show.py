@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from anabranch.catalog import entries
-from anabranch.catalog.entries import Entry
+from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import dotted, spelled
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history

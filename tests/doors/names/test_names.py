@@ -13,15 +13,22 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.catalog import entries
+from anabranch.catalog.entry import Kind
 from anabranch.catalog.names import parts_of
 
 pytestmark = pytest.mark.spark
+only_views = pytest.mark.parametrize("kind", [Kind.VIEW], indirect=True)
+"""Those of tables have no columns."""
 
 
-@pytest.fixture(autouse=True)
-def _plain(spark: SparkSession) -> None:
-    """Spark alone, whatever other tests have made of the session."""
+@pytest.fixture(autouse=True, params=list(Kind))
+def kind(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Kind:
+    """Spark alone, whatever other tests have made of the session; and entries of this kind."""
     anabranch.uninstall(spark)
+    found: Kind = request.param
+    if found is Kind.VIEW:
+        monkeypatch.setattr(entries, "is_known", lambda spark: False)
+    return found
 
 
 @pytest.fixture
@@ -29,7 +36,12 @@ def name(spark: SparkSession) -> Iterator[str]:
     """A name that nothing has, and that nothing has afterwards."""
     found = f"t_{uuid.uuid4().hex[:12]}"
     yield found
-    entries.remove(spark, entries.whole(spark, (found,)))
+    removed(spark, found)
+
+
+def removed(spark: SparkSession, name: str) -> None:
+    entry = entries.find(spark, (name,))
+    assert entry is None or entries.take(spark, entry)
 
 
 def made(spark: SparkSession, name: str, *columns: tuple[str, str]) -> DeltaTable:
@@ -72,11 +84,12 @@ def raises_in_spark(spark: SparkSession, query: str) -> str:
     ],
 )
 def test_spark_alone_neither_reads_a_table_of_ours_nor_takes_it_for_empty(
-    spark: SparkSession, name: str, query: str
+    spark: SparkSession, name: str, kind: Kind, query: str
 ) -> None:
-    """The columns have to raise, too: CAST(NULL) in them lets the optimizer find that nothing is not NULL."""
+    """The columns of a view have to raise, too: CAST(NULL) in them lets the optimizer find that nothing is not NULL."""
     made(spark, name).merge(spark.range(3), "false").whenNotMatchedInsert(values={"id": "3"}).execute()
-    assert "open it with anabranch.install(spark)" in raises_in_spark(spark, query.format(t=name))
+    why = "open it with anabranch.install(spark)" if kind is Kind.VIEW else "DATA_SOURCE_NOT_FOUND"
+    assert why in raises_in_spark(spark, query.format(t=name))
 
 
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (1, NULL)", "TRUNCATE TABLE {t}", "DELETE FROM {t}"])
@@ -86,6 +99,7 @@ def test_spark_alone_does_not_write_it_either(spark: SparkSession, name: str, st
     assert len(anabranch.history(location(spark, name))) == 1
 
 
+@only_views
 def test_spark_shows_its_columns_and_comments(spark: SparkSession, name: str) -> None:
     made(spark, name)
     shown = {row["col_name"]: (row["data_type"], row["comment"]) for row in spark.sql(f"DESCRIBE {name}").collect()}
@@ -96,6 +110,7 @@ def test_spark_shows_its_columns_and_comments(spark: SparkSession, name: str) ->
     assert spark.catalog.getTable(name).description == "it's a \\ table"
 
 
+@only_views
 @pytest.mark.parametrize("type_", ["VARIANT", "DECIMAL(10,2)", "TIMESTAMP_NTZ", "BINARY", "VARCHAR(3)", "ARRAY<FLOAT>"])
 def test_every_type_has_its_place_in_an_entry(spark: SparkSession, name: str, type_: str) -> None:
     made(spark, name, ("a`b", type_))
@@ -114,7 +129,7 @@ def test_a_managed_table_lies_where_spark_keeps_tables_and_an_external_one_where
     DeltaTable.create(spark).tableName(other).location(str(tmp_path / "x")).addColumn("id", "INT").execute()
     assert location(spark, other).endswith("/x")
     assert DeltaTable.isDeltaTable(spark, other)
-    entries.remove(spark, entries.whole(spark, (other,)))
+    removed(spark, other)
     assert not DeltaTable.isDeltaTable(spark, other)
 
 
@@ -137,12 +152,13 @@ def test_what_is_not_ours_is_neither_found_nor_replaced(spark: SparkSession, nam
     spark.sql(f"DROP TABLE {name}")
 
 
-def test_replacing_a_table_lets_the_entry_say_its_new_columns(spark: SparkSession, name: str) -> None:
+def test_replacing_a_table_lets_the_entry_say_its_new_columns(spark: SparkSession, name: str, kind: Kind) -> None:
     made(spark, name)
     with pytest.raises(errors.UnknownTable):
         DeltaTable.replace(spark).tableName(f"{name}_none").addColumn("id", "INT").execute()
     DeltaTable.createOrReplace(spark).tableName(name).addColumn("new", "DATE", comment="c").execute()
-    assert [tuple(row) for row in spark.sql(f"DESCRIBE {name}").collect()] == [("new", "date", "c")]
+    describe = anabranch.sql if kind is Kind.TABLE else SparkSession.sql
+    assert [tuple(row) for row in describe(spark, f"DESCRIBE {name}").collect()] == [("new", "date", "c")]
     assert len(anabranch.history(location(spark, name))) == 2
 
 

@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import errors
-from anabranch.catalog import entries, named_tables
+from anabranch.catalog import entries, named_tables, view_entries
+from anabranch.catalog.delta_format import run_beside
+from anabranch.catalog.entry import Entry
 from anabranch.commands.opening import open_log
 from anabranch.testing import at_phase
 
@@ -32,7 +34,7 @@ class Catalog:
     def rows(self, text: str, args: Any = None) -> list[Any]:
         return sorted(tuple(row) for row in self(text, args).collect())
 
-    def entry(self, name: str) -> entries.Entry | None:
+    def entry(self, name: str) -> Entry | None:
         return entries.find(self.spark, (self.schema, name))
 
     def path(self, name: str) -> Path:
@@ -99,7 +101,10 @@ def test_tables_whose_names_end_alike_are_told_apart_by_their_schemas(run: Catal
         run.spark.sql(f"DROP DATABASE {run.schema}_2 CASCADE")
 
 
-def test_altering_a_table_brings_its_entry_up_to_date(run: Catalog) -> None:
+def test_altering_a_table_brings_an_entry_that_is_a_view_up_to_date(
+    run: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "is_known", lambda spark: False)
     run("CREATE TABLE {s}.t (id BIGINT) USING delta")
     run("ALTER TABLE {s}.t ADD COLUMN day DATE COMMENT 'new'")
     shown = [tuple(row) for row in run.spark.sql(f"DESCRIBE {run.schema}.t").collect()]
@@ -295,10 +300,10 @@ def test_a_rename_into_another_schema_may_end_at_any_step(
                 with pytest.raises(errors.RenameUnfinished) as error:
                     run(statement)
                 assert (error.value.name, error.value.other) == (whole(old), whole(new))
-        entries.exact_sql(run.spark, f"ALTER VIEW {new} RENAME TO {other}.v")  # by Spark alone
+        run_beside(run.spark, f"ALTER TABLE {new} RENAME TO {other}.v")  # by a session that knows of no marks
         with pytest.raises(errors.RenameUnfinished):
             run(f"DROP TABLE {old}")
-        entries.exact_sql(run.spark, f"ALTER VIEW {other}.v RENAME TO {new}")
+        run_beside(run.spark, f"ALTER TABLE {other}.v RENAME TO {new}")
         run(f"ALTER TABLE {old} RENAME TO {new}")
         left = [new]
         assert run.entry("t") is None
@@ -334,8 +339,8 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
         monkeypatch.setattr(entries, "record", racing(statement))
         with pytest.raises(errors.UnknownTable):
             run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
-        shown = run.spark.sql(f"SHOW VIEWS IN {other}").where("NOT isTemporary").collect()
-        assert [row["viewName"] for row in shown] == left
+        shown = run.spark.sql(f"SHOW TABLES IN {other}").where("NOT isTemporary").collect()
+        assert [row["tableName"] for row in shown] == left
         assert path.exists() == bool(left)
     assert run.rows(f"SELECT * FROM {other}.w") == [(1,)]
     run(f"DROP TABLE {other}.w")
@@ -400,7 +405,8 @@ def test_a_name_that_looks_like_a_secret_is_a_name_like_any_other(run: Catalog, 
 
 def test_a_session_that_hides_where_tables_lie_is_told_so(run: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     run("CREATE TABLE {s}.urls (id BIGINT) USING delta")
-    monkeypatch.setattr(entries, "_kept", lambda value: value)  # as if Spark hid whatever it is given
+    monkeypatch.setattr(entries, "is_known", lambda spark: False)
+    monkeypatch.setattr(view_entries, "kept", lambda value: value)  # as if Spark hid whatever it is given
     run("CREATE TABLE {s}.tokens (id BIGINT) USING delta")
     with pytest.raises(errors.InvalidOption, match=r"hides the property anabranch\.location"):
         run("SELECT * FROM {s}.tokens")
@@ -434,7 +440,7 @@ def test_a_name_that_a_late_refresh_brought_back_takes_no_files_with_it(run: Cat
     before = run.entry("t")
     assert before is not None
     run("ALTER TABLE {s}.t RENAME TO {s}.u")
-    late = entries.Entry(before.name, before.location, before.managed)
+    late = Entry(before.name, before.location, before.managed, before.kind)
     entries.record(run.spark, late, open_log(before.location).snapshot().schema, None)
     run("DROP TABLE {s}.t")
     assert run.rows("SELECT * FROM {s}.u") == [(1,)]

@@ -1,0 +1,189 @@
+"""``spark.catalog`` of an installed session: Delta tables by their names, beside everything else that Spark has.
+
+What `anabranch.api.install` puts in front of Spark's own, which knows of an entry USING delta only that it is there.
+Names that are none of ours, and all other methods, go to Spark untouched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Column, Table
+from pyspark.sql.types import StructType
+
+from anabranch.api.reader_and_writer import formats, is_default, table_of
+from anabranch.catalog import entries
+from anabranch.catalog.entries import Seen
+from anabranch.catalog.entry import Entry
+from anabranch.catalog.names import parts_of, spelled
+from anabranch.catalog.properties import literal
+from anabranch.catalog.resolver import Resolved
+from anabranch.catalog.view_entries import ddl
+from anabranch.commands.opening import open_log
+from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
+from anabranch.protocol.schema.types import Field
+from anabranch.spark.types import declared, quoted, spark_type
+
+
+class CatalogDoor:
+    """Spark's catalog, in which Delta tables are what they are."""
+
+    def __init__(self, spark: SparkSession, plain: Any) -> None:
+        self._spark, self._plain = spark, plain
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def tableExists(self, tableName: str, dbName: str | None = None) -> bool:
+        """Whether there is a table or view of this name."""
+        found = self._table(tableName, dbName)
+        if found is None:
+            return bool(self._plain.tableExists(tableName, dbName))
+        return found.entry is not None or open_log(found.location).exists()
+
+    def getTable(self, tableName: str) -> Table:
+        """The table or view of this name. Raises AnalysisException: there is none."""
+        found = self._table(tableName)
+        if found is None or found.entry is None:
+            shown: Table = self._plain.getTable(tableName)
+            return shown
+        return _shown(found.entry)
+
+    def listTables(self, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
+        """The tables and views of a schema, and the temporary views. Raises AnalysisException: there is no schema."""
+        within = () if dbName is None else parts_of(dbName)
+        schema = None if within is None else entries.whole(self._spark, (*within, "any"))[:-1]
+        is_sessions = schema is not None and schema[0].lower() == entries.SESSIONS
+        seen = entries.listed(self._spark, schema, pattern) if schema is not None and is_sessions else []
+        if not any(each.is_delta for each in seen):
+            plain: list[Table] = self._plain.listTables(dbName, pattern)
+            return plain
+        return [self._listed(each) for each in seen]
+
+    def _listed(self, seen: Seen) -> Table:
+        name = seen.name[-1:] if seen.is_temporary else seen.name
+        try:
+            entry = entries.find(self._spark, name)
+            found: Table = self._plain.getTable(spelled(name)) if entry is None else _shown(entry)
+        except Exception:  # as Spark does: a list shows what it cannot open, too
+            found = Table(seen.name[-1], seen.name[0], list(seen.name[1:-1]), None, None, False)  # type: ignore[arg-type]
+        return found
+
+    def listColumns(self, tableName: str, dbName: str | None = None) -> list[Column]:
+        """The columns of a table or view. Raises AnalysisException: there is none of this name."""
+        found = self._table(tableName, dbName)
+        if found is None:
+            plain: list[Column] = self._plain.listColumns(tableName, dbName)
+            return plain
+        snapshot = open_log(found.location).snapshot()
+        clustered = {path[0] for path in snapshot.clustering_columns}
+        return [_column(each, snapshot.partition_columns, clustered) for each in snapshot.schema]
+
+    def createTable(
+        self,
+        tableName: str,
+        path: str | None = None,
+        source: str | None = None,
+        schema: StructType | None = None,
+        description: str | None = None,
+        **options: str,
+    ) -> DataFrame:
+        """Make a table, or give one at ``path`` its name; gives its rows.
+
+        Raises:
+            NameTaken: the name is taken. InvalidOption: an option, which no Delta table takes here.
+            InvalidArgument: ``schema`` is no StructType.
+        """
+        is_ours = is_default(self._spark) if source is None else source.lower() in formats[self._spark]
+        if not is_ours:
+            made: DataFrame = self._plain.createTable(tableName, path, source, schema, description, **options)
+            return made
+        if schema is not None and not isinstance(schema, StructType):
+            raise InvalidArgument(option="schema", value=schema, reason="it takes a StructType.")
+        location = options.pop("path", None) if path is None else path
+        for option, value in options.items():
+            raise InvalidOption(option=option, value=value, reason="createTable of a Delta table takes no options.")
+        columns = [] if schema is None else [_declared(each, self._spark) for each in declared(schema)]
+        parts = [f"CREATE TABLE {tableName}", f"({', '.join(columns)})" if columns else "", "USING delta"]
+        parts += [f"COMMENT {literal(description, self._spark)}"] if description else []
+        parts += [f"LOCATION {literal(location, self._spark)}"] if location else []
+        self._spark.sql(" ".join(parts))
+        return self._spark.table(tableName)
+
+    def createExternalTable(
+        self,
+        tableName: str,
+        path: str | None = None,
+        source: str | None = None,
+        schema: StructType | None = None,
+        **options: str,
+    ) -> DataFrame:
+        """As `createTable`, which PySpark recommends."""
+        return self.createTable(tableName, path, source, schema, **options)
+
+    def refreshTable(self, tableName: str) -> None:
+        """Nothing is kept of a Delta table that could be behind it."""
+        if not self._done("REFRESH TABLE", tableName):
+            self._plain.refreshTable(tableName)
+
+    def dropTable(self, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
+        """Drop a table; the files of a managed one go. Raises AnalysisException: there is none of this name."""
+        if not self._done("DROP TABLE", tableName):
+            self._plain.dropTable(tableName, ifExists, purge)
+
+    def truncateTable(self, tableName: str) -> None:
+        """Delete all rows of a table."""
+        if not self._done("TRUNCATE TABLE", tableName):
+            self._plain.truncateTable(tableName)
+
+    def getTableProperties(self, tableName: str) -> dict[str, str]:
+        """The properties of a table."""
+        if self._table(tableName) is None:
+            plain: dict[str, str] = self._plain.getTableProperties(tableName)
+            return plain
+        return {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {tableName}").collect()}
+
+    def getCreateTableString(self, tableName: str, asSerde: bool = False) -> str:
+        """The statement that makes such a table."""
+        if self._table(tableName) is None:
+            return str(self._plain.getCreateTableString(tableName, asSerde))
+        return str(self._spark.sql(f"SHOW CREATE TABLE {tableName}").collect()[0][0])
+
+    def _table(self, name: str, schema: str | None = None) -> Resolved | None:
+        return table_of(self._spark, name if schema is None else f"{schema}.{name}")
+
+    def _done(self, statement: str, name: str) -> bool:
+        """Run a statement on a table of ours; False where the name is none of one."""
+        if self._table(name) is None:
+            return False
+        self._spark.sql(f"{statement} {name}")
+        return True
+
+
+def _shown(entry: Entry) -> Table:
+    try:
+        said = open_log(entry.location).snapshot().metadata.description
+    except AnabranchError:  # the entry is there, whatever has become of the table
+        said = None
+    kind = "MANAGED" if entry.managed else "EXTERNAL"
+    return Table(entry.name[-1], entry.name[0], list(entry.name[1:-1]), said, kind, False)
+
+
+def _column(field: Field, partitions: tuple[str, ...], clustered: set[str]) -> Column:
+    said: dict[str, Any] = {
+        "name": field.name,
+        "description": field.metadata.get("comment"),
+        "dataType": spark_type(field.type).simpleString(),
+        "nullable": field.nullable,
+        "isPartition": field.name in partitions,
+        "isBucket": False,
+        "isCluster": field.name in clustered,
+    }
+    return Column(*(said[name] for name in Column._fields))
+
+
+def _declared(field: Field, spark: SparkSession) -> str:
+    comment = field.metadata.get("comment")
+    said = f"{quoted(field.name)} {ddl(field.type)}{'' if field.nullable else ' NOT NULL'}"
+    return said if comment is None else f"{said} COMMENT {literal(comment, spark)}"

@@ -1,0 +1,169 @@
+"""Entries that are views: where no table USING delta can be made, and for the lasting views of Delta tables.
+
+Knows Spark's statements on views. An entry has the table's columns and comments, the table's place in its properties,
+and a body that raises. Guarantee: a session that does not know Anabranch reads no row of an entry, nor takes the table
+for empty: every column is an error, so that no optimizer can do without it. What an entry says of columns may be behind
+the table; where the table lies, it is asked each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from anabranch.catalog.entry import Entry, Kind, StoredView
+from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.properties import (
+    CAME_FROM,
+    COLUMNS,
+    LOCATION,
+    MANAGED,
+    MOVES_TO,
+    OURS,
+    VIEW,
+    kept,
+    literal,
+    told,
+)
+from anabranch.protocol.schema.types import Array, DataType, Map, Struct
+from anabranch.spark.sql_text import exact_sql
+from anabranch.spark.types import quoted, spark_type
+
+_ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
+
+
+def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
+    """What a view says of a table, or of a lasting view of tables; None where it is Spark's own.
+
+    Raises:
+        AnalysisException: there is none of this name. InvalidOption: the session hides a property of ours.
+    """
+    found = properties_of(spark, name)
+    if VIEW in found:
+        facts = json.loads(found[VIEW])
+        within, output, columns = (tuple(facts[key]) for key in ("within", "output", "columns"))
+        return StoredView(name, facts["text"], within, output, columns, facts["rules"])
+    if LOCATION not in found:
+        return None
+    others = (parts_of(found.get(each, "")) for each in (MOVES_TO, CAME_FROM))
+    is_managed, shown = found.get(MANAGED) == "true", found.get(COLUMNS, "")
+    return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, *others)
+
+
+def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
+    """The properties of a table or view, as Spark shows them.
+
+    Raises:
+        AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
+    """
+    rows = exact_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
+    return {row["key"]: told(row["key"], row["value"]) for row in rows}
+
+
+def record(spark: SparkSession, made: Entry, schema: Struct, comment: str | None, *, replaces: bool = False) -> None:
+    """Put an entry into the catalog; its name is a whole one.
+
+    Raises:
+        AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS, or its catalog keeps no views.
+        InvalidOption: the session reads texts in quotes in another way than they are written here.
+    """
+    said = {LOCATION: made.location, MANAGED: str(made.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    marks = {MOVES_TO: made.moves_to, CAME_FROM: made.came_from}
+    said |= {key: spelled(other) for key, other in marks.items() if other is not None}
+    _put(spark, made.name, "a Delta table", schema, comment, said, replaces)
+
+
+def record_view(
+    spark: SparkSession,
+    view: StoredView,
+    schema: Struct,
+    comment: str | None,
+    properties: Mapping[str, str],
+    *,
+    replaces: bool = False,
+) -> None:
+    """Put a lasting view into the catalog; its name is a whole one, and its columns are in ``schema``.
+
+    Raises:
+        AnalysisException, InvalidOption: as `record`.
+    """
+    facts = {key: value for key, value in vars(view).items() if key != "name"}
+    said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
+    _put(spark, view.name, "a view of Delta tables", schema, comment, said, replaces)
+
+
+def _put(
+    spark: SparkSession,
+    name: Name,
+    what: str,
+    schema: Struct,
+    comment: str | None,
+    properties: Mapping[str, str],
+    replaces: bool,
+) -> None:
+    error = f"raise_error('{what}, {_ADVICE}')"
+    named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
+    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)
+    exact_sql(
+        spark,
+        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
+        f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
+    )
+
+
+def fingerprint(schema: Struct, comment: str | None) -> str:
+    """By what an entry's columns and comments can be told from others."""
+    said = [comment, *([field.name, ddl(field.type), field.metadata.get("comment")] for field in schema)]
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def rename(spark: SparkSession, name: Name, to: Name) -> None:
+    """Give an entry another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
+
+
+def drop(spark: SparkSession, name: Name) -> None:
+    """Take an entry out of the catalog. Raises Spark's AnalysisException: it is gone."""
+    exact_sql(spark, f"DROP VIEW {spelled(name)}")
+
+
+def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
+    """Let an entry say to which name it moves; None: it has one alone. Raises Spark's AnalysisException: it is gone."""
+    change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
+    if to is not None:
+        change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
+
+
+def unmark_view(spark: SparkSession, name: Name) -> None:
+    """Let a lasting view be one of Spark's own, with its query there. Raises Spark's AnalysisException: it is gone."""
+    exact_sql(spark, f"ALTER VIEW {spelled(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
+
+
+def ddl(type_: DataType) -> str:
+    """A type as SQL text in which every member's name is quoted.
+
+    Example:
+        >>> ddl(Array("long"))
+        'ARRAY<BIGINT>'
+    """
+    match type_:
+        case Struct():
+            return f"STRUCT<{', '.join(f'{quoted(each.name)}: {ddl(each.type)}' for each in type_)}>"
+        case Array():
+            return f"ARRAY<{ddl(type_.element)}>"
+        case Map():
+            return f"MAP<{ddl(type_.key)}, {ddl(type_.value)}>"
+    return spark_type(type_).simpleString().upper()
+
+
+def _comment(comment: str | None, spark: SparkSession) -> str:
+    return f" COMMENT {literal(comment, spark)}" if comment else ""
+
+
+def _properties(values: Mapping[str, str], spark: SparkSession) -> str:
+    spelled_ = ((key, kept(value) if key.startswith(OURS) else value) for key, value in values.items())
+    return ", ".join(f"{literal(key, spark)} = {literal(value, spark)}" for key, value in spelled_)

@@ -1,0 +1,317 @@
+"""Names as tables USING delta: what Spark's catalog holds of them, and names that delta-spark has made."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import anabranch
+from anabranch import DeltaTable, errors
+from anabranch.catalog import entries
+from anabranch.catalog.delta_format import run_beside
+from anabranch.catalog.entry import Kind
+from anabranch.catalog.properties import MANAGED
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def schema(spark: SparkSession) -> Iterator[str]:
+    """The current schema of an installed session; Spark's own, since it makes no table of ours."""
+    found = f"c_{uuid.uuid4().hex[:10]}"
+    spark.sql(f"CREATE DATABASE {found}")
+    spark.sql(f"USE {found}")
+    anabranch.install(spark)
+    yield found
+    anabranch.uninstall(spark)
+    spark.sql("USE default")
+    run_beside(spark, f"DROP DATABASE {found} CASCADE")
+
+
+def rows(found: DataFrame) -> list[Any]:
+    return sorted(tuple(row) for row in found.collect())
+
+
+def shown(spark: SparkSession, name: str) -> str:
+    return str(entries.exact_sql(spark, f"SHOW TABLE EXTENDED LIKE '{name}'").collect()[0][3])
+
+
+def folder(spark: SparkSession, name: str) -> Path:
+    found = entries.find(spark, (name,))
+    assert found is not None
+    return Path(found.location.removeprefix("file:"))
+
+
+def made_by_delta_spark(spark: SparkSession, schema: str, name: str, location: Path | None = None) -> None:
+    """What delta-spark leaves in the catalog: a table without columns, managed by Spark where it has no LOCATION."""
+    where = "" if location is None else f" LOCATION '{location}'"
+    run_beside(spark, f"CREATE TABLE {schema}.{name} USING delta{where}")
+    anabranch.append(None, folder(spark, name), [{"id": 1}, {"id": 2}])
+
+
+def test_a_name_is_a_table_without_columns_that_says_where_it_lies(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE t (id BIGINT COMMENT 'c') USING delta COMMENT 'hello'")
+    lines = shown(spark, "t").splitlines()
+    assert {"Type: EXTERNAL", "Provider: delta", f"Database: {schema}"} <= set(lines)
+    assert [line for line in lines if line.startswith("Location: ")] == [f"Location: file:{folder(spark, 't')}"]
+    assert not any(line.startswith("Schema") for line in lines)
+    assert (folder(spark, "t") / "_delta_log").is_dir()
+
+
+def test_a_name_that_delta_spark_made_goes_through_every_door(spark: SparkSession, schema: str) -> None:
+    made_by_delta_spark(spark, schema, "old")
+    assert rows(spark.table("old")) == rows(spark.sql("SELECT * FROM old")) == [(1,), (2,)]
+    spark.sql(f"UPDATE {schema}.old SET id = 5 WHERE id = 2")
+    DeltaTable.forName(spark, "old").delete("id = 1")
+    spark.range(7, 8).write.format("delta").mode("append").saveAsTable("old")
+    spark.range(8, 9).writeTo("old").append()
+    spark.range(9, 10).write.insertInto("old")
+    spark.sql("ALTER TABLE old ADD COLUMN s STRING")
+    spark.sql(
+        "MERGE INTO old USING range(8, 11) r ON old.id = r.id WHEN NOT MATCHED THEN INSERT (id, s) VALUES (id, 'm')"
+    )
+    assert rows(spark.read.table("old")) == [(5, None), (7, None), (8, None), (9, None), (10, "m")]
+    assert spark.sql("DESCRIBE DETAIL old").first()["name"] == f"spark_catalog.{schema}.old"  # type: ignore[index]
+    said = {row[0]: row[1] for row in spark.sql("DESCRIBE EXTENDED old").collect()}
+    assert (said["Type"], said["Provider"]) == ("MANAGED", "delta")
+    spark.sql("OPTIMIZE old")
+    spark.range(1).write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("old")
+    assert rows(spark.table("old")) == [(0,)]
+    assert "Type: MANAGED" in shown(spark, "old")
+
+
+def test_a_managed_table_of_delta_spark_is_renamed_and_dropped_with_its_folder(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    made_by_delta_spark(spark, schema, "old")
+    before = folder(spark, "old")
+    spark.sql("ALTER TABLE old RENAME TO new")
+    assert not before.exists()
+    assert rows(spark.table("new")) == [(1,), (2,)]
+    with pytest.raises(errors.InvalidOption, match="clone it"):
+        spark.sql("ALTER TABLE new RENAME TO default.elsewhere")
+    after = folder(spark, "new")
+    spark.sql("DROP TABLE new")
+    assert not after.exists()
+    assert not spark.catalog.tableExists("new")
+    made_by_delta_spark(spark, schema, "outside", tmp_path / "x")
+    spark.sql("DROP TABLE outside")
+    assert len(anabranch.history(tmp_path / "x")) == 1
+
+
+def test_a_dropped_name_that_delta_spark_made_again_shows_the_new_rows(spark: SparkSession, schema: str) -> None:
+    for _ in range(2):
+        made_by_delta_spark(spark, schema, "t")
+        assert rows(spark.table("t")) == [(1,), (2,)]
+        spark.sql("INSERT INTO t VALUES (3)")
+        spark.sql("DROP TABLE t")
+
+
+def test_the_mark_of_a_managed_table_counts_beside_its_own_location_only(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    """Else a name for somebody's table, with the mark of another one, would take that one's files with it."""
+    anabranch.append(None, tmp_path / "precious", [{"id": 1}])
+    mark = hashlib.sha256(str(tmp_path / "another").encode()).hexdigest()[:32]
+    properties = f"TBLPROPERTIES ('{MANAGED}' = '{mark}')"
+    run_beside(spark, f"CREATE TABLE {schema}.t USING delta {properties} LOCATION '{tmp_path}/precious'")
+    spark.sql("DROP TABLE t")
+    assert len(anabranch.history(tmp_path / "precious")) == 1
+
+
+@pytest.mark.parametrize("said", ["Location: /evil", "Provider: parquet", "Type: MANAGED", "Table Properties: [a=b]"])
+def test_a_comment_cannot_say_where_a_table_lies_or_whose_its_files_are(
+    spark: SparkSession, schema: str, tmp_path: Path, said: str
+) -> None:
+    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    run_beside(spark, f"CREATE TABLE {schema}.t USING delta COMMENT 'a\n{said}\nb' LOCATION '{tmp_path}/t'")
+    if said.startswith("Location"):
+        with pytest.raises(errors.UnreadableEntry) as error:
+            spark.sql("SELECT * FROM t")
+        assert error.value.getCondition() == "UNREADABLE_CATALOG_ENTRY"
+        with pytest.raises(errors.UnreadableEntry):
+            spark.sql("DROP TABLE t")
+    else:
+        assert rows(spark.table("t")) == [(1,)]
+        spark.sql("DROP TABLE t")
+    assert len(anabranch.history(tmp_path / "t")) == 1
+
+
+def test_a_table_of_another_format_with_such_a_comment_is_sparks(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE p (id BIGINT) USING parquet COMMENT 'a\nProvider: delta\nLocation: /evil'")
+    spark.sql("INSERT INTO p VALUES (4)")
+    assert rows(spark.sql("SELECT * FROM p")) == rows(spark.table("p")) == [(4,)]
+    with pytest.raises(errors.UnknownTable):
+        DeltaTable.forName(spark, "p")
+
+
+def test_a_path_with_a_line_break_can_have_no_name(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    path = tmp_path / "a\nLocation: b"
+    anabranch.append(None, path, [{"id": 1}])
+    with pytest.raises(errors.InvalidOption, match="line break"):
+        DeltaTable.createIfNotExists(spark).tableName("t").location(str(path)).addColumn("id", "BIGINT").execute()
+    assert not spark.catalog.tableExists("t")
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "100%", "%20", "a#b?c=d", "it's", "{x}", "${x}", "a,b]", "hex:1"])
+def test_a_table_at_a_path_of_any_letters_has_a_name(
+    spark: SparkSession, schema: str, tmp_path: Path, name: str
+) -> None:
+    spark.range(3).write.format("delta").option("path", str(tmp_path / name)).saveAsTable("t")
+    assert (tmp_path / name / "_delta_log").is_dir()
+    assert spark.table("t").count() == 3
+    assert folder(spark, "t") == tmp_path / name
+
+
+def test_the_session_of_the_user_stays_as_it_was(spark: SparkSession, schema: str) -> None:
+    before = dict(spark.conf.getAll) if not callable(spark.conf.getAll) else dict(spark.conf.getAll())
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    assert SparkSession.getActiveSession() is spark
+    assert spark.catalog.currentDatabase() == schema
+    after = spark.conf.getAll
+    assert dict(after() if callable(after) else after) == before
+    anabranch.uninstall(spark)
+    for read in (lambda: spark.table("t"), lambda: spark.read.format("delta").load("/nowhere")):
+        with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+            read()
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "ignore", "error"])
+def test_a_session_without_anabranch_neither_replaces_nor_drops_it(spark: SparkSession, schema: str, mode: str) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    anabranch.uninstall(spark)
+    for write in (spark.range(5).write.format("delta"), spark.range(5).write.format("parquet")):
+        with contextlib.suppress(Exception):
+            write.mode(mode).saveAsTable("t")
+    anabranch.install(spark)
+    assert rows(spark.table("t")) == [(1,)]
+
+
+def test_another_session_sees_a_new_name_at_once_and_a_thread_of_its_own_too(spark: SparkSession, schema: str) -> None:
+    other = anabranch.install(spark.newSession())
+    try:
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            other.sql(f"SELECT * FROM {schema}.t")
+        made = threading.Thread(target=spark.sql, args=("CREATE TABLE t USING delta AS SELECT 1 AS id",))
+        made.start()
+        made.join()
+        assert rows(other.table(f"{schema}.t")) == [(1,)]
+        other.sql(f"ALTER TABLE {schema}.t RENAME TO {schema}.u")
+        assert rows(spark.table("u")) == [(1,)]
+    finally:
+        anabranch.uninstall(other)
+
+
+def test_where_spark_tells_capitals_apart_so_do_names(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE Flights USING delta AS SELECT 1 AS id")
+    assert rows(spark.table("FLIGHTS")) == [(1,)]
+    assert spark.catalog.tableExists("flights")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        spark.sql("CREATE TABLE Trains USING delta AS SELECT 2 AS id")
+        assert rows(spark.table("Trains")) == [(2,)]
+        for other in ("TRAINS", "FLIGHTS"):
+            assert not spark.catalog.tableExists(other)
+        spark.sql("ALTER TABLE Trains RENAME TO Trams")
+        spark.sql("DROP TABLE Trams")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_entries_that_are_views_are_read_renamed_and_dropped_beside_tables(
+    spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an older version, or Spark Connect, has made them."""
+    with monkeypatch.context() as patched:
+        patched.setattr(entries, "is_known", lambda spark: False)
+        spark.sql("CREATE TABLE v USING delta AS SELECT 1 AS id")
+    found = entries.find(spark, ("v",))
+    assert found is not None
+    assert found.kind is Kind.VIEW
+    spark.sql("ALTER TABLE v RENAME TO w")
+    spark.sql("CREATE TABLE t USING delta AS SELECT 2 AS id")
+    assert rows(spark.sql("SELECT w.id, t.id FROM w, t")) == [(1, 2)]
+    path = folder(spark, "w")
+    spark.sql("ALTER TABLE w RENAME TO default.w")  # a table there, as all new entries are
+    moved = entries.find(spark, ("default", "w"))
+    assert moved is not None
+    assert (moved.kind, moved.came_from) == (Kind.TABLE, None)
+    spark.sql("DROP TABLE default.w")
+    assert not path.exists()
+
+
+# -- spark.catalog -----------------------------------------------------------------------------------------------------
+
+
+def test_the_catalog_shows_tables_as_it_shows_its_own(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    spark.sql(
+        "CREATE TABLE m (id BIGINT NOT NULL COMMENT 'c', day STRING, s STRUCT<a: INT>) USING delta"
+        " PARTITIONED BY (day) COMMENT 'hello'"
+    )
+    spark.sql(f"CREATE TABLE x USING delta LOCATION '{tmp_path}/x' AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE p (id INT) USING parquet")
+    spark.sql("CREATE VIEW v AS SELECT 1 AS one")
+    spark.range(1).createOrReplaceTempView("temporary")
+    listed = {each.name: each for each in spark.catalog.listTables()}
+    kinds = {name: each.tableType for name, each in listed.items() if not each.isTemporary or name == "temporary"}
+    assert kinds == {"m": "MANAGED", "x": "EXTERNAL", "p": "MANAGED", "v": "VIEW", "temporary": "TEMPORARY"}
+    assert spark.catalog.getTable("m") == listed["m"]
+    assert (listed["m"].catalog, listed["m"].namespace) == ("spark_catalog", [schema])
+    assert (listed["m"].description, listed["m"].isTemporary) == ("hello", False)
+    assert [each.name for each in spark.catalog.listTables(schema, "m*")] == ["m"]
+    assert [each.name for each in spark.catalog.listTables(f"spark_catalog.{schema}", "p|x")] == ["p", "x"]
+    columns = spark.catalog.listColumns("m")
+    assert [(each.name, each.dataType, each.nullable, each.isPartition) for each in columns] == [
+        ("id", "bigint", False, False),
+        ("day", "string", True, True),
+        ("s", "struct<a:int>", True, False),
+    ]
+    assert columns[0].description == "c"
+    assert [each.name for each in spark.catalog.listColumns("p")] == ["id"]
+    spark.catalog.dropTempView("temporary")
+
+
+def test_the_catalog_makes_tables_and_gives_tables_their_names(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    made = spark.catalog.createTable("t", source="delta", schema=spark.range(1).schema, description="it's ours")
+    assert (made.columns, made.count()) == (["id"], 0)
+    assert spark.catalog.getTable("t").description == "it's ours"
+    anabranch.append(None, tmp_path / "x", [{"id": 1}])
+    assert rows(spark.catalog.createTable("x", path=str(tmp_path / "x"), source="DELTA")) == [(1,)]
+    assert rows(spark.catalog.createExternalTable("y", path=str(tmp_path / "x"), source="delta")) == [(1,)]
+    with pytest.raises(errors.NameTaken):
+        spark.catalog.createTable("t", source="delta", schema=spark.range(1).schema)
+    with pytest.raises(errors.InvalidOption):
+        spark.catalog.createTable("z", source="delta", schema=spark.range(1).schema, header="true")
+    with pytest.raises(errors.InvalidArgument):
+        spark.catalog.createTable("z", source="delta", schema="id INT")  # type: ignore[arg-type]
+    spark.catalog.createTable("p", source="parquet", schema=spark.range(1).schema)
+    assert spark.catalog.getTable("p").tableType == "MANAGED"
+    assert spark.catalog.tableExists("t", schema)
+    assert spark.catalog.tableExists(f"delta.`{tmp_path}/x`")
+    assert not spark.catalog.tableExists(f"delta.`{tmp_path}/none`")
+    assert not spark.catalog.tableExists("none")
+    spark.catalog.refreshTable("t")
+    spark.catalog.refreshTable("p")
+
+
+def test_the_catalog_drops_and_empties_tables(spark: SparkSession, schema: str) -> None:
+    if not hasattr(type(spark.catalog), "dropTable") or spark.version < "4.2":
+        pytest.skip("PySpark's catalog drops tables from 4.2 on")
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    assert spark.catalog.getTableProperties("t")["delta.minReaderVersion"] == "3"
+    assert spark.catalog.getCreateTableString("t").startswith("CREATE TABLE t (")
+    spark.catalog.truncateTable("t")
+    assert spark.table("t").count() == 0
+    spark.catalog.dropTable("t")
+    assert not spark.catalog.tableExists("t")
+    spark.catalog.dropTable("t", ifExists=True)
