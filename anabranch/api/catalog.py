@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.catalog import Column, Table
+from pyspark.sql.catalog import Catalog, Column, Table
 from pyspark.sql.types import StructType
 
 from anabranch.api.reader_and_writer import formats, is_default, table_of
@@ -23,11 +24,17 @@ from anabranch.catalog.view_entries import ddl
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
+from anabranch.spark.cached_rows import is_kept
 from anabranch.spark.types import declared, quoted, spark_type
 
 
-class CatalogDoor:
+def catalog_door(spark: SparkSession, plain: Any) -> CatalogDoor:
     """Spark's catalog, in which Delta tables are what they are."""
+    return (ClassicCatalogDoor if isinstance(plain, Catalog) else CatalogDoor)(spark, plain)
+
+
+class CatalogDoor:
+    """What a session's catalog answers of Delta tables; all else goes to its own."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
         self._spark, self._plain = spark, plain
@@ -137,6 +144,27 @@ class CatalogDoor:
         if not self._done("TRUNCATE TABLE", tableName):
             self._plain.truncateTable(tableName)
 
+    def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
+        """Keep a table's rows once they are read; a newer version takes their place."""
+        found = self._table(tableName)
+        if found is None:
+            self._plain.cacheTable(tableName, storageLevel)
+            return
+        level = "" if storageLevel is None else f" OPTIONS ('storageLevel' = '{_name_of(storageLevel)}')"
+        self._spark.sql(f"CACHE LAZY TABLE {tableName}{level}")
+
+    def uncacheTable(self, tableName: str) -> None:
+        """Keep a table's rows no longer."""
+        if not self._done("UNCACHE TABLE", tableName):
+            self._plain.uncacheTable(tableName)
+
+    def isCached(self, tableName: str) -> bool:
+        """Whether a table's rows are kept."""
+        found = self._table(tableName)
+        if found is None:
+            return bool(self._plain.isCached(tableName))
+        return is_kept(self._spark, open_log(found.location).table)
+
     def getTableProperties(self, tableName: str) -> dict[str, str]:
         """The properties of a table."""
         if self._table(tableName) is None:
@@ -159,6 +187,18 @@ class CatalogDoor:
             return False
         self._spark.sql(f"{statement} {name}")
         return True
+
+
+class ClassicCatalogDoor(CatalogDoor, Catalog):
+    """Also a `Catalog` of PySpark, whose methods find what they need in the session's own."""
+
+
+def _name_of(level: StorageLevel) -> str:
+    """Raises InvalidOption: it is none that has a name."""
+    for name, known in vars(StorageLevel).items():
+        if isinstance(known, StorageLevel) and known == level:
+            return name
+    raise InvalidOption(option="storageLevel", value=level, reason="it takes one that StorageLevel names.")
 
 
 def _shown(entry: Entry) -> Table:

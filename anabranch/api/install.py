@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from anabranch.api.catalog import CatalogDoor
+from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
 from anabranch.api.streams import StreamReader, StreamWriter
@@ -80,7 +80,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "table", _table)
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
     _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
-    _wrap(session, "catalog", lambda plain: _property(plain, lambda self: self, CatalogDoor))
+    _wrap(session, "catalog", lambda plain: _property(plain, lambda self: self, catalog_door))
     _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)

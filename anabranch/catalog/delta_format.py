@@ -54,7 +54,11 @@ def _session_beside(spark: SparkSession) -> Any:
 
 def _made(spark: SparkSession) -> SparkSession | None:
     """A new session that knows the format; None where another format of this name is on the class path."""
+    from pyspark import RDD  # what Spark Connect alone does not have
+
+    to_df = RDD.toDF
     found: SparkSession = unwrap(type(spark).newSession)(spark)
+    RDD.toDF = to_df  # type: ignore[method-assign] # PySpark gives it to the newest session, whose frames it makes
     try:
         found.dataSource.register(_delta())
     except AnalysisException:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
@@ -21,7 +22,7 @@ from pyspark.sql.catalog import Table
 from anabranch.catalog import table_entries, view_entries
 from anabranch.catalog.delta_format import is_known
 from anabranch.catalog.entry import Entry, Kind, StoredView
-from anabranch.catalog.names import Name, spelled
+from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.catalog.properties import literal
 from anabranch.catalog.table_texts import TableText
 from anabranch.errors import AnabranchError
@@ -178,10 +179,16 @@ def rules_of(spark: SparkSession) -> dict[str, str]:
 
 def whole(spark: SparkSession, name: Name) -> Name:
     """A name with the session's catalog and schema, as far as it names none itself."""
-    if len(name) > 2:
+    if len(name) > 2 or (len(name) == 2 and _is_catalog(spark, name[0])):
         return name
     catalog = spark.catalog.currentCatalog()
-    return (catalog, *name) if len(name) == 2 else (catalog, spark.catalog.currentDatabase(), *name)
+    within = () if len(name) == 2 else parts_of(spark.catalog.currentDatabase()) or ()
+    return (catalog, *within, *name)
+
+
+def _is_catalog(spark: SparkSession, name: str) -> bool:
+    """Whether a name is that of another catalog, which counts before a schema."""
+    return name.lower() != SESSIONS and spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
 
 def is_taken(spark: SparkSession, name: Name) -> bool:
@@ -208,7 +215,7 @@ def can_be_kept(spark: SparkSession, name: Name) -> bool:
 
 def folder(spark: SparkSession, name: Name) -> str:
     """Where Spark would keep a managed table of this whole name. Raises AnalysisException: SCHEMA_NOT_FOUND."""
-    base = spark.catalog.getDatabase(_asked(name[:-1], spark)).locationUri
+    base = unquote(spark.catalog.getDatabase(_asked(name[:-1], spark)).locationUri)  # a URI, where we say paths
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
 

@@ -21,8 +21,9 @@ from anabranch.catalog import entries
 from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.commands.ddl.drop import Drop
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import OWNER, Location, open_log
 from anabranch.errors import (
+    AlreadyExists,
     InvalidOption,
     NameTaken,
     NoPlaceForNames,
@@ -31,9 +32,6 @@ from anabranch.errors import (
     UnknownSchema,
     UnknownTable,
 )
-
-_OWNER = "_anabranch_name"
-"""Beside a managed table that was renamed: with which of its names its files go."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,46 @@ def _free_folder(wanted: str) -> str:
 
 @contextmanager
 def naming(spark: SparkSession, named: Named) -> Iterator[None]:
-    """Give the table that is made inside its name. Raises NameTaken: somebody else took it meanwhile; the files of a
-    managed table are removed again.
+    """Give the table that is made, or written to, inside its name.
+
+    A new managed table has its folder to itself from the beginning on: a note beside its log says whose it is.
+
+    Raises:
+        NameTaken: somebody else takes it, or took it meanwhile; the files of a managed table are removed again.
+        UnknownTable: somebody has dropped it meanwhile.
     """
-    yield
-    snapshot = open_log(named.location).snapshot()
+    is_claimed = named.managed and named.entry is None
+    if is_claimed:
+        _claim(named)
+    try:
+        yield
+    except BaseException:
+        if is_claimed and not open_log(named.location).exists():
+            open_log(named.location).store.delete(OWNER)
+        raise
     if named.entry is not None:
+        _check_kept(spark, named.entry)
         refresh(spark, named.entry)
         return
+    _name(spark, named)
+
+
+def _claim(named: Named) -> None:
+    """Raises NameTaken: another table of this name is being made in the same folder."""
+    try:
+        open_log(named.location).store.put_if_absent(OWNER, spelled(named.name).encode())
+    except AlreadyExists:
+        raise NameTaken(name=spelled(named.name), table=named.location) from None
+
+
+def _check_kept(spark: SparkSession, entry: Entry) -> None:
+    """Raises UnknownTable: the name does not lead to the table any more, so that nobody finds what was written."""
+    if not _leads_to(entries.find(spark, entry.name), entry):
+        raise UnknownTable(name=spelled(entry.name))
+
+
+def _name(spark: SparkSession, named: Named) -> None:
+    snapshot = open_log(named.location).snapshot()
     entry = Entry(named.name, named.location, named.managed, entries.kind_for(spark, named.name))
     try:
         entries.record(spark, entry, snapshot.schema, snapshot.metadata.description)
@@ -144,7 +174,7 @@ def drop(spark: SparkSession, entry: Entry) -> None:
     _check_sole(spark, entry)
     if not entries.take(spark, entry):
         raise UnknownTable(name=spelled(entry.name))
-    if entry.managed and not entry.is_sparks and not _is_anothers(spark, entry):
+    if entry.managed and not entry.is_sparks and _owns(spark, entry):
         Drop(entry.location).run()
 
 
@@ -197,7 +227,12 @@ def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
             raise NameTaken(name=spelled(target), table=entry.location) from None
         raise
     now = entries.find(spark, entry.name)
-    if now is not None and _leads_to(now, entry) and not _same(now.moves_to, target):
+    if now is None or not _leads_to(now, entry):
+        entries.take(spark, moved)  # the table is whose that is who has taken its name, or made another one of it
+        if now is not None:
+            entries.mark(spark, now, None)
+        raise UnknownTable(name=spelled(entry.name))
+    if not _same(now.moves_to, target):
         entries.take(spark, moved)  # of two renames at a time the one goes on that has said so last
         raise RenameUnfinished(name=spelled(entry.name), other=spelled(now.moves_to or entry.name))
     _finish(spark, entry, target)
@@ -241,16 +276,19 @@ def _note_owner(entry: Entry, name: Name) -> None:
     """
     log = open_log(entry.location)
     if entry.managed and not entry.is_sparks and log.exists():  # else somebody has dropped it meanwhile
-        log.store.put(_OWNER, spelled(name).encode())
+        log.store.put(OWNER, spelled(name).encode())
 
 
-def _is_anothers(spark: SparkSession, entry: Entry) -> bool:
-    """Whether a table's files go with another name, which still leads to them."""
+def _owns(spark: SparkSession, entry: Entry) -> bool:
+    """Whether a table's files go with this name: its folder says so itself, or names one that leads elsewhere now.
+
+    What the catalog says would be one witness, whom anybody may write who may make names.
+    """
     try:
-        owner = parts_of(open_log(entry.location).store.get(_OWNER).decode())
+        owner = parts_of(open_log(entry.location).store.get(OWNER).decode())
     except NotFound:
         return False
-    return owner is not None and not _same(owner, entry.name) and _leads_to(entries.find(spark, owner), entry)
+    return owner is not None and (_same(owner, entry.name) or not _leads_to(entries.find(spark, owner), entry))
 
 
 def _leads_to(found: Entry | None, entry: Entry) -> bool:

@@ -36,10 +36,15 @@ def open_log(location: Location, storage_options: Mapping[str, str] | None = Non
     return Log(open_store(location, storage_options))
 
 
+OWNER = "_anabranch_name"
+"""Beside the log of a managed table: with which of its names its files go."""
+
+
 def check_empty(log: Log) -> None:
     """Raises LocationNotEmpty: files lie where a table is to be, which VACUUM would take for its own and remove."""
     for listed in (log.store.list_from, log.store.list_all):  # the first is cheap where there are many files
-        if found := next((each.name for each in listed("") if not each.name.startswith(f"{FOLDER}/")), None):
+        others = (each.name for each in listed("") if each.name != OWNER and not each.name.startswith(f"{FOLDER}/"))
+        if found := next(others, None):
             raise LocationNotEmpty(table=log.table, found=found)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.catalog import named_tables
+from anabranch.catalog import entries, named_tables
 from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import spelled
 from anabranch.catalog.view_entries import ddl
@@ -91,11 +91,15 @@ def _made(
     if named.entry is None and isinstance(statement, v.CreateTable) and not statement.creates:
         raise UnknownTable(name=spelled(named.name))
     there = None if named.managed or statement.replaces else open_log(named.location).newest()
-    with named_tables.naming(run.spark, named):
-        if there is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
-            return plain()
-        _check_same(statement, there, named.location)
-        return run.nothing()
+    try:
+        with named_tables.naming(run.spark, named):
+            if there is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
+                return plain()
+            _check_same(statement, there, named.location)
+    except NameTaken:
+        if not statement.if_not_exists or entries.find(run.spark, named.name) is None:
+            raise  # else somebody else was faster
+    return run.nothing()
 
 
 def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 import threading
 import uuid
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog
 
 import anabranch
 from anabranch import DeltaTable, errors
@@ -19,6 +22,8 @@ from anabranch.catalog import entries
 from anabranch.catalog.delta_format import run_beside
 from anabranch.catalog.entry import Kind
 from anabranch.catalog.properties import MANAGED
+from anabranch.commands.opening import open_log
+from anabranch.testing import at_phase
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +132,101 @@ def test_the_mark_of_a_managed_table_counts_beside_its_own_location_only(
     assert len(anabranch.history(tmp_path / "precious")) == 1
 
 
+def test_no_name_takes_the_files_of_another_ones_table(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    """What the catalog says is one witness, whom anybody may write who may make names; the folder is the other."""
+    spark.sql("CREATE TABLE mine USING delta AS SELECT 1 AS id")
+    anabranch.append(None, tmp_path / "x", [{"id": 1}])
+    for victim in (folder(spark, "mine"), tmp_path / "x"):
+        mark = f"'{MANAGED}' = '{hashlib.sha256(open_log(victim).table.encode()).hexdigest()[:32]}'"
+        run_beside(spark, f"CREATE TABLE {schema}.alias USING delta TBLPROPERTIES ({mark}) LOCATION '{victim}'")
+        assert spark.catalog.getTable("alias").tableType == "MANAGED"
+        spark.sql("DROP TABLE alias")
+        view = f"TBLPROPERTIES ('anabranch.location' = '{victim}', 'anabranch.managed' = 'true')"
+        entries.exact_sql(spark, f"CREATE VIEW alias {view} AS SELECT 1 AS id")
+        spark.sql("DROP TABLE alias")
+        assert len(anabranch.history(victim)) == 1
+
+
+def test_a_name_that_is_older_than_its_folder_leaves_the_new_table_alone(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE p1 USING delta AS SELECT 1 AS id")
+    spark.sql("ALTER TABLE p1 RENAME TO p2")
+    shutil.rmtree(folder(spark, "p2"))
+    spark.sql("CREATE TABLE p1 USING delta AS SELECT 2 AS id")
+    spark.sql("DROP TABLE p2")
+    assert rows(spark.table("p1")) == [(2,)]
+    spark.sql("DROP TABLE p1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE OR REPLACE TABLE t USING delta AS SELECT 9 AS id", "CREATE TABLE IF NOT EXISTS t (id INT) USING delta"],
+)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_statement_that_waits_takes_nothing_of_a_table_that_was_made_and_renamed_meanwhile(
+    spark: SparkSession, schema: str, statement: str, again: bool
+) -> None:
+    def meanwhile() -> None:
+        spark.sql("CREATE TABLE t USING delta AS SELECT 100 AS id")
+        spark.sql("ALTER TABLE t RENAME TO u")
+        if again:
+            spark.sql("CREATE TABLE t USING delta AS SELECT 300 AS id")
+
+    with (
+        pytest.raises(errors.NameTaken) if again and "REPLACE" in statement else contextlib.nullcontext(),
+        at_phase("staged", meanwhile),
+    ):
+        spark.sql(statement)
+    assert rows(spark.table("u")) == [(100,)]
+    assert folder(spark, "u") != folder(spark, "t")
+    if again:
+        assert rows(spark.table("t")) == [(300,)]
+
+
+def test_a_write_to_a_name_that_is_dropped_meanwhile_says_so(spark: SparkSession, schema: str) -> None:
+    for write in (
+        lambda: spark.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT 2 AS id"),
+        lambda: spark.range(1).write.format("delta").mode("overwrite").saveAsTable("t"),
+    ):
+        spark.sql("CREATE TABLE t USING delta AS SELECT 1L AS id")
+        with pytest.raises(errors.AnabranchError), at_phase("staged", lambda: spark.sql("DROP TABLE t")):
+            write()
+        assert not spark.catalog.tableExists("t")
+
+
+def test_a_rename_into_another_schema_leaves_a_table_that_took_the_name_meanwhile(
+    spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    plain, target = entries.mark, f"{schema}_moved"
+
+    def mark(*args: Any) -> None:
+        monkeypatch.setattr(entries, "mark", plain)
+        spark.sql("DROP TABLE t")
+        spark.sql(f"CREATE TABLE t USING delta LOCATION '{folder_of_another}' AS SELECT 2 AS id")
+        plain(*args)
+
+    folder_of_another = folder(spark, "t").with_name("another")
+    monkeypatch.setattr(entries, "mark", mark)
+    with pytest.raises(errors.UnknownTable):
+        spark.sql(f"ALTER TABLE t RENAME TO default.{target}")
+    assert rows(spark.table("t")) == [(2,)]
+    assert not spark.catalog.tableExists(f"default.{target}")
+    spark.sql("ALTER TABLE t RENAME TO u")
+
+
+def test_a_schema_whose_path_has_a_blank_keeps_its_tables_where_spark_does(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE DATABASE {schema}_b LOCATION '{tmp_path}/a b%20c'")
+    try:
+        spark.sql(f"CREATE TABLE {schema}_b.t USING delta AS SELECT 1 AS id")
+        assert [each.name for each in tmp_path.iterdir()] == ["a b%20c"]
+        assert (tmp_path / "a b%20c/t/_delta_log").is_dir()
+    finally:
+        spark.sql(f"DROP TABLE {schema}_b.t")
+        spark.sql(f"DROP DATABASE {schema}_b")
+
+
 @pytest.mark.parametrize("said", ["Location: /evil", "Provider: parquet", "Type: MANAGED", "Table Properties: [a=b]"])
 def test_a_comment_cannot_say_where_a_table_lies_or_whose_its_files_are(
     spark: SparkSession, schema: str, tmp_path: Path, said: str
@@ -193,6 +293,16 @@ def test_a_session_without_anabranch_neither_replaces_nor_drops_it(spark: SparkS
             write.mode(mode).saveAsTable("t")
     anabranch.install(spark)
     assert rows(spark.table("t")) == [(1,)]
+
+
+def test_a_frame_of_an_rdd_is_of_the_users_session(spark: SparkSession, schema: str) -> None:
+    """PySpark lets the newest session make them, and Spark drops a table before it asks a format to write it."""
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1L AS id")
+    frame = spark.sparkContext.parallelize([(2,)]).toDF(["id"])
+    assert frame.sparkSession is spark
+    frame.write.format("delta").mode("overwrite").saveAsTable("t")
+    assert rows(spark.table("t")) == [(2,)]
+    assert SparkSession.getActiveSession() is spark
 
 
 def test_another_session_sees_a_new_name_at_once_and_a_thread_of_its_own_too(spark: SparkSession, schema: str) -> None:
@@ -302,6 +412,12 @@ def test_the_catalog_makes_tables_and_gives_tables_their_names(
     assert not spark.catalog.tableExists("none")
     spark.catalog.refreshTable("t")
     spark.catalog.refreshTable("p")
+    assert isinstance(spark.catalog, Catalog)
+    assert spark.catalog.currentDatabase() == schema
+    spark.catalog.cacheTable("x", StorageLevel.DISK_ONLY)
+    assert spark.catalog.isCached("x")
+    spark.catalog.uncacheTable("x")
+    assert (spark.catalog.isCached("x"), spark.catalog.isCached("p")) == (False, False)
 
 
 def test_the_catalog_drops_and_empties_tables(spark: SparkSession, schema: str) -> None:
