@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import inf
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +20,15 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import merge
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
 from anabranch.spark.types import column
-from anabranch.spark.write import are_few, changed, gathered, marked_rows, text_of, write_into, write_tracked
+from anabranch.spark.write import are_few, changed, files_for, gathered, marked_rows, text_of, write_into, write_tracked
+
+_FEW_FILES = 64
 
 
 def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
@@ -38,9 +42,8 @@ def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
     with reported("the rows that were changed", files.root, files.version):
         rows = reduce(DataFrame.unionAll, [_rows(spark, each) for each in changes])
         named = replace(files, schema=recorded_columns(files.schema))
-        count = sum(0 if each.rows is None else count_of(each.rows) for each in changes)
-        few = all(each.rows is not None for each in changes) and are_few(count)
-        write_into(spark, gathered(rows, count) if few else rows, named, folder, few=few)
+        count = sum(_most(each) for each in changes)
+        write_into(spark, _gathered(rows, changes, count), named, folder, few=are_few(count))
 
 
 def record_update(
@@ -62,6 +65,23 @@ def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: st
     """Write the ``count`` new images in these files of `record_update`, as rows of the table, below ``folder``."""
     images = scan(spark, recorded(files), ids=True).filter(column(CHANGE_TYPE) == POSTIMAGE).drop(CHANGE_TYPE)
     write_tracked(spark, files, gathered(images, count), "the updated rows", folder, few=are_few(count))
+
+
+def _most(images: Images) -> float:
+    """At most how many rows they are; infinite where nothing says it cheaply."""
+    if images.rows is not None:
+        return count_of(images.rows)
+    counts = [num_records(stats) for stats in images.files.files["stats"].slice(0, _FEW_FILES + 1).to_pylist()]
+    return inf if len(counts) > _FEW_FILES else sum(inf if count is None else count for count in counts)
+
+
+def _gathered(rows: DataFrame, changes: Sequence[Images], count: float) -> DataFrame:
+    """Rows in no more files than their number asks for. What a transaction has just written is read by the tasks that
+    write the files, without a shuffle; the table's own files are read by as many tasks as Spark likes.
+    """
+    if any(each.rows is not None and each.joined is None for each in changes):
+        return gathered(rows, count)
+    return rows if count == inf else rows.coalesce(files_for(count))
 
 
 def _rows(spark: SparkSession, images: Images) -> DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -189,14 +190,24 @@ def _utc_text(value: Column) -> Column:
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
 
 
-def gathered(rows: DataFrame, count: int) -> DataFrame:
+def gathered(rows: DataFrame, count: float) -> DataFrame:
     """Few rows in one file, not in one for each part of the table that was read."""
     return rows.repartition(1) if are_few(count) else rows
 
 
-def are_few(count: int) -> bool:
+def are_few(count: float) -> bool:
     """Whether so many rows go into one file."""
     return count <= _ONE_FILE_ROWS
+
+
+def files_for(count: float) -> int:
+    """Into how many files so many rows go, where all but the last are full; one at least.
+
+    Example:
+        >>> files_for(600_000)
+        3
+    """
+    return max(1, ceil(count / _ONE_FILE_ROWS))
 
 
 def write_tracked(

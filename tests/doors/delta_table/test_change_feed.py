@@ -288,6 +288,20 @@ def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
     assert applied(rows, found) == Counter(map(plain, after))
 
 
+def test_what_a_small_merge_changed_lies_in_one_file(session: SparkSession, tmp_path: Path) -> None:
+    path, source = str(tmp_path / "t"), "(SELECT explode(array(1L, 2L, 5L, 20L)) AS id)"
+    properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
+    for start in (0, 4):
+        anabranch.append(None, path, [{"id": start + i, "x": 0} for i in range(4)], properties=properties)
+    session.sql(
+        f"MERGE INTO delta.`{path}` t USING {source} s ON t.id = s.id WHEN MATCHED AND s.id = 2 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 1)"
+    )
+    told_here = Counter(row["_change_type"] for row in anabranch.changes(session, path, 2).collect())
+    assert told_here == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
+    assert len(list(Path(path, "_change_data").rglob("*.parquet"))) == 1
+
+
 def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
     session: SparkSession, tmp_path: Path
 ) -> None:
