@@ -69,7 +69,7 @@ def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
         known = detail_of_files(location, format=statement.name[0].lower())
         return run.engine.rows(as_table([known], DETAIL))
     table = described(run.spark, statement.name)
-    if table is None and described(run.spark, ("detail",)) is not None:  # DESCRIBE of a column of a table called so
+    if table is None and entries.is_taken(run.spark, ("detail",)):  # DESCRIBE of a column of a table called so
         return exact_sql(run.spark, f"DESCRIBE detail {spelled(statement.name)}")
     if table is None:
         raise UnknownTable(name=spelled(statement.name))
