@@ -25,7 +25,10 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
 from anabranch.spark.cached_rows import is_kept
+from anabranch.spark.sql_text import verbatim
 from anabranch.spark.types import declared, quoted, spark_type
+from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.sql import sql
 
 
 def catalog_door(spark: SparkSession, plain: Any) -> CatalogDoor:
@@ -115,7 +118,7 @@ class CatalogDoor:
         parts = [f"CREATE TABLE {tableName}", f"({', '.join(columns)})" if columns else "", "USING delta"]
         parts += [f"COMMENT {literal(description, self._spark)}"] if description else []
         parts += [f"LOCATION {literal(location, self._spark)}"] if location else []
-        self._spark.sql(" ".join(parts))
+        self._run(" ".join(parts))
         return self._spark.table(tableName)
 
     def createExternalTable(
@@ -151,7 +154,7 @@ class CatalogDoor:
             self._plain.cacheTable(tableName, storageLevel)
             return
         level = "" if storageLevel is None else f" OPTIONS ('storageLevel' = '{_name_of(storageLevel)}')"
-        self._spark.sql(f"CACHE LAZY TABLE {tableName}{level}")
+        self._run(f"CACHE LAZY TABLE {tableName}{level}")
 
     def uncacheTable(self, tableName: str) -> None:
         """Keep a table's rows no longer."""
@@ -170,13 +173,13 @@ class CatalogDoor:
         if self._table(tableName) is None:
             plain: dict[str, str] = self._plain.getTableProperties(tableName)
             return plain
-        return {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {tableName}").collect()}
+        return {row["key"]: row["value"] for row in self._run(f"SHOW TBLPROPERTIES {tableName}").collect()}
 
     def getCreateTableString(self, tableName: str, asSerde: bool = False) -> str:
         """The statement that makes such a table."""
         if self._table(tableName) is None:
             return str(self._plain.getCreateTableString(tableName, asSerde))
-        return str(self._spark.sql(f"SHOW CREATE TABLE {tableName}").collect()[0][0])
+        return str(self._run(f"SHOW CREATE TABLE {tableName}").collect()[0][0])
 
     def _table(self, name: str, schema: str | None = None) -> Resolved | None:
         return table_of(self._spark, name if schema is None else f"{schema}.{name}")
@@ -185,8 +188,12 @@ class CatalogDoor:
         """Run a statement on a table of ours; False where the name is none of one."""
         if self._table(name) is None:
             return False
-        self._spark.sql(f"{statement} {name}")
+        self._run(f"{statement} {name}")
         return True
+
+    def _run(self, statement: str) -> DataFrame:
+        """What a statement gives, in which nothing is filled in."""
+        return sql(self._spark, verbatim(statement, self._spark), names=Names(self._spark, formats[self._spark]))
 
 
 class ClassicCatalogDoor(CatalogDoor, Catalog):
