@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.catalog import entries
 from anabranch.catalog.names import spelled
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable, ViewIsNoTable
@@ -250,6 +251,8 @@ def _put(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> Non
 
 def _print(spark: SparkSession, name: Name) -> int:
     """By what a view that is there can be told from others; 0 where there is none."""
+    if not entries.is_temporary(spark, name):  # a table of its name may be one that Spark cannot open
+        return 0
     try:
         return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}").semanticHash()
     except AnalysisException:

@@ -323,6 +323,17 @@ def test_another_session_sees_a_new_name_at_once_and_a_thread_of_its_own_too(spa
         anabranch.uninstall(other)
 
 
+def test_a_table_takes_the_name_of_a_temporary_view_that_was_dropped(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    spark.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM t")
+    assert rows(spark.sql("SELECT * FROM v")) == [(1,)]
+    spark.catalog.dropTempView("v")
+    spark.sql("CREATE TABLE v USING delta AS SELECT 2 AS id")
+    assert rows(spark.sql("SELECT * FROM v")) == rows(spark.table("v")) == [(2,)]
+    spark.sql("FROM t INSERT INTO v SELECT id")
+    assert rows(spark.sql("SELECT * FROM v")) == [(1,), (2,)]
+
+
 def test_where_spark_tells_capitals_apart_so_do_names(spark: SparkSession, schema: str) -> None:
     spark.sql("CREATE TABLE Flights USING delta AS SELECT 1 AS id")
     assert rows(spark.table("FLIGHTS")) == [(1,)]
