@@ -6,6 +6,7 @@ Names that are none of ours, and all other methods, go to Spark untouched.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pyspark import StorageLevel
@@ -20,14 +21,14 @@ from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import parts_of, spelled
 from anabranch.catalog.properties import literal
 from anabranch.catalog.resolver import Resolved
-from anabranch.catalog.view_entries import ddl
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
 from anabranch.spark.cached_rows import is_kept
 from anabranch.spark.sql_text import verbatim
-from anabranch.spark.types import declared, quoted, spark_type
+from anabranch.spark.types import declared, spark_type
 from anabranch.statements.executor.name_resolver import Names
+from anabranch.statements.executor.show import column_text
 from anabranch.statements.sql import sql
 
 
@@ -114,10 +115,11 @@ class CatalogDoor:
         location = options.pop("path", None) if path is None else path
         for option, value in options.items():
             raise InvalidOption(option=option, value=value, reason="createTable of a Delta table takes no options.")
-        columns = [] if schema is None else [_declared(each, self._spark) for each in declared(schema)]
+        quoted = partial(literal, spark=self._spark)
+        columns = [] if schema is None else [column_text(each, quoted) for each in declared(schema)]
         parts = [f"CREATE TABLE {tableName}", f"({', '.join(columns)})" if columns else "", "USING delta"]
-        parts += [f"COMMENT {literal(description, self._spark)}"] if description else []
-        parts += [f"LOCATION {literal(location, self._spark)}"] if location else []
+        parts += [f"COMMENT {quoted(description)}"] if description else []
+        parts += [f"LOCATION {quoted(location)}"] if location else []
         self._run(" ".join(parts))
         return self._spark.table(tableName)
 
@@ -228,9 +230,3 @@ def _column(field: Field, partitions: tuple[str, ...], clustered: set[str]) -> C
         "isCluster": field.name in clustered,
     }
     return Column(*(said[name] for name in Column._fields))
-
-
-def _declared(field: Field, spark: SparkSession) -> str:
-    comment = field.metadata.get("comment")
-    said = f"{quoted(field.name)} {ddl(field.type)}{'' if field.nullable else ' NOT NULL'}"
-    return said if comment is None else f"{said} COMMENT {literal(comment, spark)}"

@@ -6,6 +6,7 @@ Spark hides properties whose values look like secrets from whoever asks, and a p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,11 @@ def told(key: str, value: str) -> str:
         reason = f"with it Spark hides the property {key} of a table's name, and so where the table lies."
         raise InvalidOption(option="spark.sql.redaction.string.regex", value=value, reason=reason)
     return bytes.fromhex(value.removeprefix(_HEX)).decode() if value.startswith(_HEX) else value
+
+
+def listed(values: Mapping[str, str], spark: SparkSession) -> str:
+    """Properties as a statement lists them. Raises InvalidOption: as `literal`."""
+    return ", ".join(f"{literal(key, spark)} = {literal(value, spark)}" for key, value in values.items())
 
 
 def literal(text: str, spark: SparkSession) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from anabranch.catalog.delta_format import is_known, run_beside
 from anabranch.catalog.entry import Entry, Kind
 from anabranch.catalog.names import Name, parts_of, spelled
-from anabranch.catalog.properties import CAME_FROM, MANAGED, MOVES_TO, literal, said, told
+from anabranch.catalog.properties import CAME_FROM, MANAGED, MOVES_TO, listed, literal, said, told
 from anabranch.catalog.table_texts import TableText
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NotBuilt, UnreadableEntry
@@ -50,8 +50,7 @@ def record(spark: SparkSession, made: Entry) -> None:
     properties = {key: said(spelled(other)) for key, other in marks.items() if other is not None}
     if made.managed:
         properties[MANAGED] = _mark(location)
-    listed = ", ".join(f"{literal(key, spark)} = {literal(value, spark)}" for key, value in properties.items())
-    shown = f" TBLPROPERTIES ({listed})" if properties else ""
+    shown = f" TBLPROPERTIES ({listed(properties, spark)})" if properties else ""
     statement = f"CREATE TABLE {spelled(made.name)} USING delta{shown} LOCATION {literal(location, spark)}"
     _run(spark, statement, made.name)
 

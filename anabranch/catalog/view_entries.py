@@ -25,6 +25,7 @@ from anabranch.catalog.properties import (
     OURS,
     VIEW,
     kept,
+    listed,
     literal,
     told,
 )
@@ -165,5 +166,4 @@ def _comment(comment: str | None, spark: SparkSession) -> str:
 
 
 def _properties(values: Mapping[str, str], spark: SparkSession) -> str:
-    spelled_ = ((key, kept(value) if key.startswith(OURS) else value) for key, value in values.items())
-    return ", ".join(f"{literal(key, spark)} = {literal(value, spark)}" for key, value in spelled_)
+    return listed({key: kept(value) if key.startswith(OURS) else value for key, value in values.items()}, spark)

@@ -99,9 +99,10 @@ class SetProperties(Masked):
             FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
-        base, others = context.snapshot(open_log(self.table)), dict(self.properties)
+        others = dict(self.properties)
         modes = [others.pop(key) for key in self.properties if respelled_key(key) == MODE]
-        if modes and ends_mapping(base.metadata.configuration, modes[-1]):
+        base = context.snapshot(open_log(self.table)) if modes else None
+        if base is not None and ends_mapping(base.metadata.configuration, modes[-1]):
             return _unmapped(replace(self, properties=others), {MODE: UNMAPPED}, engine, replace(context, at=base))
         return self._set(context)
 
@@ -170,9 +171,9 @@ class UnsetProperties(Masked):
             FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException: the table was written meanwhile.
         """
-        base = context.snapshot(open_log(self.table))
         others = [key for key in self.keys if respelled_key(key) != MODE]
-        if len(others) < len(self.keys) and ends_mapping(base.metadata.configuration, None):
+        base = context.snapshot(open_log(self.table)) if len(others) < len(self.keys) else None
+        if base is not None and ends_mapping(base.metadata.configuration, None):
             return _unmapped(replace(self, keys=others), {}, engine, replace(context, at=base))
         return run_alteration(self.table, self._on, context)
 

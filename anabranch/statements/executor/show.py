@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -234,7 +234,7 @@ def _shown(table: Table) -> str:
 def create_text(snapshot: Snapshot, name: str) -> str:
     """The statement that makes a table like this one."""
     metadata = snapshot.metadata
-    declared = [_declared(field) for field in snapshot.schema]
+    declared = [column_text(field) for field in snapshot.schema]
     declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
     columns = ",\n".join(f"  {each}" for each in declared)
     parts = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
@@ -252,7 +252,13 @@ def create_text(snapshot: Snapshot, name: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _declared(field: Field) -> str:
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def column_text(field: Field, text: Callable[[str], str] = _text) -> str:
+    """A column as a statement declares it; ``text`` puts a comment into quotes."""
     facts: dict[str, Any] = dict(field.metadata)
     said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type)}"]
     if not field.nullable:
@@ -265,7 +271,7 @@ def _declared(field: Field) -> str:
     if (default := default_of(field)) is not None:
         said.append(f"DEFAULT {default}")
     if "comment" in facts:
-        said.append(f"COMMENT {_text(facts['comment'])}")
+        said.append(f"COMMENT {text(facts['comment'])}")
     return " ".join(said)
 
 
@@ -282,8 +288,3 @@ def _type(type_: DataType) -> str:
 
 def _name(name: str) -> str:
     return name if name.isidentifier() else quoted(name)
-
-
-def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

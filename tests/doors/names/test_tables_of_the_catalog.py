@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 from pyspark.sql.catalog import Catalog
 
 import anabranch
@@ -409,6 +410,15 @@ def test_the_catalog_makes_tables_and_gives_tables_their_names(
     made = spark.catalog.createTable("t", source="delta", schema=spark.range(1).schema, description="it's ${ours}")
     assert (made.columns, made.count()) == (["id"], 0)
     assert spark.catalog.getTable("t").description == "it's ${ours}"
+    more = (
+        T.StructType()
+        .add("a", "integer", False)
+        .add("b", "integer", True, {"CURRENT_DEFAULT": "7", "comment": "it's b"})
+    )
+    assert spark.catalog.createTable("d", source="delta", schema=more).columns == ["a", "b"]
+    spark.sql("INSERT INTO d (a) VALUES (1)")
+    assert rows(spark.table("d")) == [(1, 7)]
+    assert [each.description for each in spark.catalog.listColumns("d")] == [None, "it's b"]
     anabranch.append(None, tmp_path / "x", [{"id": 1}])
     assert rows(spark.catalog.createTable("x", path=str(tmp_path / "x"), source="DELTA")) == [(1,)]
     assert rows(spark.catalog.createExternalTable("y", path=str(tmp_path / "x"), source="delta")) == [(1,)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,24 +15,11 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def schema(spark: SparkSession) -> Iterator[str]:
-    name, before = f"s_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
-    spark.sql(f"CREATE DATABASE {name}")
-    anabranch.sql(spark, f"USE {name}")
-    yield name
-    anabranch.sql(spark, f"USE {before}")
-    spark.sql(f"DROP DATABASE {name} CASCADE")
+def run(spark: SparkSession, run: Any) -> Iterator[Any]:
+    run("CREATE TABLE t (id INT) USING delta")
+    run("INSERT INTO t VALUES (1), (2)")
+    yield run
     spark.catalog.clearCache()
-
-
-@pytest.fixture
-def run(spark: SparkSession, schema: str) -> Any:
-    def rows(text: str) -> list[Any]:
-        return sorted(tuple(row) for row in anabranch.sql(spark, text).collect())
-
-    rows("CREATE TABLE t (id INT) USING delta")
-    rows("INSERT INTO t VALUES (1), (2)")
-    return rows
 
 
 def is_cached(run: Any, query: str = "SELECT * FROM t WHERE id > 0") -> bool:

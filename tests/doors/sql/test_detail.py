@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,6 @@ import anabranch
 from anabranch import errors
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def schema(spark: SparkSession) -> Iterator[str]:
-    name, before = f"s_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
-    spark.sql(f"CREATE DATABASE {name}")
-    anabranch.sql(spark, f"USE {name}")
-    yield name
-    anabranch.sql(spark, f"USE {before}")
-    spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
 @pytest.fixture

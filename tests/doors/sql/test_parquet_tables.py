@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +13,6 @@ import anabranch
 from anabranch import DeltaTable, errors
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def schema(spark: SparkSession) -> Iterator[str]:
-    name, before = f"s_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
-    spark.sql(f"CREATE DATABASE {name}")
-    anabranch.sql(spark, f"USE {name}")
-    yield name
-    anabranch.sql(spark, f"USE {before}")
-    spark.sql(f"DROP DATABASE {name} CASCADE")
-
-
-@pytest.fixture
-def run(spark: SparkSession, schema: str) -> Any:
-    def rows(text: str) -> list[Any]:
-        return sorted(tuple(row) for row in anabranch.sql(spark, text).collect())
-
-    return rows
 
 
 # -- converting --------------------------------------------------------------------------------------------------------

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-import anabranch
 from anabranch import errors
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def schema(spark: SparkSession) -> Iterator[str]:
-    name, before = f"s_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
-    spark.sql(f"CREATE DATABASE {name}")
-    anabranch.sql(spark, f"USE {name}")
-    yield name
-    anabranch.sql(spark, f"USE {before}")
-    spark.sql(f"DROP DATABASE {name} CASCADE")
-
-
-@pytest.fixture
-def run(spark: SparkSession, schema: str) -> Any:
-    def rows(text: str, args: Any = None) -> list[Any]:
-        return sorted(tuple(row) for row in anabranch.sql(spark, text, args).collect())
-
-    return rows
 
 
 def test_a_name_may_begin_with_a_digit(run: Any) -> None:
