@@ -7,7 +7,8 @@ alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one wa
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,13 @@ from anabranch.commands.staging import Staging
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, empty_files
 from anabranch.protocol.change_feed import Images, check_recordable, records
-from anabranch.protocol.layout.file_sets import FileSet, Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+
+WORTH_A_JOB = 50_000
+"""So many rows are recorded while others are written; fewer wait for those, and share their file.
+
+Measured with 20 M rows in the table: a MERGE that updates 100,000 of them takes 0.15 s of 5 less so.
+"""
 
 
 class ChangeRecorder:
@@ -48,6 +55,18 @@ class ChangeRecorder:
         if self.is_on and len(files) and (rows is None or any(rows.values())):
             self._noted.append(Images(change, file_set(self._snapshot, files, self._metadata), rows, joined))
 
+    @contextmanager
+    def ahead(self, *, needed: bool) -> Iterator[None]:
+        """Write what was noted so far while the block runs, if files of change data are ``needed`` and it is much."""
+        noted = self._noted
+        if not needed or sum(count_of(each.rows or {}) for each in noted) < WORTH_A_JOB:
+            yield
+            return
+        self._noted, self.is_needed = [], True
+        with self._engine.beside(lambda: self._engine.record(noted, self._staging.change_folder)):
+            yield
+        self._recorded += noted
+
     def written(self, *, needed: bool) -> pa.Table:
         """New files with all that was noted since the last ones, if any are ``needed``, now or before.
 
@@ -55,11 +74,12 @@ class ChangeRecorder:
             needed: whether the actions of files do not say what was noted.
         """
         self.is_needed = self.is_needed or (needed and self.is_on)
-        if not self.is_needed or not self._noted:
+        if not self.is_needed:
             return empty_files()
         noted, self._noted = self._noted, []
         self._recorded += noted
-        self._engine.record(noted, self._staging.change_folder)
+        if noted:
+            self._engine.record(noted, self._staging.change_folder)
         return self._collected()
 
     def take_back(self, changes: Container[str]) -> None:

@@ -7,7 +7,8 @@ and commits nothing. What it writes obeys the rules of the table (`FileSet.rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from anabranch.protocol.change_feed import Images
@@ -56,6 +57,12 @@ class Engine(Protocol):
     def record(self, changes: Sequence[Images], folder: str) -> None:
         """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
         partitions, as data does.
+        """
+        ...
+
+    def beside(self, work: Callable[[], None]) -> AbstractContextManager[None]:
+        """Do some of the engine's work, which writes where nothing else does, before the block ends; what it raises is
+        raised then, unless the block has failed itself.
         """
         ...
 

@@ -314,11 +314,12 @@ def _nulls(column: Field, metadata: Metadata, values: dict[str, str | None], foo
         return int(footer.num_rows) if values.get(column.physical_name) is None else 0
     if not isinstance(column.type, str):
         return 0
+    leaf = f"{column.physical_name}.metadata" if column.type == "variant" else column.physical_name
     chunks = [
         group.column(i).statistics
         for group in (footer.row_group(g) for g in range(footer.num_row_groups))
         for i in range(group.num_columns)
-        if group.column(i).path_in_schema == column.physical_name
+        if group.column(i).path_in_schema == leaf
     ]
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all

@@ -64,7 +64,8 @@ def record_update(
 def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: str) -> None:
     """Write the ``count`` new images in these files of `record_update`, as rows of the table, below ``folder``."""
     images = scan(spark, recorded(files), ids=True).filter(column(CHANGE_TYPE) == POSTIMAGE).drop(CHANGE_TYPE)
-    write_tracked(spark, files, gathered(images, count), "the updated rows", folder, few=are_few(count))
+    images = images.coalesce(1) if are_few(count) else images  # without a shuffle: few rows, just written
+    write_tracked(spark, files, images, "the updated rows", folder, few=are_few(count))
 
 
 def _most(images: Images) -> float:
@@ -89,6 +90,8 @@ def _rows(spark: SparkSession, images: Images) -> DataFrame:
     files = images.chosen
     if images.rows is None:
         rows = scan(spark, files)
+    elif images.joined is not None and images.change == POSTIMAGE:
+        rows = merge.new_rows(spark, files, images.joined)
     elif images.joined is not None:
         rows = merge.old_rows(spark, files, images.joined, deleted=images.change == DELETE)
     else:

@@ -5,16 +5,21 @@ Knows rows, through the other modules of this folder. Decides nothing, commits n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
+from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.layout.curves import Curve
@@ -82,6 +87,15 @@ class SparkEngine:
     def record(self, changes: Sequence[Images], folder: str) -> None:
         """See `anabranch.spark.change_files.record`."""
         change_files.record(self.spark, changes, folder)
+
+    @contextmanager
+    def beside(self, work: Callable[[], None]) -> Iterator[None]:
+        """Run a Spark job while the block runs others, as a job of the same group and tags."""
+        with ThreadPoolExecutor(1, thread_name_prefix="anabranch-beside") as pool:
+            inheriting: Any = inheritable_thread_target(self.spark)
+            job = pool.submit(inheriting(partial(copy_context().run, work)))
+            yield
+            job.result()
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """See `anabranch.spark.change_files.record_update`."""
@@ -193,8 +207,14 @@ class SparkEngine:
     ) -> DataFrame:
         """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
         ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
-        to all rows. See `anabranch.spark.scan.scan`. Raises InvalidCondition: the condition does not fit the columns.
+        to all rows. See `anabranch.spark.scan.scan`.
+
+        Raises:
+            InvalidCondition: the condition does not fit the columns.
+            TableWithoutColumns: the table has none yet.
         """
+        if not files.schema.names:
+            raise TableWithoutColumns(table=files.root)
         names, shown = [files.schema.field(name).name for name in columns or files.schema.names], ids or {}
         if condition is None:
             rows = scan(self.spark, files, columns, ids=bool(shown), metadata=metadata)

@@ -128,15 +128,19 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     if not count:
         return
     with reported("the rows that MERGE updates", files.root, files.version):
-        rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
-        acting = free_name("__anabranch_clause", files.schema.names)
-        named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
-        ids = [F.col(_ROW_ID).alias(each.name) for each in hidden]
-        images = rows.select(*named, *ids, F.col("clause").alias(acting))
-        images = _obeying(images, files, changes.updates, acting, beside=[each.name for each in hidden])
+        images = new_rows(spark, files, changes, [each.name for each in hidden])
         schema = Struct((*files.schema.fields, *hidden))
         write_into(spark, gathered(images, count), replace(files, schema=schema), folder, few=are_few(count))
+
+
+def new_rows(spark: SparkSession, files: FileSet, changes: Changes, ids: Sequence[str] = ()) -> DataFrame:
+    """The rows that a join found to be updated, as they become, with their ids where ``ids`` names a column."""
+    rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
+    acting = free_name("__anabranch_clause", files.schema.names)
+    named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
+    images = rows.select(*named, *[F.col(_ROW_ID).alias(each) for each in ids], F.col("clause").alias(acting))
+    return _obeying(images, files, changes.updates, acting, beside=ids)
 
 
 def old_rows(spark: SparkSession, files: FileSet, changes: Changes, *, deleted: bool) -> DataFrame:

@@ -8,7 +8,8 @@ concurrency on small tables, since rows are Python objects.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
@@ -123,6 +124,8 @@ class ArrowEngine:
         self._put(files, [row for row in rows if row.pop(CHANGE_TYPE) == POSTIMAGE], folder)
 
     def _changed(self, images: Images) -> list[Row]:
+        if images.joined is not None and images.change == POSTIMAGE:
+            return [{**row, CHANGE_TYPE: POSTIMAGE} for row in images.joined.images]
         every, marked = images.rows is None, images.rows or {}
         found = [(path, i, row) for path, rows in self._rows(images.chosen) for i, row in rows]
         rows = [row for path, i, row in found if every or i in marked.get(path, ())]
@@ -157,6 +160,12 @@ class ArrowEngine:
         """A table's rows."""
         rows = fitted_to_rules(root, source, schema, rules, _TEXTS)
         self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
+
+    @contextmanager
+    def beside(self, work: Callable[[], None]) -> Iterator[None]:
+        """Before the block: a simulated writer has one thread."""
+        work()
+        yield
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
         """Rows in memory are kept as they are."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands import change_recorder
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.vacuum import Vacuum
@@ -39,6 +40,13 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     properties = {"delta_enableChangeDataFeed": "true", **KINDS[request.param]}
     rows = [{"id": i, "g": i % 2, "x": i * 10} for i in range(6)]
     return World(table_path(tmp_path)).create(rows, partition_by=("g",), **properties)
+
+
+@pytest.fixture(params=["behind the new files", "beside the new files"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A MERGE records what its rows were when it has written the new ones, or meanwhile."""
+    if request.param.startswith("beside"):
+        monkeypatch.setattr(change_recorder, "WORTH_A_JOB", 0)
 
 
 def changes(world: World, version: int | None = None) -> list[Change]:
@@ -100,6 +108,7 @@ def test_a_delete_of_whole_files_and_of_a_part_of_one_shows_all(world: World) ->
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_merge_shows_what_each_of_its_clauses_did(world: World) -> None:
     doomed = Clause("matched", "delete", lambda row, source: source["x"] is None, {})
     source = [{"id": 1, "g": 1, "x": 7}, {"id": 2, "g": 0, "x": None}, {"id": 9, "g": 1, "x": 90}]
@@ -113,6 +122,7 @@ def test_a_merge_shows_what_each_of_its_clauses_did(world: World) -> None:
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_merge_that_only_inserts_needs_no_file_of_change_data(world: World) -> None:
     world.merge([{"id": 9, "g": 1, "x": 90}])
     assert changes(world) == [("insert", 9, 90)]
@@ -217,6 +227,7 @@ def test_rows_that_are_redone_are_recorded_too(tmp_path: Path) -> None:
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_merge_that_is_redone_records_each_insert_once(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
     with at_phase("staged", lambda: appended_and_read(world, {"id": 8, "x": 8})):
@@ -231,6 +242,7 @@ def test_a_merge_that_is_redone_records_each_insert_once(tmp_path: Path) -> None
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_merge_that_only_inserted_records_all_of_it_once_a_redo_updates_a_row(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 0, "x": 0}], delta_enableChangeDataFeed="true")
     with at_phase("staged", lambda: appended_and_read(world, {"id": 8, "x": 8})):
@@ -239,6 +251,7 @@ def test_a_merge_that_only_inserted_records_all_of_it_once_a_redo_updates_a_row(
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_what_needed_no_record_at_first_is_recorded_once_a_redo_needs_one(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
     doomed = Clause("matched", "delete", lambda row, source: source["x"] is None, {})
@@ -276,6 +289,7 @@ def test_files_of_change_data_that_a_vacuum_may_take_are_put_again(tmp_path: Pat
     assert changes(world) == [("update_postimage", 2, 22), ("update_preimage", 2, 2)]
 
 
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_runs_at_once_the_changes_lead_from_each_version_to_the_next(world: World, seed: int) -> None:
     dice = random.Random(seed)

@@ -9,6 +9,7 @@ none there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -236,9 +237,10 @@ class MergeHandler(RowRebaseHandler):
         chosen = with_counts(snapshot, self._file_set(files).restricted(set(joined.marks)))
         keeps = snapshot.properties.vectors
         removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
-        images, copies = self._new_files(chosen, joined, keeps=keeps)
-        inserts = self._inserts(chosen)
-        change_files = self._change_files(chosen.files, joined, images, inserts, needed=len(images) + len(copies) > 0)
+        with self._recording(chosen.files, joined):
+            images, copies = self._new_files(chosen, joined, keeps=keeps)
+            inserts = self._inserts(chosen)
+        change_files = self._change_files(inserts, needed=len(images) + len(copies) > 0)
         return Transaction.on(
             snapshot,
             self._staging.txn_id,
@@ -257,19 +259,18 @@ class MergeHandler(RowRebaseHandler):
             ),
         )
 
-    def _change_files(
-        self, files: pa.Table, joined: Joined, images: pa.Table, inserts: pa.Table, *, needed: bool
-    ) -> pa.Table:
-        """What records all joins so far, and all inserts as they are after them: one job, since few are redone. What
-        was recorded before is withdrawn.
-        """
-        recorder = self._recorder
-        recorder.take_back({INSERT})
-        recorder.note(DELETE, files, joined.deletes, joined.handle)
-        recorder.note(PREIMAGE, files, joined.updates, joined.handle)
-        recorder.note(POSTIMAGE, images)
-        recorder.note(INSERT, inserts)
-        changes = recorder.written(needed=needed)
+    def _recording(self, files: pa.Table, joined: Joined) -> AbstractContextManager[None]:
+        """Note all joins so far, since all inserts are recorded anew after this one, while new files are written."""
+        self._recorder.take_back({INSERT})
+        self._recorder.note(DELETE, files, joined.deletes, joined.handle)
+        self._recorder.note(PREIMAGE, files, joined.updates, joined.handle)
+        self._recorder.note(POSTIMAGE, files, joined.updates, joined.handle)
+        return self._recorder.ahead(needed=joined.updated + joined.updated_alone > 0)
+
+    def _change_files(self, inserts: pa.Table, *, needed: bool) -> pa.Table:
+        """What records all joins so far, and all inserts; what was recorded before is withdrawn."""
+        self._recorder.note(INSERT, inserts)
+        changes = self._recorder.written(needed=needed)
         self._replaced_by_redo |= frozenset(changes["path"].to_pylist())
         return changes
 

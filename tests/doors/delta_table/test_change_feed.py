@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.commands import change_recorder
 from anabranch.commands.dml.append import Append
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
@@ -288,18 +290,60 @@ def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
     assert applied(rows, found) == Counter(map(plain, after))
 
 
+UPSERT = (
+    "MERGE INTO delta.`{}` t USING (SELECT explode(array(1L, 2L, 5L, 20L)) AS id) s ON t.id = s.id "
+    "WHEN MATCHED AND s.id = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET x = 1 "
+    "WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 1)"
+)
+
+
 def test_what_a_small_merge_changed_lies_in_one_file(session: SparkSession, tmp_path: Path) -> None:
-    path, source = str(tmp_path / "t"), "(SELECT explode(array(1L, 2L, 5L, 20L)) AS id)"
+    path = str(tmp_path / "t")
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
     for start in (0, 4):
         anabranch.append(None, path, [{"id": start + i, "x": 0} for i in range(4)], properties=properties)
-    session.sql(
-        f"MERGE INTO delta.`{path}` t USING {source} s ON t.id = s.id WHEN MATCHED AND s.id = 2 THEN DELETE "
-        "WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 1)"
-    )
+    session.sql(UPSERT.format(path))
     told_here = Counter(row["_change_type"] for row in anabranch.changes(session, path, 2).collect())
     assert told_here == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
     assert len(list(Path(path, "_change_data").rglob("*.parquet"))) == 1
+
+
+def test_what_a_large_merge_changed_is_recorded_while_it_writes_its_new_rows(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_recorder, "WORTH_A_JOB", 3)
+    path, threads = str(tmp_path / "t"), list[str]()
+    record = change_files.record
+
+    def recorded(*given: Any) -> None:
+        threads.append(threading.current_thread().name)
+        record(*given)
+
+    monkeypatch.setattr(change_files, "record", recorded)
+    properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
+    anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties=properties)
+    session.sql(UPSERT.format(path))
+    assert [name.startswith("anabranch-beside") for name in threads] == [True, False]
+    told_here = Counter(row["_change_type"] for row in anabranch.changes(session, path, 1).collect())
+    assert told_here == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
+    assert anabranch.check(path).is_clean
+
+
+def test_a_merge_whose_record_fails_leaves_nothing(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_recorder, "WORTH_A_JOB", 0)
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties={ENABLED: "true"})
+
+    def failing(*_: Any) -> None:
+        raise errors.ExecutionFailed(what="the record", reason="no room")
+
+    monkeypatch.setattr(change_files, "record", failing)
+    with pytest.raises(errors.ExecutionFailed, match="no room"):
+        session.sql(UPSERT.format(path))
+    assert DeltaTable.forPath(session, path).history().count() == 1
+    assert not [file for file in Path(path).glob("job-*/**/*") if file.is_file()], "what was staged is removed"
 
 
 def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
