@@ -52,9 +52,9 @@ interop: ## Run the tests against other engines only, real delta-spark among the
 	@$(READY) --java --azurite --interop spark demo dev
 	@$(WITH_JAVA) ANABRANCH_INTEROP=required $(PYTEST) -m interop $(ARGS)
 
-clouds: ## Run the tests against local servers of S3 and Azure only; ARGS go to pytest
-	@$(READY) --azurite spark demo dev
-	@$(PYTEST) -m clouds -rs $(ARGS)
+clouds: ## Run the tests against local servers of S3, Azure and HDFS only, with Spark too; ARGS go to pytest
+	@$(READY) --java --azurite --connectors spark demo dev hdfs
+	@$(WITH_JAVA) ANABRANCH_CLOUDS=required $(PYTEST) -m clouds -rs $(ARGS)
 
 # About an hour on two cores: 200,000 histories, the mutants, 20,000 strangers, 10,000 damaged files, 300 kills, 300
 # histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model

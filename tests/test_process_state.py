@@ -33,6 +33,7 @@ BOUNDS = {
     "queries of web locations": 1000,
     "locations warned of": 1000,
     "buckets": 64,
+    "file systems": 64,
     "newest snapshots": 1000,
     "checksums": 1000,
     "clean-ups of logs": 10_000,

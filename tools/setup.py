@@ -6,7 +6,7 @@ the library: it runs before anything is installed, so it uses the standard libra
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [--azurite] [--interop] [EXTRA ...]
+    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [EXTRA ...]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import connectors
 import interop
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -398,16 +399,32 @@ def obtain_interop() -> None:
 
 def copy_jars() -> bool:
     """Have Maven copy delta-spark's JARs, without those that PySpark brings; whether it did."""
+    return copied_by_maven(interop.POM, interop.jars(), f"-DincludeGroupIds={','.join(interop.GROUPS)}")
+
+
+def copied_by_maven(pom: Path, folder: Path, *which: str) -> bool:
+    """Whether Maven could copy the JARs of a project into a folder."""
     if not (shutil.which("mvn") or install_from_system("maven")):
-        raise SetupError(f"delta-spark comes by Maven, and there is none. Try: {advice('maven', 'install Maven')}")
-    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DincludeGroupIds={','.join(interop.GROUPS)}"]
-    return run(["mvn", "-q", "-B", "-f", str(interop.POM), *goal, f"-DoutputDirectory={interop.jars()}"])
+        raise SetupError(f"JARs come by Maven, and there is none. Try: {advice('maven', 'install Maven')}")
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", *which, f"-DoutputDirectory={folder}"]
+    return run(["mvn", "-q", "-B", "-f", str(pom), *goal])
+
+
+def obtain_connectors() -> None:
+    """Bring the JARs that `tools/connectors` describes into the user's cache folder."""
+    folder = connectors.folder()
+    if connectors.jars():
+        return
+    say(f"Bringing Spark's connectors into {folder} (700 MB) ...")
+    if not copied_by_maven(connectors.POM, folder / "jars"):
+        raise SetupError("The connectors could not be brought; the message is above.")
+    (folder / "ready").touch()
 
 
 # --- all of it --------------------------------------------------------------------------------------------------
 
 
-def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bool) -> None:
+def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bool, buckets: bool) -> None:
     """Bring the clone to the state asked for, doing only what an earlier run has not done."""
     check_python()
     before = read_stamp(STAMP)
@@ -420,6 +437,8 @@ def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bo
         obtain_azurite()
     if delta_spark:
         obtain_interop()
+    if buckets:
+        obtain_connectors()
 
 
 def with_packages(stamp: Stamp, extras: tuple[str, ...]) -> Stamp:
@@ -449,10 +468,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--java", action="store_true", help="find or install a Java runtime too")
     parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
     parser.add_argument("--interop", action="store_true", help="make the environment with delta-spark too")
+    parser.add_argument("--connectors", action="store_true", help="bring what Spark needs for buckets too")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help="extras of pyproject.toml to install")
     options = parser.parse_args(arguments)
     try:
-        make_ready(options.extras, options.java, options.azurite, options.interop)
+        make_ready(options.extras, options.java, options.azurite, options.interop, options.connectors)
     except SetupError as error:
         say(f"\n{error}")
         return 1

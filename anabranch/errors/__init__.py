@@ -8,6 +8,10 @@
     │   ├── AlreadyExists
     │   ├── PutOutcomeUnknown
     │   ├── StorePermissionDenied
+    │   │   └── NoCredentials
+    │   ├── NoSuchBucket
+    │   ├── WrongRegion
+    │   ├── MissingConnector
     │   ├── StoreFull
     │   └── UnknownStore
     ├── TableError                      what lies in the table's folder
@@ -41,6 +45,7 @@
     │   │   ├── ConstraintNotBoolean
     │   │   └── DefaultDoesNotFit
     │   ├── InvalidConstraintName
+    │   ├── TableWithoutColumns
     │   ├── UnknownColumn
     │   ├── SchemaMismatch
     │   │   └── GeneratedTypeMismatch
@@ -178,6 +183,7 @@ from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
 from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError
 from anabranch.errors.inputs import SqlSyntaxError as SqlSyntaxError
 from anabranch.errors.inputs import TableAlreadyExists as TableAlreadyExists
+from anabranch.errors.inputs import TableWithoutColumns as TableWithoutColumns
 from anabranch.errors.inputs import TransactionStatement as TransactionStatement
 from anabranch.errors.inputs import UnknownColumn as UnknownColumn
 from anabranch.errors.inputs import UnknownSourceVersion as UnknownSourceVersion
@@ -207,12 +213,16 @@ from anabranch.errors.settings import UnknownOption as UnknownOption
 from anabranch.errors.settings import UnknownSetting as UnknownSetting
 from anabranch.errors.settings import UnsupportedSetting as UnsupportedSetting
 from anabranch.errors.stores import AlreadyExists as AlreadyExists
+from anabranch.errors.stores import MissingConnector as MissingConnector
+from anabranch.errors.stores import NoCredentials as NoCredentials
+from anabranch.errors.stores import NoSuchBucket as NoSuchBucket
 from anabranch.errors.stores import NotFound as NotFound
 from anabranch.errors.stores import PutOutcomeUnknown as PutOutcomeUnknown
 from anabranch.errors.stores import StoreError as StoreError
 from anabranch.errors.stores import StoreFull as StoreFull
 from anabranch.errors.stores import StorePermissionDenied as StorePermissionDenied
 from anabranch.errors.stores import UnknownStore as UnknownStore
+from anabranch.errors.stores import WrongRegion as WrongRegion
 from anabranch.errors.streams import InvalidStreamOffset as InvalidStreamOffset
 from anabranch.errors.streams import StreamChanges as StreamChanges
 from anabranch.errors.streams import StreamDeletes as StreamDeletes

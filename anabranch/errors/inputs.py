@@ -87,6 +87,17 @@ class UnknownColumn(InputError):
     template = "The table at {table} has no column {column}; it has {columns}."
 
 
+class TableWithoutColumns(InputError):
+    """The rows of a table are asked for that was created without columns, and has none yet."""
+
+    condition = "DELTA_READ_TABLE_WITHOUT_COLUMNS"
+    sql_state = "428GU"
+    template = (
+        "The table at {table} has no columns yet, so nothing can be read from it. Add columns by ALTER TABLE, or write "
+        "rows with the option mergeSchema."
+    )
+
+
 class SchemaMismatch(InputError):
     """Rows do not fit the table's columns."""
 
@@ -170,7 +181,7 @@ class ValueRefused(InputError):
         super().__init__(**{**facts, **hidden})
 
 
-class InvalidProperty(ValueRefused):
+class InvalidProperty(ValueRefused, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
     """A table property is unknown, or has a value that it does not take."""
 
     condition = "DELTA_INVALID_PROPERTY"

@@ -42,6 +42,42 @@ class StorePermissionDenied(StoreError):
     template = "No permission for {name} under {root}: {reason} Check the folder's owner or the credentials."
 
 
+class NoCredentials(StorePermissionDenied):
+    """Nobody gives credentials for the bucket: no environment, no options, and no role of the machine."""
+
+    condition = "STORE_WITHOUT_CREDENTIALS"
+    template = "There are no credentials for {root}: {instead}"
+
+
+class NoSuchBucket(StoreError):
+    """The service has no such bucket or container."""
+
+    condition = "STORE_WITHOUT_BUCKET"
+    sql_state = "42000"
+    template = "There is no bucket or container for {root}: create it, or correct its name or the service's endpoint."
+
+
+class WrongRegion(StoreError):
+    """The bucket is in another region than the one that was asked."""
+
+    condition = "STORE_IN_ANOTHER_REGION"
+    sql_state = "42000"
+    template = (
+        "The bucket of {root} is in another region: set AWS_REGION, or the storage option region, to that region."
+    )
+
+
+class MissingConnector(StoreError):
+    """Spark has no connector for the store: the JAR that knows it is missing."""
+
+    condition = "STORE_WITHOUT_CONNECTOR"
+    sql_state = "42000"
+    template = (
+        "Spark has no connector for {root}: start it with the package {package} (--packages, or spark.jars.packages). "
+        "Nothing was written."
+    )
+
+
 class StoreFull(StoreError):
     """The disk or quota is full."""
 

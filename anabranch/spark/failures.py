@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException, 
 
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, Nondeterministic, UnreadableExpression
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
+from anabranch.spark.connectors import check_reached
 from anabranch.spark.missing_files import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
@@ -40,6 +41,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         Nondeterministic: it has another value each time, where Spark demands that it does not.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
+        MissingConnector, NoCredentials, NoSuchBucket: Spark cannot reach the store.
     """
     try:
         yield
@@ -53,6 +55,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         refused = Nondeterministic if error.getCondition() == Nondeterministic.condition else InvalidCondition
         raise refused(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
+        check_reached(error, table)
         if (violation := violation_in(str(error), table)) is not None:
             raise violation from None
         if (file := file_in(error)) is not None and is_within(table, file):

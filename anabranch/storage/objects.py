@@ -17,26 +17,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    GenericError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
+from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError
 from anabranch.errors.process_state import hold
-from anabranch.errors.secrets import without_secrets
 from anabranch.storage.contract import Entry, checked, checked_folder
+from anabranch.storage.service_errors import is_refusal, reason, safe_cause, typed
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -45,8 +37,6 @@ if TYPE_CHECKING:
 # Builtin exceptions that obstore raises beside its own: no such name, a path it cannot spell, an operation that a
 # service lacks (a subclass of RuntimeError).
 _FAILURES = (BaseError, FileNotFoundError, ValueError, RuntimeError)
-_STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
-_ASK_AGAIN = {408, 409, 425, 429}
 _LISTED_AT_ONCE = 1000
 _PART_BYTES = 8 << 20  # at least 5 MiB on S3, and at most 10,000 parts
 
@@ -235,17 +225,12 @@ class ObjectStore:
         except FileNotFoundError as error:
             raise NotFound(name=name, root=self.url) from safe_cause(error)
         except _FAILURES as error:
-            raise self._failed(name, error) from safe_cause(error)
-
-    def _failed(self, name: str, error: Exception) -> StoreError:
-        denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
-        kind = StorePermissionDenied if denied else StoreError
-        return kind(name=name, root=self.url, reason=_reason(error))
+            raise typed(name, self.url, error) from safe_cause(error)
 
     def _failed_put(self, name: str, error: Exception) -> StoreError:
-        if _is_refusal(error):
-            return self._failed(name, error)
-        return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
+        if is_refusal(error):
+            return typed(name, self.url, error)
+        return PutOutcomeUnknown(name=name, root=self.url, reason=reason(error))
 
     def _lost(self, name: str) -> StoreError:
         """The error of a conflict: it is a loss only if the name exists."""
@@ -275,29 +260,6 @@ def _refuse_after_fork(name: str, root: str) -> None:
     if _first_user.setdefault("pid", os.getpid()) != os.getpid():
         reason = "this process was forked from one that used a bucket before; start it by spawn or forkserver."
         raise StoreError(name=name, root=root, reason=reason)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether the store itself refused, so that nothing happened.
-
-    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status decides; if obstore ever
-    words it differently, refusals become unknown outcomes, which is the safe side.
-    """
-    if not isinstance(error, GenericError):
-        return isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or not isinstance(error, BaseError)
-    status = _STATUS.search(str(error))
-    code = int(status[1]) if status else 0
-    return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
-
-
-def safe_cause(error: Exception) -> Exception | None:
-    """The error to chain as the cause of ours, unless its text, which tracebacks show, holds a secret."""
-    return error if without_secrets(str(error)) == str(error) else None
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).partition("\n\nDebug source")[0].strip()
-    return text if text.endswith(".") else f"{text}."
 
 
 def _just_before(key: str) -> str | None:

@@ -22,6 +22,7 @@ from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache, hold, memo
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
+from anabranch.storage.hdfs import HdfsStore, open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 
@@ -35,7 +36,8 @@ _CANONICAL = {"s3": "s3", "s3a": "s3", "gs": "gs"}
 _CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss": "abfss"}
 _SERVICE = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
 _CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
-_KNOWN = "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, http:// or https://."
+_HADOOP = ("hdfs", "viewfs")
+_KNOWN = "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, hdfs://, viewfs://, http:// or https://."
 
 ALLOWED_OPTION = "anabranch.allowedStores"
 """The storage option that lists, separated by commas, the URLs of other stores whose files a table's log may name."""
@@ -84,7 +86,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     Args:
         location: a path (relative to the working folder), ``file:///path``, ``memory://name/path`` (lives as long as
             the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
-            ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``, or
+            ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
+            ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), or
             ``http[s]://host/path`` (a WebDAV server; read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
@@ -101,7 +104,11 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     given = dict(storage_options or {})
     allowed = listed_stores(str(given.pop(ALLOWED_OPTION, "")))
     store = _open(location, given)
-    return replace(store, allowed=allowed) if allowed and isinstance(store, LocalStore | ObjectStore) else store
+    return (
+        replace(store, allowed=allowed)
+        if allowed and isinstance(store, LocalStore | ObjectStore | HdfsStore)
+        else store
+    )
 
 
 def listed_stores(text: str) -> tuple[str, ...]:
@@ -124,9 +131,11 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
     rest = text[match.end() :]
     if scheme in ("http", "https"):
         return _web(text.rstrip("/"), given, scheme, options)
-    if scheme != "memory" and scheme not in _CANONICAL:
+    if scheme not in ("memory", *_HADOOP, *_CANONICAL):
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
+    if scheme in _HADOOP:
+        return open_hdfs(scheme, authority, path, options)
     return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, options)
 
 

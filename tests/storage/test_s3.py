@@ -14,7 +14,7 @@ from moto.s3.responses import S3Response
 
 import anabranch
 from anabranch.commands.maintenance.clone import Clone
-from anabranch.errors import AlreadyExists, StoreError
+from anabranch.errors import AlreadyExists, NoSuchBucket
 from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.storage.contract import StoreContract
@@ -60,9 +60,10 @@ def test_a_whole_bucket_is_a_store(environment: None) -> None:
 def test_a_bucket_that_does_not_exist_is_a_definite_failure(environment: None) -> None:
     store = open_store("s3://elsewhere/table")
     for put in (store.put_if_absent, store.put):
-        with pytest.raises(StoreError, match="NoSuchBucket") as told:
+        with pytest.raises(NoSuchBucket, match="s3://elsewhere/table"):
             put("name", b"x")
-        assert type(told.value) is StoreError
+    with pytest.raises(NoSuchBucket):
+        store.list_all()
 
 
 def test_options_open_what_the_environment_opens(s3: dict[str, str]) -> None:
