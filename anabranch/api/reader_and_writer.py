@@ -187,7 +187,7 @@ def one_path(path: Any) -> Location:
 
 
 class Writer(Formatted):
-    """``df.write`` with our formats; anything else becomes Spark's own writer."""
+    """``df.write``: with our formats, or on a name that is a Delta table, ours; anything else is Spark's own."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
         super().__init__(frame.sparkSession, plain)
@@ -195,6 +195,14 @@ class Writer(Formatted):
         self._partition_by: tuple[str, ...] | None = None
         self._cluster_by: tuple[str, ...] | None = None
         self._buckets: str | None = None
+        self._format: str | None = None
+
+    def format(self, source: str) -> Writer:
+        """Choose a format; to a name, one of ours or not, rows are written as its table takes them."""
+        self._format, self._chosen = source, source.lower() in formats[self._spark]
+        if not self._chosen:
+            self._plain = self._plain.format(source)
+        return self
 
     def mode(self, saveMode: str | None) -> Writer:
         """``append``, ``overwrite``, ``error`` or ``ignore``."""
@@ -238,10 +246,11 @@ class Writer(Formatted):
             NameTaken: it is the name of something else, or of a table and the mode is ``error``.
             UnknownSchema: there is no such schema.
         """
-        chosen = self if format is None else self.format(format)
+        if format is not None:
+            self.format(format)
         parts = parts_of(name) if isinstance(name, str) else None
-        if chosen is not self or parts is None or not (self.is_ours or self._is_known(parts, mode)):
-            (self._plain if chosen is self else chosen).saveAsTable(name, format, mode, partitionBy, **options)
+        if parts is None or not (self.is_ours or self._is_known(parts, mode)):
+            self._plain.saveAsTable(name, None, mode, partitionBy, **options)
             return
         self.mode(mode).options(**options)
         if partitionBy is not None:
@@ -256,13 +265,14 @@ class Writer(Formatted):
         """Whether it is a table of ours, so that Spark cannot make one of another format.
 
         Raises:
-            InvalidOption: it would be written to, and the session's own format is another one.
+            InvalidOption: it would be written to, and the format is another one, as said or as the session has it.
         """
         if not isinstance(Resolver(self._spark).look_up(parts), Entry):
             return False
         if (mode or self._mode).lower() in ("append", "overwrite"):
-            reason = f"say format('delta') to write to {spelled(parts)}."
-            raise InvalidOption(option="format", value=None, reason=reason)
+            reason = f"{spelled(parts)} is a Delta table: say format('delta') to write to it."
+            value = self._format or self._spark.conf.get("spark.sql.sources.default", None)
+            raise InvalidOption(option="format", value=value, reason=reason)
         return True
 
     def _save_named(self, named: Named) -> None:
@@ -283,9 +293,10 @@ class Writer(Formatted):
         **options: Any,
     ) -> None:
         """Write the rows to the table at a path."""
-        chosen = self if format is None else self.format(format)
-        if not (chosen is self and self.is_ours):
-            (self._plain if chosen is self else chosen).save(path, format, mode, partitionBy, **options)
+        if format is not None:
+            self.format(format)
+        if not self.is_ours:
+            self._plain.save(path, None, mode, partitionBy, **options)
             return
         self.mode(mode).options(**options)
         if partitionBy is not None:

@@ -185,7 +185,15 @@ class DeltaTableBuilder(Generic[Table]):
     def _make(self, path: str) -> None:
         schema = declared(StructType(list(self.columns)))
         check_rules(schema, self.properties, path, SparkEngine(self.spark))
-        new = NewTable(schema, self.partitions, self.properties, None, self.description, self.clusters)
+        new = NewTable(
+            schema,
+            self.partitions,
+            self.properties,
+            None,
+            self.description,
+            self.clusters,
+            bare=not self.columns and not self.replaces,
+        )
         if self.replaces:
             Replace(path, new, or_create=self.if_not_exists).run()
         else:

@@ -51,7 +51,7 @@ class StoredView:
         name: its whole name.
         text: its query.
         within: the catalog and schema in which that names tables.
-        output: the columns that the query gave when the view was made.
+        output: the columns that the query gave when the view was made; none where the view shows what it gives.
         columns: what these are called in the view.
         rules: what else it takes to read the text as it was meant (`entries.rules_of`).
     """

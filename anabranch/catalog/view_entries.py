@@ -29,9 +29,12 @@ from anabranch.catalog.properties import (
     literal,
     told,
 )
-from anabranch.protocol.schema.types import Array, DataType, Map, Struct
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted, spark_type
+
+_NO_COLUMNS = Struct((Field("no_columns_yet", "string"),))
+"""What the entry of a table shows that has no columns yet: a view has one at least."""
 
 _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
 
@@ -105,6 +108,7 @@ def _put(
     properties: Mapping[str, str],
     replaces: bool,
 ) -> None:
+    schema = schema if schema.names else _NO_COLUMNS
     error = f"raise_error('{what}, {_ADVICE}')"
     named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
     body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)

@@ -70,8 +70,9 @@ def let_go(spark: SparkSession, table: str) -> None:
 
 
 def is_kept(spark: SparkSession, table: str) -> bool:
-    """Whether any rows of a table are kept."""
-    return table in _kept.get(spark, {})
+    """Whether any rows of a table are kept, and Spark was not told by other means to forget them."""
+    found = _kept.get(spark, {}).get(table)
+    return found is not None and not _is_cleared(found.rows)
 
 
 def kept_rows(

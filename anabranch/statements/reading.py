@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anabranch.errors import NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
+from anabranch.catalog.names import spelled
+from anabranch.errors import NameTaken, NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
 from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import computed_names, row_changes
 from anabranch.statements.grammar.alter_table import PARTITIONS
 from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.ddl_targets import Making, making
-from anabranch.statements.grammar.parts import Query, Statement
+from anabranch.statements.grammar.parts import Query, Statement, View
 from anabranch.statements.grammar.reader import Locate, Place, Reader
 from anabranch.statements.registry import DELTA_ONLY, beginning_with, takes
 
@@ -42,11 +43,6 @@ _NO_DELTA = {
     ),
 }
 """What of these no engine does to a Delta table, by its first word: its name, and what to do instead."""
-
-_INSTEAD = {
-    "CACHE": "CACHE TABLE takes a table; make a view of a query, and cache spark.table('the_view').",
-}
-"""What to say instead of a statement that is not built."""
 
 Makes = Callable[[Making], bool]
 """Whether what a statement makes is a Delta table, or a view of one."""
@@ -180,6 +176,7 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
     """
     if r.at("WITH"):
         _refuse_from_insert(r)
+    _refuse_like(r)
     writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
     if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
         return
@@ -188,6 +185,27 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
         what = "INSERT OVERWRITE DIRECTORY" if writes_folder else f"this {r.ahead()}"
         instead = "CREATE TABLE of a name, or of a path in backticks, makes a Delta table; a view is made AS a query."
         raise NotBuilt(what=f"{what} USING {made.format}", instead=instead)
+
+
+def _refuse_like(r: Reader) -> None:
+    """Hold that no table of another format is made LIKE a Delta table, which Spark cannot open, or under its name.
+
+    Raises:
+        NotBuilt: it is like one. NameTaken: it would have the name of one.
+    """
+    at = r.i
+    makes = takes(r, "CREATE [EXTERNAL] TABLE") and not r.take("IF", "NOT", "EXISTS") and r.is_name()
+    name = r.path() if makes or r.is_name() else ()
+    if not name or not r.take("LIKE"):
+        r.i = at
+        return
+    there = r.located(name) if makes else None
+    if there is not None and not isinstance(there, View):
+        raise NameTaken(name=spelled(name), table=str(there))
+    if r.is_name() and r.located(r.path()) is not None:
+        instead = "Say CREATE TABLE … USING that format AS SELECT * FROM it LIMIT 0."
+        raise NotBuilt(what="CREATE TABLE … LIKE a Delta table USING another format", instead=instead)
+    r.i = at
 
 
 def _refuse_from_insert(r: Reader) -> None:
@@ -221,8 +239,7 @@ def _handed_on(r: Reader) -> Query:
         statement, instead = _NO_DELTA[first]
         raise UnsupportedCommand(statement=statement, instead=instead)
     if first not in _SPARKS:
-        instead = _INSTEAD.get(first, "See the page on SQL in the documentation.")
-        raise NotBuilt(what=f"{first} on a Delta table", instead=instead)
+        raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()
 
 

@@ -200,6 +200,7 @@ ENTRIES = (
     Entry("SHOW CREATE TABLE", upkeep_grammar.show_create, v.ShowCreateTable, show.show_create),
     Entry("REFRESH TABLE", upkeep_grammar.refresh, v.RefreshTable, show.refresh),
     Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, v.CacheTable, caching.cache),
+    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, view_values.CacheView, caching.cache_view),
     Entry("UNCACHE TABLE", upkeep_grammar.uncache, v.UncacheTable, caching.uncache),
     Entry("OPTIMIZE", upkeep_grammar.optimize, v.OptimizeTable, maintenance.optimize, "OPTIMIZE", only_delta=True),
     Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance.reorg, "REORG", only_delta=True),

@@ -1,4 +1,4 @@
-"""The example in `examples/`: a job as it is written for delta-spark gives what it should, and differs in one line."""
+"""The jobs in `examples/`: written for delta-spark, but for one line. The daily one gives what it should."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def test_the_job_gives_what_its_deliveries_say_also_when_it_goes_on_the_next_day
         assert anabranch.check(str(tmp_path / name), deep=True).is_clean
 
 
-def test_the_job_for_delta_spark_differs_in_one_line() -> None:
-    ours, theirs = medallion.JOB.read_text().splitlines(), medallion.for_delta_spark().splitlines()
+@pytest.mark.parametrize("job", medallion.JOBS, ids=lambda job: job.name)
+def test_a_job_for_delta_spark_differs_in_one_line(job: Path) -> None:
+    ours, theirs = job.read_text(encoding="utf-8").splitlines(), medallion.for_delta_spark(job).splitlines()
     assert [(mine, other) for mine, other in zip(ours, theirs, strict=True) if mine != other] == [
         (medallion.OUR_LINE, medallion.THEIR_LINE)
     ]

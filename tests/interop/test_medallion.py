@@ -84,3 +84,23 @@ def test_the_stream_leaves_the_same_tables_behind(spark: SparkSession, delta_spa
         assert found
         assert same_rows(found, delta_spark.rows(str(ours / table)))
         assert anabranch.check(str(ours / table), deep=True).is_clean
+
+
+@pytest.mark.parametrize(
+    ("job", "tables"), [(medallion.CUSTOMERS, ["customers"]), (medallion.ERASURE, ["people", "events", "requests"])]
+)
+def test_the_other_jobs_leave_the_same_tables_behind(
+    spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path, job: Path, tables: list[str]
+) -> None:
+    ours = tmp_path / "ours"
+    try:
+        runpy.run_path(str(job))["main"]([str(ours)])
+    finally:
+        anabranch.uninstall(spark)
+    theirs = on_delta_spark(job, tmp_path)
+    for table in tables:
+        found = delta_spark.rows(str(theirs / table))
+        assert found
+        assert same_rows(found, delta_spark.rows(str(ours / table)))
+        assert same_rows(found, [row.asDict() for row in anabranch.read(spark, str(theirs / table)).collect()])
+        assert anabranch.check(str(ours / table), deep=True).is_clean

@@ -41,6 +41,8 @@ def test_what_only_delta_has_is_ours_by_its_first_word(word: str) -> None:
         ("create or replace table @T (a int)", v.CreateTable, "CREATE", False),
         ("CREATE TABLE @T CLONE delta.`/s`", v.CloneTable, "CLONE", False),
         ("CREATE OR REPLACE GLOBAL TEMP VIEW x AS SELECT * FROM @T", view_values.CreateTempView, None, False),
+        ("CACHE TABLE @T", v.CacheTable, None, False),
+        ("CACHE LAZY TABLE x AS SELECT * FROM @T", view_values.CacheView, None, False),
         ("ALTER TABLE @T CHANGE a COMMENT 'x'", v.ChangeTableColumn, "ALTER", True),
         ("ALTER TABLE @T ALTER COLUMN a SYNC IDENTITY", v.SyncTableIdentity, "SYNC IDENTITY", False),
         ("ALTER TABLE @T ADD COLUMN a INT", v.AddTableColumns, "ALTER", True),

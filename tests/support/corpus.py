@@ -22,7 +22,8 @@ FOLDER = Path(__file__).parent.parent / "corpus"
 FILES = sorted(FOLDER.glob("*.sql"))
 _TABLE = re.compile(r"@([a-z]\w*)")
 _VARYING = re.compile(
-    r"^(DESCRIBE (HISTORY|DETAIL|EXTENDED)|SHOW CREATE|SHOW TBLPROPERTIES @\w+$|RESTORE|CREATE .*CLONE)"
+    r"^(DESCRIBE (HISTORY|DETAIL|EXTENDED)|SHOW CREATE|SHOW TBLPROPERTIES @\w+$|RESTORE|CREATE .*CLONE"
+    r"|OPTIMIZE|REORG|VACUUM)"
 )
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 JOB = EXAMPLES / "medallion.py"
 STREAM = EXAMPLES / "streaming.py"
+CUSTOMERS = EXAMPLES / "customers.py"
+ERASURE = EXAMPLES / "erasure.py"
+JOBS = (JOB, STREAM, CUSTOMERS, ERASURE)
 STREAMED = ("bronze", "silver", "gold")
 TABLES = ("bronze/changes", "silver/orders", "gold/revenue", "gold/evenings")
 THEIR_LINE = "from delta_spark import DeltaTable, session"

@@ -9,7 +9,8 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, check_empty, open_log
+from anabranch.commands.opening import OWNER, Location, Masked, check_empty, open_log
+from anabranch.log.log import Log
 from anabranch.protocol.actions import compact_json, empty_files
 from anabranch.protocol.layout.clustering import shown
 from anabranch.transaction.commit import Committed
@@ -49,7 +50,7 @@ class Create(Masked):
                 discard=lambda: None,
                 finish=lambda: None,
                 operation="CREATE TABLE",
-                parameters=_parameters(self.new),
+                parameters=_parameters(self.new, log),
                 says_mode=False,
             ),
             context,
@@ -93,7 +94,7 @@ class Replace(Masked):
                 finish=lambda: None,
                 operation="CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE",
                 takes=EveryRow,
-                parameters=_parameters(new),
+                parameters=_parameters(new, log),
                 at=at,
                 evolve=lambda metadata: replaced_metadata(new, metadata, context.runtime),
                 lays_out=True,
@@ -102,7 +103,9 @@ class Replace(Masked):
         )
 
 
-def _parameters(new: NewTable) -> dict[str, str]:
+def _parameters(new: NewTable, log: Log) -> dict[str, str]:
+    """What the history shows; a managed table's folder says whose it is before there is a log."""
+    is_managed = log.store.head(OWNER) is not None
     lists = {"partitionBy": list(new.partition_columns or ()), "clusterBy": shown(new.cluster_by or ())}
     said = {key: compact_json(value) for key, value in {**lists, "properties": dict(new.properties)}.items()}
-    return {"description": new.description or "", "isManaged": "false", **said}
+    return {"description": new.description or "", "isManaged": str(is_managed).lower(), **said}

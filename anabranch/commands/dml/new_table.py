@@ -39,7 +39,8 @@ class NewTable:
     """What a table is created with, where there is none; the partitioning is checked where there is one.
 
     ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
-    ``cluster_by`` is None where nothing is said of it.
+    ``cluster_by`` is None where nothing is said of it. A ``bare`` table may have no columns yet: its first write brings
+    them.
     """
 
     schema: Struct | Callable[[], Struct]
@@ -48,6 +49,7 @@ class NewTable:
     name: str | None = None
     description: str | None = None
     cluster_by: tuple[Path, ...] | None = None
+    bare: bool = False
 
 
 def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
@@ -84,7 +86,7 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     check_retention(properties)
     columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
-    check_columns(schema, columns)
+    check_columns(schema, columns, bare=new.bare)
     check_keys(schema, properties)
     check_stats_columns(schema, columns, properties)
     older = requested("", new.properties).is_older_than_vectors
@@ -113,13 +115,13 @@ def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Me
     return values_kept(metadata, made)
 
 
-def check_columns(schema: Struct, partition_columns: tuple[str, ...]) -> None:
-    """Raises InvalidOption unless a table can have these columns and this partitioning."""
+def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: bool = False) -> None:
+    """Raises InvalidOption unless a table can have these columns, or if ``bare`` none, and this partitioning."""
     lowered = [name.lower() for name in schema.names]
     doubled = sorted({name for name in lowered if lowered.count(name) > 1})
     if doubled:
         raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
-    if not schema.names:
+    if not schema.names and not bare:
         raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
     for name in partition_columns:
         found = schema.find(name)

@@ -72,7 +72,8 @@ def inserted(
 
 
 def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
-    """The schema with a column or member moved to the front of its struct, or after another one.
+    """The schema with a column or member moved to the front of its struct, or after another one; after itself it stays
+    where it is.
 
     Example:
         >>> moved(Struct((Field("a", "long"), Field("b", "long"))), ("b",), first=True).names
@@ -80,7 +81,6 @@ def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: st
 
     Raises:
         UnknownColumn: one of the two does not exist.
-        InvalidOption: a column cannot stand after itself.
     """
 
     def moved_in(struct: Struct) -> Struct:
@@ -90,7 +90,7 @@ def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: st
             return Struct((field, *others) if first else struct.fields)
         before = _named(struct, after, (*path[:-1], after))
         if before is field:
-            raise InvalidOption(option="after", value=after, reason="a column cannot stand behind itself.")
+            return struct
         place = others.index(before) + 1
         return Struct((*others[:place], field, *others[place:]))
 

@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame
 from anabranch.commands.opening import file_set, open_log
 from anabranch.spark.cached_rows import Kept, keep, let_go, level_of
 from anabranch.spark.failures import reported
+from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.running import Running, state_of
 from anabranch.statements.grammar.values import CacheTable, UncacheTable
+from anabranch.statements.grammar.view_values import CacheView
 
 
 def cache(statement: CacheTable, run: Running) -> DataFrame:
@@ -30,6 +32,27 @@ def cache(statement: CacheTable, run: Running) -> DataFrame:
         except BaseException:
             let_go(run.spark, snapshot.table)
             raise
+    return run.nothing()
+
+
+def cache_view(statement: CacheView, run: Running) -> DataFrame:
+    """CACHE TABLE of a query: a temporary view, whose rows are kept for as long as its tables stay as they are; gives
+    no rows. If they cannot be read, there is no such view.
+
+    Raises:
+        SqlAnalysisError, AnalysisException: as `temporary_views.create`.
+        InvalidOption: there is no such storage level. ExecutionFailed, MissingDataFile: the rows cannot be read.
+    """
+    level = level_of(statement.level)
+    temporary_views.create(statement.view, run)
+    try:
+        rows = temporary_views.keep(statement.view, level, run)
+        if not statement.lazy:
+            with reported("CACHE TABLE", statement.view.name):
+                rows.count()
+    except BaseException:
+        run.spark.catalog.dropTempView(statement.view.name)
+        raise
     return run.nothing()
 
 

@@ -15,6 +15,7 @@ from anabranch.commands.options import Options
 from anabranch.protocol.options import WRITE
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.types import Struct
+from anabranch.spark.spark_tables import described
 from anabranch.spark.types import declared
 from anabranch.statements.conditions import check_rules
 from anabranch.statements.executor.parquet_tables import refuse_conversion
@@ -36,7 +37,7 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
     location = statement.table.location
     schema = new.schema
     assert isinstance(schema, Struct)
-    check_columns(schema, new.partition_columns or ())
+    check_columns(schema, new.partition_columns or (), bare=new.bare)
     check_rules(schema, new.properties, location, run.engine)
     create_command(statement, new).run()
     return run.nothing()
@@ -67,6 +68,7 @@ def new_table(statement: CreateTable) -> NewTable:
         None,
         statement.comment,
         statement.clusters or (),
+        bare=not statement.columns and not statement.replaces,
     )
 
 
@@ -104,7 +106,9 @@ def _like(statement: CreateTable, run: Running) -> NewTable:
     """A table with another's columns; one of Delta's gives its layout and properties, too."""
     if isinstance(statement.like, Query):
         schema = declared(run.query(statement.like).schema)
-        return replace(new_table(statement), schema=schema)
+        origin = described(run.spark, statement.like_name)
+        partitions = () if origin is None else origin.partition_columns
+        return replace(new_table(statement), schema=schema, partition_columns=partitions, bare=False)
     assert isinstance(statement.like, Table)
     snapshot = run.snapshot(statement.like)
     known = snapshot.metadata.configuration

@@ -51,9 +51,8 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     text = _lasting(statement.query, statement.text, spark)
     rows = run.query(statement.query)
     schema = _named(statement, rows)
-    view = StoredView(
-        name, text, _current(spark), tuple(rows.columns), tuple(each.name for each in schema), entries.rules_of(spark)
-    )
+    output, columns = ((), ()) if statement.evolves else (tuple(rows.columns), tuple(schema.names))
+    view = StoredView(name, text, _current(spark), output, columns, entries.rules_of(spark))
     _check_lasts(view, schema, run)
     entries.forget()
     try:

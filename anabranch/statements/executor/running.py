@@ -163,12 +163,16 @@ class Running:
         return kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
 
     def view(self, view: View) -> DataFrame:
-        """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since."""
+        """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since, or
+        those of its query.
+        """
         if view.broken is not None:
             raise view.broken
         check_quotes(self.spark, view.query.text)
         with of_view(view.name):
             rows = self.query(view.query)
+            if not view.output:
+                return rows
             with of_spark(view.query, self.spark):
                 if len(set(view.output)) == len(view.output):
                     rows = rows.select(*map(column, view.output))

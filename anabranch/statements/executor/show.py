@@ -115,8 +115,8 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
         lines += [_line(field_at(snapshot.schema, path), ".".join(path)) for path in snapshot.clustering_columns]
     if statement.extended:
         lines += _details(snapshot, _entry(statement.table, run))
-    names, types, comments = zip(*lines, strict=True)
-    return run.shown({"col_name": names, "data_type": types, "comment": comments}, _DESCRIBED)
+    columns = {name: [line[i] for line in lines] for i, name in enumerate(("col_name", "data_type", "comment"))}
+    return run.shown(columns, _DESCRIBED)
 
 
 def _line(field: Field, name: str | None = None) -> Line:

@@ -9,14 +9,16 @@ no session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.names import spelled
+from anabranch.catalog.names import OURS, spelled
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable, ViewIsNoTable
 from anabranch.errors.process_state import PerObject, hold
@@ -26,7 +28,7 @@ from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
-from anabranch.statements.executor.running import Running
+from anabranch.statements.executor.running import Running, state_of
 from anabranch.statements.grammar.cursor import Cursor, behind_with
 from anabranch.statements.grammar.parts import Query, Reference, Span, View
 from anabranch.statements.grammar.row_changes import MODES
@@ -43,14 +45,20 @@ class _View:
 
     Attributes:
         reads: the names in its query that are no Delta tables.
+        names: the whole names of the Delta tables in its query, in order; None for one that is read by its path.
         output: the columns that this gave.
         print: by what the view can be told from another one of its name.
+        level: where its rows are kept; None where they are not.
+        state: which versions of its tables, and which views, these rows come from; None where Spark has let go of them.
     """
 
     statement: CreateTempView | None
     reads: frozenset[Name]
     output: tuple[str, ...] = ()
     print: int = 0
+    level: StorageLevel | None = None
+    state: Hashable = None
+    names: tuple[Name | None, ...] = ()
 
 
 _views: PerObject[SparkSession, dict[Name, _View]] = hold("temporary views", "a session's own, as many as it has made")(
@@ -78,8 +86,19 @@ def create(statement: CreateTempView, run: Running) -> DataFrame:
         known = _views.setdefault(run.spark, {})
         known.pop(name, None)
         if name not in _closure(known, reads):  # else it would read itself when it is made anew
-            known[name] = _View(statement, reads, output, _print(run.spark, name))
+            whole = tuple(_whole(each, run.spark) for each in statement.query.references)
+            known[name] = _View(statement, reads, output, _print(run.spark, name), names=whole)
     return run.nothing()
+
+
+def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFrame:
+    """Keep the rows of a view that was just made, for as long as its tables stay as they are; these rows."""
+    name = _name(statement)
+    with _views.lock:
+        known = _views[run.spark]
+        if name in known:
+            known[name] = replace(known[name], level=level, state=_state(known, known[name], run))
+    return _shown(run.spark, name).persist(level)
 
 
 def renew(run: Running, source: TokenizedText) -> None:
@@ -149,7 +168,7 @@ def shown_table(spark: SparkSession, name: Name) -> Location | None:
     view = _views.get(spark, {}).get(folded)
     if view is None or view.statement is None or view.statement.columns is not None:
         return None
-    location = _read_whole(view.statement.query)
+    location = _read_whole(_brought_up(view, view.statement.query, Names(spark)))
     if location is None or _print(spark, folded) != view.print:
         return None
     return location if open_log(location).snapshot().schema.names == view.output else None
@@ -185,7 +204,7 @@ def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:
     """The words of a statement that may name one of the session's views; None where it does not."""
     known = _views.get(spark)
     lowered = source.text.lower()
-    if not known or not any(name[-1] in lowered for name in list(known)):
+    if not known or not any(name[-1].replace("`", "``") in lowered for name in list(known)):
         return None
     return source.tokens if source.is_readable else None
 
@@ -203,13 +222,56 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
             if _print(run.spark, name) != view.print:
                 del known[name]
                 continue
-            _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
-            known[name] = replace(view, print=_print(run.spark, name))
+            level = view.level if view.state is None or _is_kept(run.spark, name) else None
+            state = None if level is None else _state(known, view, run)
+            if level is not None and state == view.state:
+                continue
+            with _keeping_track(known, run.spark):
+                _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
+            known[name] = replace(view, print=_print(run.spark, name), level=level, state=state)
+            if level is not None:
+                _shown(run.spark, name).persist(level)
+
+
+@contextmanager
+def _keeping_track(known: dict[Name, _View], spark: SparkSession) -> Iterator[None]:
+    """Remember which views are to be kept anew, since Spark has let go of their rows with a view that they read."""
+    kept = [name for name, view in known.items() if view.level is not None and _is_kept(spark, name)]
+    yield
+    for name in kept:
+        if not _is_kept(spark, name):
+            known[name] = replace(known[name], state=None)
+
+
+def _is_kept(spark: SparkSession, name: Name) -> bool:
+    """Whether Spark still keeps the rows of a view."""
+    try:
+        level = _shown(spark, name).storageLevel
+    except AnalysisException:  # somebody has dropped it
+        return False
+    return level.useMemory or level.useDisk
+
+
+def _state(known: dict[Name, _View], view: _View, run: Running) -> Hashable:
+    """What the rows of a view come from, as far as it can change behind Spark's back."""
+    assert view.statement is not None, "a view of Spark's own is never kept"
+    views = tuple((name, known[name].print) for name in sorted(view.reads & known.keys()))
+    return views, tuple(_versions(_brought_up(view, view.statement.query, Names(run.spark)), run))
+
+
+def _versions(query: Query, run: Running) -> Iterator[Hashable]:
+    """The tables that a query reads, through lasting views too, each with its version."""
+    for each in query.references:
+        if each.view is None:
+            yield state_of(run.snapshot(each.table))
+        else:
+            yield each.view.query.text
+            yield from _versions(each.view.query, run)
 
 
 def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
     """The rows of a view now: the columns that it had when it was made, whatever came to its tables since."""
-    query = _brought_up(statement.query, Names(run.spark))
+    query = _brought_up(view, statement.query, Names(run.spark))
     rows = run.query(query)
     with of_spark(query, run.spark):
         if len(set(view.output)) == len(view.output):
@@ -219,21 +281,34 @@ def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
         return found
 
 
-def _brought_up(query: Query, names: Names) -> Query:
-    """A query with the lasting views that it reads as they are now.
+def _brought_up(view: _View, query: Query, names: Names) -> Query:
+    """A view's query with the tables and lasting views that its names mean now.
 
     Raises:
-        UnknownTable: one is gone.
+        UnknownTable: one is gone, or is no Delta table any more.
     """
-    references = (each if each.view is None else _now(each, each.view, names) for each in query.references)
-    return replace(query, references=tuple(references))
+    pairs = zip(query.references, view.names, strict=True)
+    return replace(query, references=tuple(_now(each, whole, names) for each, whole in pairs))
 
 
-def _now(reference: Reference, view: View, names: Names) -> Reference:
-    found = names.location(view.name)
-    if not isinstance(found, View):
-        raise UnknownTable(name=spelled(view.name))
-    return replace(reference, view=found)
+def _now(reference: Reference, whole: Name | None, names: Names) -> Reference:
+    if whole is None:
+        return reference
+    found = names.location(whole)
+    if found is None:
+        raise UnknownTable(name=spelled(whole))
+    if isinstance(found, View):
+        return replace(reference, view=found)
+    return replace(reference, view=None, table=replace(reference.table, location=found))
+
+
+def _whole(reference: Reference, spark: SparkSession) -> Name | None:
+    """The whole name of what is read; None where it is read by its path."""
+    if reference.view is not None:
+        return reference.view.name
+    name = reference.table.name
+    is_path = len(name) == 2 and name[0].lower() in OURS
+    return None if is_path else entries.whole(spark, name)
 
 
 def _put(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:
@@ -254,9 +329,13 @@ def _print(spark: SparkSession, name: Name) -> int:
     if not entries.is_temporary(spark, name):  # a table of its name may be one that Spark cannot open
         return 0
     try:
-        return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}").semanticHash()
+        return _shown(spark, name).semanticHash()
     except AnalysisException:
         return 0
+
+
+def _shown(spark: SparkSession, name: Name) -> DataFrame:
+    return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}")
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -219,15 +219,25 @@ def option(r: Reader) -> tuple[str, str]:
 
 def _like(r: Reader, target: Table, if_not_exists: bool) -> CreateTable:
     first = r.i
+    name: Path = ()
     like: Table | Query | None = r.table()
     if like is None:
-        r.path("the name of a table")
+        name = r.path("the name of a table")
         like = r.query_between(first, r.i, "SELECT * FROM ")
     if r.take("USING") and r.name("a format").upper() not in _FORMATS:
         r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
-    said = _clauses(r, target)
+    at, said = r.i, _clauses(r, target)
     r.finish()
-    return CreateTable(target, if_not_exists=if_not_exists, properties=said.properties, comment=said.comment, like=like)
+    if said.partitions is not None or said.clusters is not None:
+        r.fail("a table that is made LIKE another one has its layout.", at)
+    return CreateTable(
+        target,
+        if_not_exists=if_not_exists,
+        properties=said.properties,
+        comment=said.comment,
+        like=like,
+        like_name=name,
+    )
 
 
 def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> CloneTable:
@@ -270,16 +280,38 @@ def create_view(r: Reader) -> CreateView | None:
         return None
     columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
     said = _Clauses()
+    evolves = False
     while not r.at("AS"):
-        at = r.i
-        if r.done or not (r.at("COMMENT") or r.at("TBLPROPERTIES")) or r.ahead() in said.seen:
+        at, first = r.i, r.ahead()
+        if r.done or first not in ("COMMENT", "TBLPROPERTIES", "WITH") or first in said.seen:
             r.fail("AS and a query are expected here.", at)
-        said.seen.add(r.ahead())
-        _clause(r, said)
+        said.seen.add(first)
+        if r.take("WITH", "SCHEMA"):
+            evolves = _evolves(r, columns is not None)
+        else:
+            _clause(r, said)
     r.expect("AS")
     query = r.query()
     text = r.text[slice(*query.span)]
-    return CreateView(name, query, text, columns, replaces, if_not_exists, said.comment, said.properties)
+    return CreateView(name, query, text, columns, replaces, if_not_exists, said.comment, said.properties, evolves)
+
+
+def _evolves(r: Reader, names_columns: bool) -> bool:
+    """What stands behind ``WITH SCHEMA``: whether the view's columns follow those of its query; their types always do.
+
+    Raises:
+        NotBuilt: the types are to be those of today.
+    """
+    if r.take("TYPE", "EVOLUTION"):
+        return False
+    if r.take("EVOLUTION"):
+        if names_columns:
+            r.fail("a view WITH SCHEMA EVOLUTION has its query's columns, and names none.", r.i - 1)
+        return True
+    if r.at("BINDING") or r.at("COMPENSATION"):
+        what = f"CREATE VIEW WITH SCHEMA {r.ahead()} of a Delta table"
+        raise NotBuilt(what=what, instead="The types of a view follow its tables: say TYPE EVOLUTION, or EVOLUTION.")
+    return r.fail("EVOLUTION or TYPE EVOLUTION is expected here.")
 
 
 def _shown(r: Reader) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ None where it does not.
 
 from __future__ import annotations
 
-from anabranch.errors import InvalidOption, UnknownTable
+from anabranch.errors import InvalidOption, NotBuilt, UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar.create_table import option
@@ -32,6 +32,7 @@ from anabranch.statements.grammar.values import (
     UncacheTable,
     VacuumTable,
 )
+from anabranch.statements.grammar.view_values import CacheView, CreateTempView
 
 
 def _table(r: Reader) -> Table | None:
@@ -135,14 +136,27 @@ def refresh(r: Reader) -> Statement | None:
 
 
 def cache(r: Reader) -> Statement | None:
-    """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``; None where a query stands behind it, whose view is
-    Spark's.
-    """
-    lazy, table = r.said("LAZY"), r.table()
-    if table is None:
+    """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
+    lazy, at = r.said("LAZY"), r.i
+    table = r.table()
+    level = _level(r) if table is not None and r.take("OPTIONS") else None
+    if table is not None and r.done:
+        return CacheTable(table, lazy, level)
+    r.i = at
+    return _cached_query(r, lazy)
+
+
+def _cached_query(r: Reader, lazy: bool) -> Statement | None:
+    """None where the query reads no Delta table, or where there is none."""
+    if not r.is_name() or not r.reads_delta():
         return None
+    at, name = r.i, r.name("the name of a view")
     level = _level(r) if r.take("OPTIONS") else None
-    return _done(r, CacheTable(table, lazy, level)) if r.done else None
+    if r.done:
+        r.i = at
+        raise NotBuilt(what="CACHE TABLE of a lasting view", instead=f"Say CACHE TABLE … AS SELECT * FROM {name}.")
+    r.take("AS")
+    return CacheView(CreateTempView(name, r.query()), lazy, level)
 
 
 def _level(r: Reader) -> str:

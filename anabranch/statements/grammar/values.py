@@ -109,7 +109,7 @@ class ExplainChange(Statement):
 @dataclass(frozen=True)
 class CreateTable(Statement):
     """CREATE TABLE and REPLACE TABLE, with columns, or AS a query, or LIKE another table (``like``: a query of it where
-    it is none of Delta's).
+    it is none of Delta's; ``like_name``: then its name).
     """
 
     table: Table
@@ -123,6 +123,7 @@ class CreateTable(Statement):
     comment: str | None = None
     query: Query | None = None
     like: Table | Query | None = None
+    like_name: Path = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ from anabranch.statements.grammar.parts import Path, Query, Statement
 class CreateView(Statement):
     """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
 
-    ``text`` is the query as it was written.
+    ``text`` is the query as it was written. One that ``evolves`` shows whatever columns its query has.
     """
 
     name: Path
@@ -23,6 +23,7 @@ class CreateView(Statement):
     if_not_exists: bool = False
     comment: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    evolves: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,12 @@ class CreateTempView(Statement):
     columns: tuple[str, ...] | None = None
     replaces: bool = False
     is_global: bool = False
+
+
+@dataclass(frozen=True)
+class CacheView(Statement):
+    """CACHE [LAZY] TABLE … AS a query that reads a Delta table: a temporary view whose rows are kept in memory."""
+
+    view: CreateTempView
+    lazy: bool = False
+    level: str | None = None

@@ -37,6 +37,21 @@ def test_a_view_shows_what_its_tables_hold_now_in_the_columns_that_it_had(views:
     assert described == {"a": "of the row", "b": None}
 
 
+def test_a_view_may_follow_its_query_in_its_columns_too(views: Catalog) -> None:
+    views("CREATE VIEW {s}.whole WITH SCHEMA EVOLUTION COMMENT 'c' AS SELECT * FROM {s}.t WHERE id = 1")
+    views("CREATE VIEW {s}.above WITH SCHEMA EVOLUTION AS SELECT * FROM {s}.whole")
+    views("CREATE VIEW {s}.typed WITH SCHEMA TYPE EVOLUTION AS SELECT * FROM {s}.t WHERE id = 1")
+    views("ALTER TABLE {s}.t ADD COLUMN more INT")
+    assert views.rows("SELECT * FROM {s}.whole") == views.rows("SELECT * FROM {s}.above") == [(1, "a", None)]
+    assert views.rows("SELECT * FROM {s}.typed") == [(1, "a")]
+    for refused in ("BINDING", "COMPENSATION"):
+        with pytest.raises(errors.NotBuilt, match=f"WITH SCHEMA {refused}"):
+            views(f"CREATE VIEW {{s}}.other WITH SCHEMA {refused} AS SELECT * FROM {{s}}.t")
+    for wrong in ("(a) WITH SCHEMA EVOLUTION", "WITH SCHEMA", "WITH SCHEMA EVOLUTION WITH SCHEMA EVOLUTION"):
+        with pytest.raises(errors.SqlSyntaxError):
+            views(f"CREATE VIEW {{s}}.other {wrong} AS SELECT * FROM {{s}}.t")
+
+
 def test_a_view_and_its_table_are_read_at_one_version_and_through_other_views(
     views: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,54 @@ def test_a_name_is_a_table_without_columns_that_says_where_it_lies(spark: SparkS
     assert (folder(spark, "t") / "_delta_log").is_dir()
 
 
+def test_a_table_without_columns_gets_them_by_its_first_write(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE t USING delta")
+    spark.sql(f"CREATE TABLE u USING delta LOCATION '{tmp_path / 'u'}'")
+    DeltaTable.create(spark).tableName("w").property("delta.appendOnly", "true").execute()
+    for read in (lambda: spark.table("t"), lambda: spark.sql("SELECT * FROM u"), lambda: spark.sql("SELECT 1 FROM w")):
+        with pytest.raises(errors.TableWithoutColumns, match="no columns yet"):
+            read()
+    assert rows(spark.sql("DESCRIBE t")) == []
+    assert "Table Properties" in [row[0] for row in spark.sql("DESCRIBE EXTENDED t").collect()]
+    assert spark.sql("SHOW CREATE TABLE w").first()[0].startswith("CREATE TABLE w")
+    assert spark.catalog.listColumns("t") == []
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')")
+    spark.sql("OPTIMIZE t")
+    spark.sql("VACUUM t")
+    with pytest.raises(errors.SchemaMismatch):
+        spark.range(2).write.format("delta").mode("append").saveAsTable("t")
+    spark.range(2).write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    spark.sql("ALTER TABLE u ADD COLUMN (id BIGINT, s STRING)")
+    spark.sql("INSERT INTO u VALUES (1, 'a')")
+    assert (rows(spark.table("t")), rows(spark.table("u"))) == ([(0,), (1,)], [(1, "a")])
+    with pytest.raises(errors.TableWithoutColumns):
+        spark.sql("SELECT * FROM t VERSION AS OF 0")
+    spark.sql("RESTORE TABLE t TO VERSION AS OF 0")
+    with pytest.raises(errors.TableWithoutColumns):
+        spark.table("t")
+    for i in range(12):
+        spark.sql(f"ALTER TABLE w SET TBLPROPERTIES ('n' = '{i}')")
+    assert list((folder(spark, "w") / "_delta_log").glob("*.checkpoint.parquet"))
+    spark.range(3).write.format("delta").mode("append").option("mergeSchema", "true").save(str(folder(spark, "w")))
+    assert spark.table("w").count() == 3
+
+
+def test_only_a_new_table_may_lack_columns(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE t (id INT) USING delta")
+    for text in (
+        "CREATE OR REPLACE TABLE t USING delta",
+        "CREATE TABLE p USING delta PARTITIONED BY (a)",
+        "CREATE TABLE p USING delta CLUSTER BY (a)",
+    ):
+        with pytest.raises(errors.InputError):
+            spark.sql(text)
+    with pytest.raises(errors.InvalidOption, match="at least one column"):
+        spark.createDataFrame([()], T.StructType()).write.format("delta").save(str(tmp_path / "x"))
+    assert spark.table("t").columns == ["id"]
+    with pytest.raises(errors.UnknownTable):
+        DeltaTable.forName(spark, "p")
+
+
 def test_a_name_that_delta_spark_made_goes_through_every_door(spark: SparkSession, schema: str) -> None:
     made_by_delta_spark(spark, schema, "old")
     assert rows(spark.table("old")) == rows(spark.sql("SELECT * FROM old")) == [(1,), (2,)]
@@ -295,6 +343,56 @@ def test_a_session_without_anabranch_neither_replaces_nor_drops_it(spark: SparkS
             write.mode(mode).saveAsTable("t")
     anabranch.install(spark)
     assert rows(spark.table("t")) == [(1,)]
+
+
+def test_a_write_of_another_format_to_its_name_is_refused_by_name(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1L AS id")
+    for mode in ("append", "overwrite"):
+        for write in (
+            lambda mode=mode: spark.range(5).write.format("parquet").mode(mode).saveAsTable("t"),
+            lambda mode=mode: spark.range(5).write.saveAsTable("t", format="orc", mode=mode),
+        ):
+            with pytest.raises(errors.InvalidOption, match="is a Delta table"):
+                write()
+    with pytest.raises(errors.NameTaken):
+        spark.range(5).write.format("parquet").saveAsTable("t")
+    spark.range(5).write.format("parquet").mode("ignore").saveAsTable("t")
+    spark.range(5, 6).write.format("parquet").insertInto("t")
+    assert rows(spark.table("t")) == [(1,), (5,)]
+    with pytest.raises(errors.NotBuilt, match="LIKE"):
+        spark.sql("CREATE TABLE p LIKE t USING parquet")
+    spark.range(2).write.format("parquet").option("compression", "gzip").saveAsTable("p")
+    spark.range(2).write.format("parquet").save(str(tmp_path / "files"))
+    spark.range(2).write.save(str(tmp_path / "csv"), format="csv", mode="overwrite")
+    assert spark.table("p").count() == spark.read.csv(str(tmp_path / "csv")).count() == 2
+    assert rows(spark.sql(f"SELECT * FROM parquet.`{tmp_path / 'files'}`")) == [(0,), (1,)]
+    assert any(file.name.endswith(".gz.parquet") for file in spark_files(spark, "p"))
+
+
+def test_a_table_like_one_of_sparks_has_its_partitioning_and_takes_no_name(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE p (id INT, day STRING) USING parquet PARTITIONED BY (day)")
+    spark.sql("CREATE TABLE d LIKE p USING delta")
+    assert spark.sql("DESCRIBE DETAIL d").first()["partitionColumns"] == ["day"]
+    assert spark.table("d").columns == ["id", "day"]
+    with pytest.raises(errors.NameTaken):
+        spark.sql("CREATE TABLE d LIKE p")
+    spark.sql("CREATE TABLE IF NOT EXISTS d LIKE p")
+    for layout in ("PARTITIONED BY (id)", "CLUSTER BY (id)"):
+        with pytest.raises(errors.SqlSyntaxError, match="has its layout"):
+            spark.sql(f"CREATE TABLE e LIKE p USING delta {layout}")
+
+
+def spark_files(spark: SparkSession, name: str) -> list[Path]:
+    return [Path(each.removeprefix("file:")) for each in spark.table(name).inputFiles()]
+
+
+def test_the_history_says_whether_a_table_is_managed(spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE t (id INT) USING delta")
+    spark.sql(f"CREATE TABLE u (id INT) USING delta LOCATION '{tmp_path / 'u'}'")
+    said = [spark.sql(f"DESCRIBE HISTORY {name}").first()["operationParameters"]["isManaged"] for name in ("t", "u")]
+    assert said == ["true", "false"]
 
 
 def test_a_frame_of_an_rdd_is_of_the_session_that_it_was_of(spark: SparkSession, schema: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import anabranch
@@ -84,9 +86,54 @@ def test_what_is_cached_is_a_table_at_a_level_that_spark_has(run: Any) -> None:
     for options in ("'storageLevel' = 'nowhere'", "'storageLevel' = 'NONE'", "'level' = 'DISK_ONLY'"):
         with pytest.raises(errors.InvalidOption):
             run(f"CACHE TABLE t OPTIONS ({options})")
-    with pytest.raises(errors.NotBuilt, match="make a view"):
-        run("CACHE TABLE some AS SELECT * FROM t")
+        with pytest.raises(errors.InvalidOption):
+            run(f"CACHE TABLE some OPTIONS ({options}) AS SELECT * FROM t")
     assert not is_cached(run)
+    with pytest.raises(AnalysisException):
+        run("SELECT * FROM some")
+
+
+def test_a_query_is_cached_as_a_temporary_view_until_its_table_changes(run: Any) -> None:
+    assert run("CACHE TABLE doubled AS SELECT id * 2 AS id, rand() AS r FROM t") == []
+    first = run("SELECT * FROM doubled")
+    assert [row[0] for row in first] == [2, 4]
+    assert is_cached(run, "SELECT id FROM doubled")
+    assert run("SELECT * FROM doubled") == first, "rows are kept, and not computed anew"
+    assert not is_cached(run)
+    run("INSERT INTO t VALUES (3)")
+    assert run("SELECT id FROM doubled") == [(2,), (4,), (6,)]
+    assert is_cached(run, "SELECT id FROM doubled")
+    run("UNCACHE TABLE doubled")
+    assert not is_cached(run, "SELECT id FROM doubled")
+    run("DELETE FROM t WHERE id = 1")
+    assert run("SELECT id FROM doubled") == [(4,), (6,)]
+    assert not is_cached(run, "SELECT id FROM doubled")
+
+
+def test_a_cached_query_of_other_views_is_never_behind_their_tables(spark: SparkSession, run: Any) -> None:
+    run("CREATE OR REPLACE TEMPORARY VIEW few AS SELECT * FROM t WHERE id < 3")
+    run("CREATE VIEW lasting AS SELECT * FROM t")
+    run("CACHE LAZY TABLE both OPTIONS ('storageLevel' = 'DISK_ONLY') SELECT few.id FROM few JOIN lasting USING (id)")
+    assert run("SELECT * FROM both") == [(1,), (2,)]
+    run("INSERT INTO t VALUES (0)")
+    assert run("SELECT * FROM few") == [(0,), (1,), (2,)]
+    assert run("SELECT * FROM both") == [(0,), (1,), (2,)]
+    assert is_cached(run, "SELECT * FROM both")
+    assert spark.table("both").storageLevel.useMemory is False
+    spark.catalog.dropTempView("both")
+    spark.catalog.dropTempView("few")
+
+
+def test_a_query_that_fails_leaves_no_view(run: Any) -> None:
+    with pytest.raises(errors.ExecutionFailed):
+        run("CACHE TABLE broken AS SELECT 1 / (id - id) AS x FROM t")
+    with pytest.raises(AnalysisException):
+        run("SELECT * FROM broken")
+    run("CREATE TEMPORARY VIEW broken AS SELECT 7 AS x")
+    with pytest.raises(AnalysisException):
+        run("CACHE TABLE broken AS SELECT * FROM t")
+    assert run("SELECT * FROM broken") == [(7,)]
+    run("DROP VIEW broken")
 
 
 def test_a_cached_table_is_the_source_of_a_change_of_itself(run: Any) -> None:
@@ -94,3 +141,44 @@ def test_a_cached_table_is_the_source_of_a_change_of_itself(run: Any) -> None:
     run("INSERT INTO t SELECT id + 10 FROM t")
     run("MERGE INTO t USING (SELECT max(id) AS id FROM t) s ON t.id = s.id WHEN MATCHED THEN DELETE")
     assert run("SELECT * FROM t") == [(1,), (2,), (11,)]
+
+
+# -- what a temporary view reads ---------------------------------------------------------------------------------------
+
+
+def test_a_temporary_view_reads_what_its_names_mean_now(spark: SparkSession, run: Any, tmp_path: Path) -> None:
+    run(f"CREATE TABLE x USING delta LOCATION '{tmp_path / 'first'}' AS SELECT 1 AS a")
+    run("CREATE OR REPLACE TEMPORARY VIEW by_name AS SELECT * FROM x")
+    run(f"CREATE OR REPLACE TEMPORARY VIEW by_path AS SELECT * FROM delta.`{tmp_path / 'first'}`")
+    run("CACHE TABLE kept AS SELECT a FROM x")
+    run("DROP TABLE x")
+    for statement in ("SELECT * FROM by_name", "SELECT * FROM kept", "INSERT INTO by_name VALUES (5)"):
+        with pytest.raises(errors.UnknownTable):
+            run(statement)
+    assert run("SELECT * FROM by_path") == [(1,)]
+    run(f"CREATE TABLE x USING delta LOCATION '{tmp_path / 'second'}' AS SELECT 2 AS a")
+    assert run("SELECT * FROM by_name") == run("SELECT * FROM kept") == [(2,)]
+    run("INSERT INTO by_name VALUES (5)")
+    assert run("SELECT * FROM x") == run("SELECT * FROM kept") == [(2,), (5,)]
+    assert run("SELECT * FROM by_path") == [(1,)]
+    run("ALTER TABLE x RENAME TO y")
+    run("CREATE TABLE x USING delta AS SELECT 3 AS a")
+    assert run("SELECT * FROM by_name") == run("SELECT * FROM kept") == [(3,)]
+    for name in ("by_name", "by_path", "kept"):
+        spark.catalog.dropTempView(name)
+
+
+def test_a_temporary_view_of_an_odd_name_follows_its_table_too(spark: SparkSession, run: Any) -> None:
+    run("CREATE OR REPLACE TEMPORARY VIEW `k``v` AS SELECT * FROM t")
+    run("INSERT INTO t VALUES (3)")
+    assert run("SELECT * FROM `k``v`") == [(1,), (2,), (3,)]
+    spark.sql("DROP VIEW `k``v`")
+
+
+def test_what_spark_was_told_to_forget_is_not_cached(spark: SparkSession, run: Any) -> None:
+    run("CACHE TABLE t")
+    run("CLEAR CACHE")
+    assert not is_cached(run)
+    run("CREATE VIEW lasting AS SELECT * FROM t")
+    with pytest.raises(errors.NotBuilt, match="AS SELECT \\* FROM lasting"):
+        run("CACHE TABLE lasting")

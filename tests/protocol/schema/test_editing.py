@@ -52,9 +52,11 @@ def test_a_column_comes_once_and_behind_one_that_is_there() -> None:
         inserted(SCHEMA, ("s",), Field("n", "long"), after="a")
 
 
+def test_a_column_behind_itself_stays_where_it_is() -> None:
+    assert moved(SCHEMA, ("a",), after="A") == SCHEMA
+
+
 def test_a_place_must_be_one() -> None:
-    with pytest.raises(InvalidOption):
-        moved(SCHEMA, ("a",), after="A")
     with pytest.raises(UnknownColumn):
         moved(SCHEMA, ("s", "x"), after="a")
 

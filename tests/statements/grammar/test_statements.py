@@ -432,7 +432,7 @@ def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
     "text",
     [
         "TRUNCATE TABLE @T PARTITION (a = 1)",
-        "CACHE TABLE x AS SELECT * FROM @T",
+        "CREATE VIEW x WITH SCHEMA BINDING AS SELECT * FROM @T",
     ],
 )
 def test_what_is_not_built_is_refused_by_name(text: str) -> None:

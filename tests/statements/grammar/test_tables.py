@@ -143,6 +143,7 @@ def test_a_clone_of_a_version_says_where_it_lies() -> None:
         "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
         "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a",
+        "CREATE TABLE IF NOT EXISTS n LIKE t USING parquet",
     ],
 )
 def test_what_would_be_a_delta_table_is_refused_where_it_is_not_read(text: str) -> None:
