@@ -108,8 +108,8 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     if any(each in plain for each in _BLANKS_AT_DOTS):
         plain = _DOTS.sub(".", plain)
     small = plain.lower()
-    if len(small) != len(plain) or any(sign in plain for sign in _UNCLEAR):
-        return None
+    if len(small) != len(plain) or "table_changes" in small or any(sign in plain for sign in _UNCLEAR):
+        return None  # of a feed, a text says the table's name
     found = frozenset(_parts(name, quoted) for name in _names(plain, small))
     numbers = any(part[:1].isdigit() for name in found for part in name[1:])  # `t .1` is a name and a number, perhaps
     return None if numbers else found

@@ -83,6 +83,7 @@ def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
         "SELECT \ue0000\ue001 FROM t",
         "SELECT 'x' FROM İ",
         "SELECT x FROM t . 1",
+        "SELECT x FROM table_changes('a.t', 0)",
     ],
 )
 def test_what_a_glance_does_not_tell_is_left_to_a_full_reading(text: str) -> None:

@@ -246,7 +246,7 @@ TABLES = [
         v.CreateTable(T, replaces=True, creates=False, clusters=(("a",), ("s", "b")), query=v.Query("SELECT 1 AS a")),
     ),
     ("CREATE TABLE @T LIKE @S", v.CreateTable(T, like=v.Table("/s", ("delta", "/s")))),
-    ("CREATE TABLE @T LIKE a.b", v.CreateTable(T, like=v.Query("SELECT * FROM a.b"))),
+    ("CREATE TABLE @T LIKE a.b", v.CreateTable(T, like=v.Query("SELECT * FROM a.b"), like_name=("a", "b"))),
     ("CREATE TABLE @T SHALLOW CLONE @S VERSION AS OF 3", v.CloneTable(T, v.Table("/s", ("delta", "/s"), "3"), True)),
     (
         "CREATE OR REPLACE TABLE @T CLONE @S TBLPROPERTIES ('a' = 'b')",
