@@ -154,8 +154,9 @@ class Reader(Schemaless):
         ids = options.flag("rowIds")
         options.finish(READ)
         engine = SparkEngine(self._spark)
-        files = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).run()
-        rows: DataFrame = engine.to_df(files, ids=shown_ids(files) if ids else None)
+        location, asked = AsOf(path, version, timestamp, engine.zone()).pinned()
+        files = Read(location, asked).run()
+        rows: DataFrame = engine.to_df(files, ids=shown_ids(files) if ids else None, as_of=asked is not None)
         return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
 
     def _load_changes(self, path: Location, options: Options) -> DataFrame:

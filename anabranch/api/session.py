@@ -74,13 +74,15 @@ def read(
         InvalidOption: ``row_ids`` of a table that does not track its rows.
     """
     engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
-    snapshot = Read(*AsOf(path, version, timestamp, engine.zone()).pinned()).snapshot()
+    location, asked = AsOf(path, version, timestamp, engine.zone()).pinned()
+    snapshot = Read(location, asked).snapshot()
     condition = None if where is None else understood(where, snapshot, engine)
     files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
-    return engine.to_df(files, condition, columns, shown_ids(files) if row_ids else None)
+    ids = shown_ids(files) if row_ids else None
+    return engine.to_df(files, condition, columns, ids, as_of=asked is not None)
 
 
 def looked_up(name: str) -> Entry | None:

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.paths import store_name
-from anabranch.spark.plans import Relations, hidden_scans, relations
+from anabranch.spark.plans import Relations, relations, scans
 
 _printing = threading.Lock()
 SOME_VERSION = 1 << 62
@@ -34,17 +34,30 @@ _kept_out = cache("names of tables whose rows are not shown", 10_000)
 """Their aliases, without versions. When the cache has dropped one, no table's rows are shown."""
 
 
-def marked(rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True) -> DataFrame:
-    """The rows under an alias that names their table and version; ``shown``: whether messages may show the rows."""
-    if not shown and table_id is not None:
+def marked(
+    rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True, as_of: bool = False
+) -> DataFrame:
+    """The rows under an alias that names their table and version.
+
+    Args:
+        rows, table_id, version: what is read, and where from.
+        shown: whether messages may show the rows.
+        as_of: the user asked for this version, so the rows are the same whatever is committed: constants.
+    """
+    if table_id is None:
+        return rows
+    if not shown:
         _kept_out.add(_mark(table_id), True)
-    return rows if table_id is None else rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
+    if as_of:
+        return rows.alias(f"{_mark(table_id)}_asof{version}")
+    return rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
 
 
 def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
-    """The oldest version of the table that the rows come from.
+    """The oldest version of the table that the rows come from and that was the newest when they were read.
 
-    None where they come from elsewhere, as far as is known; `SOME_VERSION` where they may come from the table.
+    None where they come from elsewhere, as far as is known, or from versions that were asked for; `SOME_VERSION` where
+    they may come from the table.
 
     Args:
         rows: any DataFrame.
@@ -55,13 +68,18 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
         UnknownSourceVersion: they come from its files, of an unknown version; or Spark printed no plan.
     """
     plan = printed_plan(rows)
-    versions = re.findall(_mark(table_id) + r"_v(\d*)", plan)
+    versions, asked = re.findall(_mark(table_id) + r"_v(\d*)", plan), f"{_mark(table_id)}_asof" in plan
     unknown = "" in versions or not _TOLD.search(plan)  # another thread may have caught what Spark printed
-    if unknown or (not versions and any(_is_within(root, path) for path in rows.inputFiles())):
+    if unknown or (not (versions or asked) and any(_is_within(root, path) for path in rows.inputFiles())):
         raise UnknownSourceVersion(table=root)
     read = relations(plan)
-    may_read = read.foreign and _may_read(rows, root, read, known=bool(versions))
+    may_read = read.foreign and _may_read(rows, root, read, is_asked=asked and not versions, known=bool(versions))
     return min(map(int, versions), default=SOME_VERSION if may_read else None)
+
+
+def versions_named(rows: DataFrame, table_id: str) -> list[int]:
+    """All versions of a table that the rows are known to come from."""
+    return [int(each) for each in re.findall(_mark(table_id) + r"_(?:v|asof)(\d+)", printed_plan(rows))]
 
 
 def names_table(rows: DataFrame, table_id: str) -> bool:
@@ -80,16 +98,23 @@ def keeps_out(rows: DataFrame) -> bool:
     return not _TOLD.search(plan) or any(mark in plan for mark in _kept_out)
 
 
-def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool) -> bool:
-    """Whether scans in subqueries or cached frames, of DataFrames that are not ours, may read a table's files;
-    ``known`` where the rows come from a known version of the table, too. Raises UnknownSourceVersion: one does.
+def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool, is_asked: bool) -> bool:
+    """Whether scans of DataFrames that are not ours may read a table's files. Those of the main plan matter only where
+    the rows come from a version that was asked for, which explains files of the table there.
+
+    Args:
+        known: the rows come from a known version of the table, too.
+        is_asked: they come from a version that was asked for, and from no other.
+
+    Raises:
+        UnknownSourceVersion: one does.
     """
     may_read = False
-    for scan in hidden_scans(printed_plan(rows, "formatted")):
+    for scan in scans(printed_plan(rows, "formatted"), hidden=not is_asked):
         if scan.columns & read.ours:
             continue
         is_within = scan.place is not None and _holds(root, scan.place)
-        if is_within and not (known and (read.is_cut or not scan.columns)):
+        if is_within and not ((known or is_asked) and (read.is_cut or not scan.columns)):
             raise UnknownSourceVersion(table=root)
         is_around = scan.place is not None and _holds(scan.place, root)
         may_read |= is_within or is_around or scan.has_more

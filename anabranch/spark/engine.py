@@ -204,10 +204,11 @@ class SparkEngine:
         ids: Mapping[str, str] | None = None,
         *,
         metadata: bool = False,
+        as_of: bool = False,
     ) -> DataFrame:
         """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
         ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
-        to all rows. See `anabranch.spark.scan.scan`.
+        to all rows; ``as_of``: this version was asked for. See `anabranch.spark.scan.scan`.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
@@ -227,7 +228,8 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        return dataframe_source.marked(rows, files.table_id, files.version, shown=may_show_rows(files.root))
+        shown = may_show_rows(files.root)
+        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

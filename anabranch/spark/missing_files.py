@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from anabranch.errors import AnabranchError, MissingDataFile
 from anabranch.log.log import Log
 from anabranch.protocol.layout.paths import store_name
-from anabranch.spark.dataframe_source import SOME_VERSION, version_read
+from anabranch.spark.dataframe_source import versions_named
 from anabranch.storage import open_store
 
 _GONE = re.compile(
@@ -54,9 +54,8 @@ def vanished(rows: DataFrame, error: Exception) -> MissingDataFile | None:
             folder = folder.rpartition("/")[0]
             snapshot = Log(open_store(folder or "/")).newest()
             if snapshot is not None:
-                version = version_read(rows, snapshot.table, snapshot.metadata.id)
-                known = version is not None and version < SOME_VERSION
-                return missing(snapshot.table, file, version) if known else None
+                versions = versions_named(rows, snapshot.metadata.id)
+                return missing(snapshot.table, file, min(versions)) if versions else None
     except AnabranchError:
         return None  # Spark's own error says more than this one
     return None

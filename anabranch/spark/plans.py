@@ -2,8 +2,8 @@
 
 Works on text alone. Knows that a subquery's plan is printed apart from the main one, and what is cached below an
 ``InMemoryRelation``; and that a relation and its scan have the numbers of their columns in common. Guarantee: a scan of
-files that are not read by a DataFrame of ours is among `hidden_scans`, unless it is in the main plan, of which
-`inputFiles` names every file.
+files that are not read by a DataFrame of ours is among `scans`; the hidden ones are those outside the main plan, of
+which `inputFiles` names every file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _RELATION = re.compile(r"(?:Streaming)?Relation(?:V2)?\b(?!.*\bJDBCRelation\()")
-_OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_v")
+_OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_(?:v|asof)")
 _COLUMN = re.compile(r"#(\d+)")
 _CUT = re.compile(r"\d+ more (?:fields|characters)")
 _LOCATION = re.compile(r"^Location: \w+ ?(?:\((\d+) paths\))?\[(.*)\]$", re.MULTILINE)
@@ -75,10 +75,11 @@ def _analysed(extended: str) -> str:
     return next((text for name, text in zip(pieces[1::2], pieces[2::2], strict=True) if "Analyzed" in name), extended)
 
 
-def hidden_scans(formatted: str) -> Iterator[Scan]:
-    """The scans in subqueries, and of what is cached, that a formatted explanation shows."""
+def scans(formatted: str, *, hidden: bool) -> Iterator[Scan]:
+    """The scans that a formatted explanation shows: all, or those in subqueries, and of what is cached."""
     main, _, subqueries = formatted.partition(_SUBQUERIES)
-    for block in [*(main.split("\n\n") if "InMemoryRelation" in main else ()), *subqueries.split("\n\n")]:
+    seen = main.split("\n\n") if "InMemoryRelation" in main or not hidden else ()
+    for block in [*seen, *subqueries.split("\n\n")]:
         if re.match(r"\s*\(\d+\) (?:Batch)?Scan\b", block):
             yield _scan(block)
 

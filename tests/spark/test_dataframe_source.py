@@ -69,8 +69,63 @@ def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> 
 
 
 def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
-    both = anabranch.read(spark, path).union(anabranch.read(spark, path, version=0))
-    assert read(both, path) == 0
+    older = anabranch.read(spark, path)
+    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    assert read(anabranch.read(spark, path).union(older), path) == 1
+
+
+ASKED: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "a number": lambda spark, path: anabranch.read(spark, path, version=0),
+    "a moment": lambda spark, path: anabranch.read(
+        spark, path, timestamp=anabranch.history(path)[0]["timestamp"]
+    ),
+    "a reader": lambda spark, path: spark.read.format("delta").option("versionAsOf", 0).load(path),
+    "a path": lambda spark, path: spark.read.format("delta").load(f"{path}@v0"),
+    "a query": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0"),
+    "a subquery": lambda spark, path: subquery(spark, anabranch.read(spark, path, version=0)),
+    "a cached frame": lambda spark, path: anabranch.read(spark, path, version=0).cache(),
+    "a join with files": lambda spark, path: anabranch.read(spark, path, version=0).join(
+        files_beside(spark, path), "id", "left"
+    ),
+}
+
+
+def files_beside(spark: SparkSession, path: str) -> DataFrame:
+    spark.range(3).write.mode("overwrite").parquet(f"{path}_beside")
+    return spark.read.parquet(f"{path}_beside")
+
+
+@pytest.mark.parametrize("way", list(ASKED))
+def test_a_version_that_was_asked_for_is_the_same_whatever_is_committed(
+    spark: SparkSession, path: str, way: str
+) -> None:
+    rows = ASKED[way](spark, path)
+    assert read(rows, path) is None
+    assert read(rows.union(anabranch.read(spark, path)), path) == 1
+    DeltaTable.forPath(spark, path).delete("id < 3")
+    rows.select("id", "x").write.format("delta").mode("append").save(path)
+    assert anabranch.history(path)[0]["isBlindAppend"] is True
+
+
+def test_files_of_the_table_beside_a_version_that_was_asked_for_are_of_no_known_version(
+    spark: SparkSession, path: str
+) -> None:
+    asked = anabranch.read(spark, path, version=0)
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(asked.union(spark.read.parquet(path)), path)
+
+
+def test_rows_are_brought_back_from_an_older_version(spark: SparkSession, path: str) -> None:
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 2")
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}` VERSION AS OF 0 WHERE id = 0")
+    spark.sql(
+        f"MERGE INTO delta.`{path}` t USING (SELECT * FROM delta.`{path}` VERSION AS OF 1) s ON t.id = s.id"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"UPDATE delta.`{path}` SET x = -1 WHERE id NOT IN (SELECT id FROM delta.`{path}` VERSION AS OF 0)")
+    assert sorted(anabranch.read(spark, path).collect()) == [(0, 0), (1, 10), (2, 20), (3, 30), (9, -1)]
+    spark.sql(f"INSERT OVERWRITE delta.`{path}` SELECT * FROM delta.`{path}` VERSION AS OF 0")
+    assert anabranch.read(spark, path).count() == 4
 
 
 def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: Path) -> None:
@@ -195,7 +250,8 @@ def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
     spark.read.parquet(elsewhere, files_of(path)).createOrReplaceTempView("raw_view")
     may = "SELECT (SELECT max(id) FROM raw_view) AS id"
     assert read(spark.sql(may), path) == SOME_VERSION
-    assert read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path) == 0
+    assert read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path) == SOME_VERSION
+    assert read(spark.sql(f"{may} FROM delta.`{path}`"), path) == 1
     for text in (
         f"SELECT (SELECT max(id) FROM parquet.`{elsewhere}`) AS id",
         f"SELECT (SELECT max(x) FROM delta.`{other}`) AS id FROM parquet.`{elsewhere}`",

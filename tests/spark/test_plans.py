@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anabranch.spark.plans import Relations, Scan, hidden_scans, relations
+from anabranch.spark.plans import Relations, Scan, relations, scans
 
 MARK = "__anabranch_0123456789abcdef_v3"
 EXTENDED = f"""== Parsed Logical Plan ==
@@ -83,6 +83,6 @@ def test_scans_of_subqueries_and_of_what_is_cached_are_hidden_those_of_the_main_
         Scan(frozenset({"9"}), "file:/one", has_more=True),
         Scan(frozenset({"10"}), None, has_more=True),
     ]
-    assert list(hidden_scans(FORMATTED)) == hidden
+    assert list(scans(FORMATTED, hidden=True)) == hidden
     cached = FORMATTED.replace("* Project (2)", "InMemoryTableScan (2)\n+- InMemoryRelation (9)")
-    assert list(hidden_scans(cached)) == [Scan(frozenset({"1"}), "file:/main", has_more=True), *hidden]
+    assert list(scans(cached, hidden=True)) == [Scan(frozenset({"1"}), "file:/main", has_more=True), *hidden]

@@ -146,7 +146,8 @@ class Running:
             table, context = reference.table, context_of(snapshot, self.engine)
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
-        return self.engine.to_df(file_set(snapshot, kept(snapshot, predicate)), metadata=metadata)
+        files = file_set(snapshot, kept(snapshot, predicate))
+        return self.engine.to_df(files, metadata=metadata, as_of=self.pinned(reference.table)[1] is not None)
 
     def _shows_metadata(self, reference: Reference) -> bool:
         """Whether a table is to have the column ``_metadata``, which its query asks for; one of its own is that."""
