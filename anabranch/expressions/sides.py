@@ -7,7 +7,7 @@ Knows how Spark looks a name up: as ``alias.column``, or as a column of which a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -119,16 +119,19 @@ def assigned(
     return gathered([(key, path_of(key, sides, context), value) for key, value in values.items()], option)
 
 
-def evolved_by(values: Mapping[str, Any] | None, schema: Struct, sides: Sides) -> Struct:
+def evolved_by(
+    values: Mapping[str, Any] | None, schema: Struct, sides: Sides, widened: Callable[[Struct, Struct], Struct]
+) -> Struct:
     """Columns with what a clause adds to them: for ``*`` all that the source has, else what it has of the keys' names.
 
-    Types of columns that are there stay; whether values fit them is seen when they are fitted.
+    Types of columns that are there are ``widened`` by those; whether values fit them is seen when they are fitted.
     """
     if values is None:
-        return evolved(schema, sides.described, None)
+        return evolved(widened(schema, sides.described), sides.described, None)
     for key in values:
         parts = [key] if sides.described.find(key) is not None else _parts_of(key, sides)
-        schema = evolved(schema, _only_at(parts, sides.described), None)
+        given = _only_at(parts, sides.described)
+        schema = evolved(widened(schema, given), given, None)
     return schema
 
 

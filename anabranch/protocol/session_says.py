@@ -27,6 +27,7 @@ class Said:
         compacts: whether auto compaction runs; this and the next two override the table; None: as the table says.
         compacts_from, compacts_to: its minimum number of files, and its target in bytes.
         drops_missing: whether a constraint to be dropped may be missing.
+        widens: which types rows may widen by themselves: always, only same_family_type, or never.
     """
 
     user_metadata: str | None = None
@@ -39,6 +40,7 @@ class Said:
     compacts_from: int | None = None
     compacts_to: int | None = None
     drops_missing: bool = False
+    widens: str = "always"
 
 
 class Honoured:

@@ -34,6 +34,7 @@ COMPACTS_FROM = PREFIX + "autoCompact.minNumFiles"
 COMPACTS_TO = PREFIX + "autoCompact.maxFileSize"
 ASSIGNS = "spark.sql.storeAssignmentPolicy"
 DROPS_MISSING = PREFIX + "constraints.assumesDropIfExists.enabled"
+WIDENS = PREFIX + "typeWidening.allowAutomaticWidening"
 VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
 
@@ -91,6 +92,7 @@ SETTINGS: tuple[Setting, ...] = (
     _honoured(COMPACTS_FROM, "automatic compaction begins with so many small files, 50 if it is not set"),
     _honoured(COMPACTS_TO, "so many bytes automatic compaction puts into a file, 128 MiB if it is not set"),
     _honoured(DROPS_MISSING, "DROP CONSTRAINT of one that is not there does nothing, as with IF EXISTS"),
+    _honoured(WIDENS, "which types rows may widen by themselves: `always`, only `same_family_type`, or `never`"),
     _honoured(VACUUMS_LITE, "VACUUM looks only at files that the log says were removed, unless it says FULL"),
     _refused("restore.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "RESTORE", "CLONE"),
     _refused("replace.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "REPLACE"),
@@ -218,6 +220,15 @@ def number(values: Mapping[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise UnsupportedSetting(setting=name, value=value, verb="a write", reason="it takes a whole number from 1")
     return int(text)
+
+
+def widening(value: str) -> str:
+    """Which changes of types the session lets rows make. Raises UnsupportedSetting: the value is not valid."""
+    wished = value.strip().lower()
+    if wished not in ("always", "same_family_type", "never"):
+        reason = "it takes always, same_family_type or never"
+        raise UnsupportedSetting(setting=WIDENS, value=value, verb="a write", reason=reason)
+    return wished
 
 
 def compaction(value: str) -> str:

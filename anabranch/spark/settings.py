@@ -91,7 +91,7 @@ def setting(spark: SparkSession, name: str, default: bool) -> bool:
 
 
 def _said(spark: SparkSession, values: Mapping[str, str]) -> Said:
-    compacts = values.get(settings.COMPACTS)
+    compacts, widens = values.get(settings.COMPACTS), values.get(settings.WIDENS, "always")
     return Said(
         user_metadata=values.get(settings.USER_METADATA),
         app_id=values.get(settings.TXN_APP_ID),
@@ -103,6 +103,7 @@ def _said(spark: SparkSession, values: Mapping[str, str]) -> Said:
         compacts_from=settings.number(values, settings.COMPACTS_FROM),
         compacts_to=settings.number(values, settings.COMPACTS_TO),
         drops_missing=settings.flag(values, settings.DROPS_MISSING, False),
+        widens=settings.widening(widens),
     )
 
 

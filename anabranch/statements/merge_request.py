@@ -105,11 +105,10 @@ def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
     if not (asked.evolves or asked.engine.merges_schema()):
         return sides
     sides = replace(sides, described=all_nullable(asked.engine.describe(asked.source)))
-    takes_all = any(clause.values is None and clause.action != "delete" for clause in asked.clauses)
-    schema = following(snapshot.metadata, sides.described) if takes_all else snapshot.schema
+    schema = snapshot.schema
     for clause in asked.clauses:
         if clause.action != "delete" and clause.when != "not matched by source":
-            schema = evolved_by(clause.values, schema, sides)
+            schema = evolved_by(clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was))
     return replace(sides, evolved=schema)
 
 

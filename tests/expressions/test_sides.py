@@ -110,13 +110,18 @@ SOURCE = Struct((Field("ID", "integer"), Field("st", Struct((Field("Y", "date"),
 TARGET = Struct((Field("id", "long"), Field("kept", "string"), Field("st", INNER)))
 
 
+def as_it_was(columns: Struct, rows: Struct) -> Struct:
+    """Of a table whose types never widen."""
+    return columns
+
+
 def evolving() -> Sides:
     plain = Sides(TARGET, SOURCE.names, "t", "s", described=SOURCE)
-    return replace(plain, evolved=evolved_by(None, TARGET, plain))
+    return replace(plain, evolved=evolved_by(None, TARGET, plain, as_it_was))
 
 
 def test_a_star_adds_all_that_only_the_source_has() -> None:
-    assert evolved_by(None, TARGET, evolving()) == Struct((*TARGET.fields, Field("new", "long")))
+    assert evolved_by(None, TARGET, evolving(), as_it_was) == Struct((*TARGET.fields, Field("new", "long")))
 
 
 @pytest.mark.parametrize(
@@ -124,14 +129,21 @@ def test_a_star_adds_all_that_only_the_source_has() -> None:
     [("new", ["new"]), ("t.NEW", ["new"]), ("id", []), ("nothing", []), ("st.y", []), ("st.nothing", []), ("", [])],
 )
 def test_a_key_adds_what_the_source_has_of_its_name(key: str, added: list[str]) -> None:
-    assert [name for name in evolved_by({key: "1"}, TARGET, evolving()).names if name not in TARGET.names] == added
+    assert [name for name in evolved_by({key: "1"}, TARGET, evolving(), as_it_was).names if name not in TARGET.names] == added
 
 
 def test_a_key_adds_a_member() -> None:
     table = Struct((Field("st", Struct((Field("x", "integer"),))),))
     sides = Sides(table, SOURCE.names, described=SOURCE)
-    inner = evolved_by({"st.y": "1"}, table, sides).field("st").type
+    inner = evolved_by({"st.y": "1"}, table, sides, as_it_was).field("st").type
     assert inner == Struct((Field("x", "integer"), Field("Y", "date")))
+
+
+@pytest.mark.parametrize(("key", "seen"), [("id", ["ID"]), ("st.y", ["st"]), ("nothing", []), (None, ["ID", "st", "new"])])
+def test_what_a_clause_sets_may_widen_what_is_there(key: str | None, seen: list[str]) -> None:
+    asked: list[str] = []
+    evolved_by(None if key is None else {key: "1"}, TARGET, evolving(), lambda was, rows: asked.extend(rows.names) or was)
+    assert asked == seen
 
 
 def test_a_star_that_evolves_keeps_what_the_source_lacks_in_an_update_only() -> None:

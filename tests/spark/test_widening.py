@@ -175,11 +175,11 @@ def test_an_insert_by_position_widens_columns_with_schema_evolution(spark: Any, 
     with pytest.raises(AnabranchError):
         anabranch.sql(spark, f"INSERT INTO {table} SELECT 70000, NULL, NULL")
     evolving = f"INSERT WITH SCHEMA EVOLUTION INTO {table}"
-    anabranch.sql(spark, f"{evolving} SELECT 70000, named_struct('x', 70000), CAST(2 AS DECIMAL(12, 2))")
+    anabranch.sql(spark, f"{evolving} SELECT 70000, named_struct('x', 70000), CAST(2.25 AS DECIMAL(12, 2))")
     anabranch.sql(spark, f"{evolving} (a) VALUES (5000000000)")
     rows = spark.read.format("delta").load(path)
-    assert dict(rows.dtypes) == {"a": "bigint", "s": "struct<b:int>", "d": "smallint"}
-    found = [(1, (1,), 1), (70000, (70000,), 2), (5000000000, None, None)]
+    assert dict(rows.dtypes) == {"a": "bigint", "s": "struct<b:int>", "d": "decimal(12,2)"}
+    found = [(1, (1,), 1), (70000, (70000,), Decimal("2.25")), (5000000000, None, None)]
     assert [tuple(each) for each in rows.orderBy("a").collect()] == found
 
 
@@ -231,6 +231,39 @@ def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path:
         (5000000000, 0.2, None, "y"),
     }
     assert DeltaTable.forPath(spark, path).check().is_clean
+
+
+def test_a_merge_that_names_columns_widens_those(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    old = spark.sql("SELECT 1 AS id, 2 AS x, named_struct('n', 3) AS s, 4 AS left")
+    old.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    source = "SELECT 1 AS id, 2.5D AS x, named_struct('n', 3.5D) AS s, 4.5D AS left"
+    anabranch.sql(
+        spark,
+        f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{path}` t USING ({source}) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET t.x = s.x, s.n = s.s.n",
+    )
+    rows = spark.read.format("delta").load(path)
+    assert dict(rows.dtypes) == {"id": "int", "x": "double", "s": "struct<n:double>", "left": "int"}
+    assert [(row["x"], row["s"]["n"], row["left"]) for row in rows.collect()] == [(2.5, 3.5, 4)]
+
+
+@pytest.mark.parametrize(("said", "becomes"), [("ALWAYS", "double"), ("SAME_FAMILY_TYPE", None), ("never", None)])
+def test_the_session_says_how_far_rows_widen(spark: Any, tmp_path: Path, said: str, becomes: str | None) -> None:
+    path, name = table_path(tmp_path), "spark.databricks.delta.typeWidening.allowAutomaticWidening"
+    first = spark.sql("SELECT 1 AS id")
+    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    spark.conf.set(name, said)
+    try:
+        writer = spark.sql("SELECT 2.5D AS id").write.format("delta").mode("append").option("mergeSchema", True)
+        if becomes is None:
+            with pytest.raises(AnabranchError):
+                writer.save(path)
+        else:
+            writer.save(path)
+    finally:
+        spark.conf.unset(name)
+    assert dict(spark.read.format("delta").load(path).dtypes) == {"id": becomes or "int"}
 
 
 MERGE = "MERGE WITH SCHEMA EVOLUTION INTO {} t USING ({}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"

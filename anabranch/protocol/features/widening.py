@@ -20,6 +20,7 @@ from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.editing import inside_of, put_inside
 from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
+from anabranch.protocol.session_says import current
 
 TYPE_CHANGES = "delta.typeChanges"
 ENABLED = "delta.enableTypeWidening"
@@ -27,9 +28,11 @@ LISTED_BY = frozenset({"typeWidening", "typeWidening-preview"})
 """The names under which a protocol may list the feature."""
 
 Objection: TypeAlias = Callable[[DataType, DataType], str | None]
+Widens: TypeAlias = Callable[[DataType, DataType], bool]
 NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
 """Why a ``date`` does not become a ``timestamp_ntz``: readers that know wider types need not know such moments."""
 _NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
+_ICEBERG = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
 _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 
@@ -40,11 +43,10 @@ def can_widen(before: DataType, after: DataType) -> bool:
         >>> can_widen("integer", "decimal(12,2)"), can_widen("long", "double")
         (True, False)
     """
-    return widens_by_itself(before, after) or _widens_across(before, after)
+    return _widens_in_family(before, after) or _widens_across(before, after)
 
 
-def widens_by_itself(before: DataType, after: DataType) -> bool:
-    """Whether rows of the wider type change the column: only within one family of types, as in delta-spark."""
+def _widens_in_family(before: DataType, after: DataType) -> bool:
     if before in INTEGERS and after in INTEGERS:
         return INTEGERS.index(str(before)) < INTEGERS.index(str(after))
     if (before, after) in (("float", "double"), ("date", "timestamp_ntz")):
@@ -162,14 +164,29 @@ def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
 # -- following the rows ------------------------------------------------------------------------------------------------
 
 
-def following(metadata: Metadata, rows: Struct) -> Struct:
-    """The columns of a table, each widened to the rows' type where the table allows it.
+def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -> Struct:
+    """The columns of a table, each widened to the rows' type where the table and the session allow it.
 
     A column that others are computed from keeps its type: the result of the computation would be unknown.
+
+    Args:
+        metadata: the table's.
+        rows: the types of the rows.
+        columns: what the table's columns have become so far, where that is not what its metadata says.
     """
-    if not is_on(metadata):
-        return metadata.schema
-    return widened(metadata.schema, rows, lambda name: depending_on(metadata, name) is None)
+    schema, mode = columns or metadata.schema, current().widens
+    if not is_on(metadata) or mode == "never":
+        return schema
+    widens = can_widen if mode == "always" else _widens_in_family
+    of_iceberg = any(metadata.configuration.get(each, "").strip().lower() == "true" for each in _ICEBERG)
+
+    def changes(before: DataType, after: DataType) -> bool:
+        return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))
+
+    def may_change(name: str) -> bool:
+        return metadata.schema.find(name) is None or depending_on(metadata, name) is None
+
+    return widened(schema, rows, may_change, changes)
 
 
 def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
@@ -203,39 +220,41 @@ def depending_on(metadata: Metadata, column: str) -> str | None:
     return None
 
 
-def widened(table: Struct, rows: Struct, allowed: Callable[[str], bool]) -> Struct:
-    """The table's columns, each widened to the rows' type where it widens by itself; also inside nested ones.
+def widened(table: Struct, rows: Struct, allowed: Callable[[str], bool], widens: Widens = can_widen) -> Struct:
+    """The table's columns, each widened to the rows' type where it may be; also inside nested ones.
 
-    ``allowed`` tells whether the type of a top-level column may change.
+    Args:
+        table, rows: the columns, and the rows' columns.
+        allowed: tells whether the type of a top-level column may change.
+        widens: tells whether one type may become another.
 
     Example:
         >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda name: True).fields[0].type
         'long'
     """
-    return Struct(tuple(_widened_field(each, rows.find(each.name)) if allowed(each.name) else each for each in table))
 
+    def of_field(field: Field, given: Field | None) -> Field:
+        if given is None:
+            return field
+        changes: list[TypeChange] = []
+        after = of_type(field.type, given.type, (), changes)
+        return field if after == field.type else remembering(replace(field, type=after), changes)
 
-def _widened_field(field: Field, given: Field | None) -> Field:
-    if given is None:
-        return field
-    changes: list[TypeChange] = []
-    after = _widened_type(field.type, given.type, (), changes)
-    return field if after == field.type else remembering(replace(field, type=after), changes)
+    def of_type(before: DataType, given: DataType, where: tuple[str, ...], changes: list[TypeChange]) -> DataType:
+        if isinstance(before, Struct) and isinstance(given, Struct):
+            return Struct(tuple(of_field(each, given.find(each.name)) for each in before))
+        if isinstance(before, str) and isinstance(given, str):
+            if not widens(before, given):
+                return before
+            changes.append(TypeChange(before, given, where))
+            return given
+        theirs = inside_of(given)
+        for step, inner in inside_of(before).items():
+            if step in theirs:
+                before = put_inside(before, step, of_type(inner, theirs[step], (*where, step), changes))
+        return before
 
-
-def _widened_type(before: DataType, given: DataType, where: tuple[str, ...], changes: list[TypeChange]) -> DataType:
-    if isinstance(before, Struct) and isinstance(given, Struct):
-        return Struct(tuple(_widened_field(each, given.find(each.name)) for each in before))
-    if isinstance(before, str) and isinstance(given, str):
-        if not widens_by_itself(before, given):
-            return before
-        changes.append(TypeChange(before, given, where))
-        return given
-    theirs = inside_of(given)
-    for step, inner in inside_of(before).items():
-        if step in theirs:
-            before = put_inside(before, step, _widened_type(inner, theirs[step], (*where, step), changes))
-    return before
+    return Struct(tuple(of_field(each, rows.find(each.name)) if allowed(each.name) else each for each in table))
 
 
 def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:

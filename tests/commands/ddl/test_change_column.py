@@ -210,7 +210,7 @@ def test_rows_widen_columns_where_they_may_change_the_schema(world: World) -> No
     Write(world.path, wider, "append", schema_change="merge").run(world.engine)
     assert (column(world, "id").type, column(world, "price").type) == ("long", "decimal(9,3)")
     assert {row["id"] for row in world.rows()} == {1, 2, 3, 1 << 40}
-    doubles = pa.table({"id": pa.array([0.5])})
+    doubles = pa.table({"id": pa.array([0.5])})  # a long becomes no double
     with pytest.raises(errors.SchemaMismatch):
         Write(world.path, doubles, "append", schema_change="merge").run(world.engine)
     SetProperties(world.path, dict.fromkeys(ON, "false")).run()

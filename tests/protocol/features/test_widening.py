@@ -14,10 +14,10 @@ from anabranch.protocol.features.widening import (
     following,
     iceberg_keeps,
     unreadable_change,
-    widens_by_itself,
     with_type,
 )
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
+from anabranch.protocol.session_says import Said, honouring
 
 ALLOWED = [
     *[
@@ -80,10 +80,26 @@ def test_a_type_becomes_no_other(before: str, after: str) -> None:
     assert refused.value.to_type in str(refused.value)
 
 
-def test_rows_widen_a_column_only_within_its_family() -> None:
-    across = [(before, after) for before, after in ALLOWED if not widens_by_itself(before, after)]
-    assert all(before in ("byte", "short", "integer", "long") for before, _ in across)
-    assert all(after == "double" or after.startswith("decimal") for _, after in across)
+def follows(before: str, after: str, **properties: str) -> bool:
+    """Whether a column takes the type of the rows."""
+    metadata = metadata_of(Field("c", before), **properties)
+    return following(metadata, Struct((Field("c", after),))).fields[0].type == after
+
+
+@pytest.mark.parametrize(("before", "after"), ALLOWED)
+def test_rows_widen_a_column_as_far_as_the_session_lets_them(before: str, after: str) -> None:
+    assert follows(before, after)
+    with honouring(Said(widens="never")):
+        assert not follows(before, after)
+    across = before in ("byte", "short", "integer", "long") and (after == "double" or after.startswith("decimal"))
+    with honouring(Said(widens="same_family_type")):
+        assert follows(before, after) is not across
+
+
+@pytest.mark.parametrize("compat", ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"])
+@pytest.mark.parametrize(("before", "after"), ALLOWED)
+def test_rows_widen_a_column_of_an_iceberg_table_only_as_iceberg_does(before: str, after: str, compat: str) -> None:
+    assert follows(before, after, **{compat.replace(".", "_", 1): "true"}) is iceberg_keeps(before, after)
 
 
 def test_iceberg_knows_only_some_of_the_changes() -> None:
@@ -187,7 +203,7 @@ def test_columns_become_as_wide_as_the_rows_at_any_depth() -> None:
             Field("P", "decimal(8,3)"),
             Field("s", Struct((Field("F", "double"), Field("more", "long")))),
             Field("m", Map("long", Array("timestamp_ntz"))),
-            Field("left", "double"),
+            Field("left", "string"),
             Field("narrow", "integer"),
             Field("new", "long"),
         )
