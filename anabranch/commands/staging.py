@@ -44,6 +44,7 @@ from anabranch.protocol.schema.types import Field
 from anabranch.protocol.schema.variants import shredded_column
 from anabranch.protocol.stats.footers import footer_stats
 from anabranch.storage.contract import Entry, Store
+from anabranch.storage.trees import remove_hollow
 
 _logger = logging.getLogger(__name__)
 _READERS = 8
@@ -203,6 +204,7 @@ class Staging:
         try:
             for folder in (self.folder, self.change_folder):
                 remove(self.store, [entry.name for entry in self.store.list_all(folder + "/")])
+                remove_hollow(self.store, folder)
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
 

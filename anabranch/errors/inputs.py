@@ -85,6 +85,12 @@ class UnknownColumn(InputError):
     condition = "UNKNOWN_COLUMN"
     sql_state = "42703"
     template = "The table at {table} has no column {column}; it has {columns}."
+    _of_no_table = "There is no column {column}; there are {columns}."
+
+    def __init__(self, **facts: Any) -> None:
+        if not facts.get("table"):
+            self.template = self._of_no_table
+        super().__init__(**facts)
 
 
 class TableWithoutColumns(InputError):

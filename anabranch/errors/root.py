@@ -126,6 +126,10 @@ class AnabranchError(_Base):
         """The same error with the excerpt of the statement at fault; an error that has one keeps it."""
         return self if self.facts.get("excerpt") else type(self)(**{**self.facts, "excerpt": excerpt})
 
+    def of(self: _Error, table: str) -> _Error:
+        """The same error of a table; one that names a table keeps it."""
+        return self if self.facts.get("table") else type(self)(**{**self.facts, "table": table})
+
     def getMessageParameters(self) -> dict[str, str]:
         """The facts as text."""
         return {name: str(value) for name, value in self.facts.items()}

@@ -163,12 +163,18 @@ def records(metadata: Metadata) -> bool:
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
 
-def check_recordable(metadata: Metadata) -> None:
-    """Raises InvalidSchema if a table records its changes, and has a column of a name that its feed needs."""
-    taken = [name for name in COLUMNS if metadata.schema.find(name) is not None] if records(metadata) else []
-    if taken:
+def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None:
+    """Raises InvalidSchema if a table records its changes, and has a column of a name that its feed needs; not where it
+    had one ``before``, too, which a change of its metadata may mend.
+    """
+    taken = _taken(metadata)
+    if taken and not (before is not None and _taken(before)):
         reason = f"the change data feed needs the column {taken[0]}; rename it, or set {ENABLED} = false."
         raise InvalidSchema(reason=reason, delta_condition="RESERVED_CDC_COLUMNS_ON_WRITE")
+
+
+def _taken(metadata: Metadata) -> list[str]:
+    return [name for name in COLUMNS if metadata.schema.find(name) is not None] if records(metadata) else []
 
 
 def cdc_body(file: FileRow) -> dict[str, Any]:

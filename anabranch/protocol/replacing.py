@@ -21,8 +21,8 @@ from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 Path = tuple[str, ...]
-Objection = Callable[[str, DataType, DataType], "str | None"]
-"""Why the table forbids another type inside a top-level column; None where it does not."""
+Objection = Callable[[Path, DataType, DataType], "str | None"]
+"""Why the table forbids another type at a path; None where it does not."""
 
 _DECLARED = {DEFAULT: "a default", GENERATION: "a generating expression", STEP: "an identity", LENGTH: "a length"}
 
@@ -35,11 +35,11 @@ def replaced(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
 
     Example:
         >>> replaced(Struct((Field("a", "long"), Field("b", "long"))), Struct((Field("B", "long"), Field("A", "long"))),
-        ...          lambda column, before, after: None).names
+        ...          lambda path, before, after: None).names
         ('b', 'a')
     """
     for path, type_ in list(_types(schema, wanted, ())):
-        schema = with_type(schema, path, type_, partial(objection, path[0]))
+        schema = with_type(schema, path, type_, partial(objection, path))
     return _members(schema, wanted, ())
 
 

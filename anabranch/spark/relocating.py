@@ -211,7 +211,7 @@ def _value(files: FileSet, name: str) -> Column:
     (path,) = paths_of([name])
     found = spelled(path, files.schema)
     if found is None:
-        raise UnknownColumn(column=name, columns=", ".join(files.schema.names))
+        raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     return reduce(Column.getField, found[1:], column(found[0]))
 
 

@@ -146,7 +146,7 @@ def _assignable(source: DataType, target: DataType) -> bool:
     """Whether some values may fit, as in Spark's store assignment under ANSI; texts are read too, as Delta does."""
     if not isinstance(source, str) or not isinstance(target, str) or upcastable(source, target):
         return upcastable(source, target)
-    text = "string" in (source, target) and "binary" not in (source, target)
+    text = target == "string" or (source == "string" and target != "binary")
     times = source in _TIMES and target in _TIMES
     return text or times or (_is_number(source) and _is_number(target))
 

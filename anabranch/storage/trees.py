@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from anabranch.errors import StoreError
@@ -71,6 +72,14 @@ def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
             continue  # it is not empty, is a link, or may not be removed: it does no harm
         removed.append(folder)
     return removed
+
+
+def remove_hollow(store: Store, folder: str) -> None:
+    """Remove a folder and those in it, as far as no file is there; a bucket has none."""
+    if isinstance(store, LocalStore) and not is_link(store, folder):
+        for found, _, _ in os.walk(os.path.join(store.root, folder), topdown=False):
+            with suppress(OSError):  # it is not empty, or may not be removed: it does no harm
+                os.rmdir(found)
 
 
 def _local(store: LocalStore, skip: Skip, threads: int) -> Tree:

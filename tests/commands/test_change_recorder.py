@@ -14,15 +14,19 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands import change_recorder
-from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
+from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.log.changes import change_files
+from anabranch.log.file_names import commit_name
 from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_VERSION, ENABLED, FOLDER
 from anabranch.protocol.merges import Clause
+from anabranch.protocol.schema.types import Field
 from anabranch.testing import Row, at_phase
 from tests.support.feeds import applied, plain, rows_of
+from tests.support.raw_logs import put_commit
 from tests.support.worlds import World, insert_all, table_path, update_all
 
 Change = tuple[str, int, int]
@@ -166,8 +170,10 @@ def test_a_table_that_does_not_record_its_changes_gets_no_such_files(tmp_path: P
 
 
 def test_a_column_of_a_name_that_the_feed_needs_is_refused_by_whoever_writes(tmp_path: Path) -> None:
-    world = World(table_path(tmp_path)).create([{"id": 1, "_change_type": "a"}])
-    SetProperties(world.path, {ENABLED: "true"}).run()
+    world = World(table_path(tmp_path)).create([{"id": 1, "its_change_type": "a"}], delta_enableChangeDataFeed="true")
+    first = (Path(world.path) / commit_name(0)).read_text(encoding="utf-8").splitlines()
+    (renamed,) = [line for line in first if '"metaData"' in line]
+    put_commit(world.path, 1, renamed.replace("its_change_type", "_change_type"))  # as others may have done
     version = world.version
     for write in (
         lambda: world.append({"id": 2, "_change_type": "b"}),
@@ -182,6 +188,20 @@ def test_a_column_of_a_name_that_the_feed_needs_is_refused_by_whoever_writes(tmp
     assert world.version == version
     SetProperties(world.path, {ENABLED: "false"}).run()
     world.append({"id": 2, "_change_type": "b"})
+
+
+def test_a_change_of_the_table_never_takes_a_name_that_the_feed_needs(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"id": 1, "x": 1}], **{"delta_columnMapping.mode": "name"})
+    added = AddColumns(world.path, [NewColumn(Field("_Commit_Version", "long"))])
+    SetProperties(world.path, {ENABLED: "true"}).run()
+    for change in (added, RenameColumn(world.path, ("x",), "_commit_timestamp")):
+        with pytest.raises(errors.InvalidSchema, match="the change data feed needs"):
+            change.run()
+    SetProperties(world.path, {ENABLED: "false"}).run()
+    added.run()
+    with pytest.raises(errors.InvalidSchema, match="the change data feed needs"):
+        SetProperties(world.path, {ENABLED: "true"}).run()
+    world.update("id = 1", x=2)
 
 
 def test_what_is_refused_leaves_no_file_of_change_data(world: World) -> None:

@@ -23,10 +23,12 @@ from anabranch.errors import (
     MetadataChangedException,
     NotBuilt,
     ProtocolChangedException,
+    UnknownColumn,
     UnsupportedFeature,
 )
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, compact_json
+from anabranch.protocol.change_feed import check_recordable
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.refused import why_refused
 from anabranch.protocol.features.requested_by_properties import requested, without_requests
@@ -338,16 +340,20 @@ def run_alteration(
         read: what was read of rows for it, with the handler that judges winners' rows.
 
     Raises:
-        UnsupportedFeature: this version may not write the table.
+        UnsupportedFeature: this version may not write the table. InvalidSchema: a column has a name that is not free.
         MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
     """
     log = open_log(table)
     base = context.snapshot(log)
-    change = _real_part(altered(base), base)
+    try:
+        change = _real_part(altered(base), base)
+    except UnknownColumn as error:
+        raise error.of(base.table) from None
     if change.metadata is None and change.protocol is None:
         return None
     _check_allowed(change, base)
     check_columns(change.metadata or base.metadata)
+    check_recordable(change.metadata or base.metadata, base.metadata)
     check_spelling(change.metadata or base.metadata, base.metadata)
     reach("read")
     reads, handler = (None, NoRows()) if read is None else read(base)

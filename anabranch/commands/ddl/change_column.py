@@ -87,7 +87,7 @@ class ChangeColumn(Masked):
             UnknownColumn, InvalidOption: as of `run`.
         """
         if self.type is not None:
-            schema = with_type(schema, self.column, self.type, partial(objection, base, self.column[0]))
+            schema = with_type(schema, self.column, self.type, partial(objection, base, self.column))
         if _is_inside(schema, self.column):
             self._check_only_type()
             return schema
@@ -232,15 +232,15 @@ def _looked(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> 
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
 
 
-def objection(base: Snapshot, column: str, before: DataType, after: DataType) -> str | None:
-    """Why a table does not allow a change of a type that the protocol would; ``column`` is the top-level one."""
+def objection(base: Snapshot, path: Sequence[str], before: DataType, after: DataType) -> str | None:
+    """Why a table does not allow a change of a type that the protocol would."""
     if not is_on(base.metadata):
         return f"set {ENABLED} = true first"
     if after == "timestamp_ntz" and TIMESTAMP_NTZ not in writer_features(base.protocol):
         return NO_MOMENTS
     if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
         return "Iceberg, with which the table is to be compatible, has no such change"
-    return depending_on(base.metadata, base.schema.field(column).name)
+    return depending_on(base.metadata, path)
 
 
 def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:

@@ -17,9 +17,9 @@ from anabranch.commands.opening import Location, Masked
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, compact_json
-from anabranch.protocol.rules.table_rules import LENGTH, mentioned, rules_of
+from anabranch.protocol.rules.table_rules import LENGTH, may_use, rules_of
 from anabranch.protocol.schema.column_mapping import MODE, is_mapped
-from anabranch.protocol.schema.evolution import dropped, renamed, rewritten
+from anabranch.protocol.schema.evolution import dropped, members_of, renamed, rewritten
 from anabranch.protocol.schema.keys import users_of
 from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, listed
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
@@ -180,7 +180,7 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
     rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
     said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
     said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
-    used = [f"{user} ({expression})" for user, expression in said if mentioned(expression, [path[0]])]
+    used = [f"{user} ({expression})" for user, expression in said if may_use(expression, members_of(base.schema, path))]
     return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
 
 

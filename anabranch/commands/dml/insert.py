@@ -15,7 +15,14 @@ from pyroaring import BitMap64
 
 from anabranch.commands.clustering import check_changeable, clustered, clusters_of
 from anabranch.commands.context import Newest, RunContext
-from anabranch.commands.dml.new_table import NewTable, check_columns, completed, first_protocol, new_metadata
+from anabranch.commands.dml.new_table import (
+    NewTable,
+    check_columns,
+    completed,
+    first_protocol,
+    new_metadata,
+    spelled_as,
+)
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
 from anabranch.commands.sources import whole_table
@@ -173,7 +180,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
     after = ours.says.metadata or snapshot.metadata
     check_metadata(after, snapshot.table)
     check_recordable(after)
-    _check_layout(insert.new, snapshot.table, after.partition_columns)
+    _check_layout(insert.new, snapshot.table, after)
     ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
     return clustered(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
 
@@ -222,10 +229,10 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     return clustered(created, clusters_of(insert.new.cluster_by, metadata))
 
 
-def _check_layout(new: NewTable, table: str, columns: tuple[str, ...]) -> None:
+def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
     """Refuse another partitioning than the table has, or is given now."""
-    asked = new.partition_columns
-    if asked is not None and tuple(asked) != columns:
+    asked, columns = new.partition_columns, metadata.partition_columns
+    if asked is not None and spelled_as(metadata.schema, asked) != columns:
         reason = f"the table at {table} is partitioned by {', '.join(columns) or 'nothing'}."
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
 

@@ -5,7 +5,7 @@ Knows columns, properties and features; no row and no commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anabranch.errors import InvalidOption
@@ -26,6 +26,7 @@ from anabranch.protocol.properties import (
 )
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import STEP, values_kept
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
 from anabranch.protocol.schema.keys import check_keys
 from anabranch.protocol.schema.leaves import check_stats_columns
@@ -84,9 +85,10 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     properties = iceberg.with_defaults(without_requests(new.properties))
     validate(properties)
     check_retention(properties)
-    columns = new.partition_columns or ()
     schema = new.schema() if callable(new.schema) else new.schema
+    columns = spelled_as(schema, new.partition_columns or ())
     check_columns(schema, columns, bare=new.bare)
+    _check_values(schema)
     check_keys(schema, properties)
     check_stats_columns(schema, columns, properties)
     older = requested("", new.properties).is_older_than_vectors
@@ -115,6 +117,31 @@ def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Me
     return values_kept(metadata, made)
 
 
+def _check_values(schema: Struct) -> None:
+    """Raises InvalidOption if a column would get its values in two ways, or by an expression that nobody can check."""
+    for each in schema:
+        generated = GENERATION in each.metadata
+        if DEFAULT in each.metadata and (generated or STEP in each.metadata):
+            kind, what = ("GENERATED", "generated") if generated else ("IDENTITY", "an identity column")
+            facts = {"column": each.name, "delta_condition": f"{kind}_COLUMN_WITH_DEFAULT_VALUE"}
+            reason = f"{each.name} is {what}: it has no default."
+            raise InvalidOption(option="DEFAULT", value=each.metadata[DEFAULT], reason=reason, **facts)
+        if generated and each.type == "variant":
+            reason = f"variants cannot be compared, so {each.name} cannot be held to its expression."
+            raise InvalidOption(option="GENERATED", value=each.metadata[GENERATION], reason=reason, column=each.name)
+
+
+def spelled_as(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns as the columns spell them; one that is no column's stays as it is.
+
+    Example:
+        >>> spelled_as(Struct((Field("Gate", "string"),)), ["gate", "day"])
+        ('Gate', 'day')
+    """
+    found = ((name, schema.find(name)) for name in names)
+    return tuple(name if field is None else field.name for name, field in found)
+
+
 def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: bool = False) -> None:
     """Raises InvalidOption unless a table can have these columns, or if ``bare`` none, and this partitioning."""
     lowered = [name.lower() for name in schema.names]
@@ -123,8 +150,10 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: b
         raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
     if not schema.names and not bare:
         raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
-    for name in partition_columns:
+    for i, name in enumerate(partition_columns):
         found = schema.find(name)
+        if name in partition_columns[:i]:
+            raise InvalidOption(option="partitionBy", value=name, reason="the column is named twice.")
         if found is None or found.name != name:
             raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
         if not isinstance(found.type, str):

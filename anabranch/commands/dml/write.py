@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import MODES, Insert, Taking, run_insert
-from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
+from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata, spelled_as
 from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
@@ -231,14 +231,14 @@ class Write(Masked):
 
     def _replaced(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
         asked = self.partition_by
-        missing = [] if asked is not None else [n for n in metadata.partition_columns if n not in columns.names]
+        kept = spelled_as(columns, metadata.partition_columns if asked is None else asked)
+        missing = [] if asked is not None else [name for name in kept if name not in columns.names]
         if missing:
             reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
-        partitions = metadata.partition_columns if asked is None else tuple(asked)
         changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
         configuration = without_lost(changed.schema, changed.configuration)
-        return replace(changed, partition_columns=partitions, configuration=configuration)
+        return replace(changed, partition_columns=kept, configuration=configuration)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> Taking:
         if self.replace_where is not None:

@@ -16,9 +16,9 @@ from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.protocol.actions import Metadata, Protocol
 from anabranch.protocol.features.known import TIMESTAMP_NTZ
 from anabranch.protocol.rules.identity import STEP
-from anabranch.protocol.rules.table_rules import rules_of
+from anabranch.protocol.rules.table_rules import may_use, rules_of
 from anabranch.protocol.schema.editing import inside_of, put_inside
-from anabranch.protocol.schema.evolution import sql_name
+from anabranch.protocol.schema.evolution import members_of, sql_name
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
 from anabranch.protocol.session_says import current
 
@@ -183,8 +183,8 @@ def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -
     def changes(before: DataType, after: DataType) -> bool:
         return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))
 
-    def may_change(name: str) -> bool:
-        return metadata.schema.find(name) is None or depending_on(metadata, name) is None
+    def may_change(path: tuple[str, ...]) -> bool:
+        return metadata.schema.find(path[0]) is None or depending_on(metadata, path) is None
 
     return widened(schema, rows, may_change, changes)
 
@@ -206,55 +206,63 @@ def is_on(metadata: Metadata) -> bool:
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
 
-def depending_on(metadata: Metadata, column: str) -> str | None:
-    """What depends on the type of this top-level column, in words; None if nothing does."""
-    rules = rules_of(metadata)
-    if STEP in metadata.schema.field(column).metadata:
+def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
+    """What depends on the type of a column, or of what lies in it at a path, in words; None if nothing does."""
+    rules, column = rules_of(metadata), metadata.schema.field(path[0])
+    if STEP in column.metadata:
         return "it is an identity column"
+    members = members_of(metadata.schema, path)
     for check in rules.checks:
-        if column in check.columns:
+        if may_use(check.expression, members):
             return f"the constraint {check.name} ({check.expression}) speaks of it"
     for each in rules.generated:
-        if column == each.column or column in each.columns:
+        if column.name == each.column or may_use(each.expression, members):
             return f"{each.column} is generated as {each.expression}"
     return None
 
 
-def widened(table: Struct, rows: Struct, allowed: Callable[[str], bool], widens: Widens = can_widen) -> Struct:
+def widened(
+    table: Struct, rows: Struct, allowed: Callable[[tuple[str, ...]], bool], widens: Widens = can_widen
+) -> Struct:
     """The table's columns, each widened to the rows' type where it may be; also inside nested ones.
 
     Args:
         table, rows: the columns, and the rows' columns.
-        allowed: tells whether the type of a top-level column may change.
+        allowed: tells whether the type of a column, or of what lies in it at a path, may change.
         widens: tells whether one type may become another.
 
     Example:
-        >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda name: True).fields[0].type
+        >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda path: True).fields[0].type
         'long'
     """
 
-    def of_field(field: Field, given: Field | None) -> Field:
+    def of_struct(columns: Struct, given: Struct, around: tuple[str, ...]) -> Struct:
+        return Struct(tuple(of_field(each, given.find(each.name), (*around, each.name)) for each in columns))
+
+    def of_field(field: Field, given: Field | None, path: tuple[str, ...]) -> Field:
         if given is None:
             return field
         changes: list[TypeChange] = []
-        after = of_type(field.type, given.type, (), changes)
+        after = of_type(field.type, given.type, path, (), changes)
         return field if after == field.type else remembering(replace(field, type=after), changes)
 
-    def of_type(before: DataType, given: DataType, where: tuple[str, ...], changes: list[TypeChange]) -> DataType:
+    def of_type(
+        before: DataType, given: DataType, path: tuple[str, ...], where: tuple[str, ...], changes: list[TypeChange]
+    ) -> DataType:
         if isinstance(before, Struct) and isinstance(given, Struct):
-            return Struct(tuple(of_field(each, given.find(each.name)) for each in before))
+            return of_struct(before, given, (*path, *where))
         if isinstance(before, str) and isinstance(given, str):
-            if not widens(before, given):
+            if not (widens(before, given) and allowed((*path, *where))):
                 return before
             changes.append(TypeChange(before, given, where))
             return given
         theirs = inside_of(given)
         for step, inner in inside_of(before).items():
             if step in theirs:
-                before = put_inside(before, step, of_type(inner, theirs[step], (*where, step), changes))
+                before = put_inside(before, step, of_type(inner, theirs[step], path, (*where, step), changes))
         return before
 
-    return Struct(tuple(of_field(each, rows.find(each.name)) if allowed(each.name) else each for each in table))
+    return of_struct(table, rows, ())
 
 
 def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:

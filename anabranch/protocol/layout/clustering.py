@@ -17,7 +17,7 @@ from anabranch.protocol.actions import DomainMetadata, Metadata
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.leaves import column_list, indexed
-from anabranch.protocol.schema.types import DataType, Field, Struct
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -136,6 +136,16 @@ def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
             raise InvalidOption(option="ZORDER BY", value=name, reason=reason)
         if column not in paths:
             raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=_unindexed(column))
+        if _has_no_order(_fields_on(metadata.schema, column)[-1].type):
+            reason = "values of this type have no order."
+            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=reason)
+
+
+def _has_no_order(type_: DataType) -> bool:
+    """Whether Spark cannot sort by values of a type."""
+    if isinstance(type_, Struct):
+        return any(_has_no_order(each.type) for each in type_)
+    return isinstance(type_, Map) or type_ == "variant" or (isinstance(type_, Array) and _has_no_order(type_.element))
 
 
 def _with_statistics(metadata: Metadata) -> set[Path]:

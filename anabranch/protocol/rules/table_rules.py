@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
@@ -28,6 +28,8 @@ LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
 _LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]+)\s*\)", re.IGNORECASE)
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
+_MEMBER = re.compile(r"`?\s*\.\s*(`(?:[^`]|``)+`|\w+)")
+"""A member's name behind the name of what it lies in, which may end in a backtick."""
 _STAR = re.compile(r"[(,.]\s*\*")
 _PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
 
@@ -183,6 +185,25 @@ def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
     """
     has_star = _STAR.search(text) is not None
     return frozenset(name for name in names if has_star or _word(name).search(text))
+
+
+def may_use(text: str, path: Sequence[str]) -> bool:
+    """Whether a SQL text may use a column, or a member of structs at a path; not where it always names another member.
+
+    Example:
+        >>> may_use("a.x > 0", ["a", "x"]), may_use("a.x > 0", ["a", "y"]), may_use("f(a)", ["a", "y"])
+        (True, False, True)
+    """
+    column, *members = path
+    return bool(_STAR.search(text)) or any(_leads_to(text[each.end() :], members) for each in _word(column).finditer(text))
+
+
+def _leads_to(behind: str, members: Sequence[str]) -> bool:
+    step = _MEMBER.match(behind) if members else None
+    if step is None:
+        return True
+    named = step[1][1:-1].replace("``", "`") if step[1][0] == "`" else step[1]
+    return named.lower() == members[0].lower() and _leads_to(behind[step.end() :], members[1:])
 
 
 def _word(name: str) -> re.Pattern[str]:

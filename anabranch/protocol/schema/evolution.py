@@ -152,6 +152,23 @@ def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, 
     return Struct(tuple(field if each is found else each for each in columns))
 
 
+def members_of(columns: Struct, path: Sequence[str]) -> tuple[str, ...]:
+    """As much of a path as leads through structs alone: a column and its members, down to an array or a map.
+
+    Example:
+        >>> members_of(Struct((Field("a", Struct((Field("m", Map("string", "long")),))),)), ("A", "m", "value"))
+        ('a', 'm')
+    """
+    found: list[str] = []
+    type_: DataType = columns
+    for name in path:
+        if not isinstance(type_, Struct) or (field := type_.find(name)) is None:
+            break
+        found.append(field.name)
+        type_ = field.type
+    return tuple(found)
+
+
 def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
     """The columns with the one at a path renamed.
 

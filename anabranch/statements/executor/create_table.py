@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.new_table import NewTable, check_columns
+from anabranch.commands.dml.new_table import NewTable, check_columns, spelled_as
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import check_empty, open_log
@@ -37,10 +37,15 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
     location = statement.table.location
     schema = new.schema
     assert isinstance(schema, Struct)
-    check_columns(schema, new.partition_columns or (), bare=new.bare)
+    check_columns(schema, spelled_as(schema, new.partition_columns or ()), bare=new.bare)
     check_rules(schema, new.properties, location, run.engine)
     create_command(statement, new).run()
     return run.nothing()
+
+
+def for_others(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table that another one may have, too."""
+    return {key: value for key, value in properties.items() if not key.startswith(_OF_THE_TABLE_ALONE)}
 
 
 def _with_options(statement: CreateTable) -> CreateTable:
@@ -111,12 +116,10 @@ def _like(statement: CreateTable, run: Running) -> NewTable:
         return replace(new_table(statement), schema=schema, partition_columns=partitions, bare=False)
     assert isinstance(statement.like, Table)
     snapshot = run.snapshot(statement.like)
-    known = snapshot.metadata.configuration
-    kept = {key: value for key, value in known.items() if not key.startswith(_OF_THE_TABLE_ALONE)}
     return NewTable(
         without_keys(snapshot.schema, IN_COLUMNS),
         snapshot.partition_columns,
-        {**kept, **statement.properties},
+        {**for_others(snapshot.metadata.configuration), **statement.properties},
         None,
         statement.comment if statement.comment is not None else snapshot.metadata.description,
         snapshot.clustering_columns,

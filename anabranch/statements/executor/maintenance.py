@@ -98,8 +98,11 @@ def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
 
 def clone(statement: v.CloneTable, run: Running) -> DataFrame:
     """CLONE; gives Delta's numbers of files and bytes."""
-    if statement.if_not_exists and open_log(statement.table.location).exists():
+    log = open_log(statement.table.location)
+    if statement.if_not_exists and log.exists():
         return _cloned({}, run)
+    if not statement.creates:
+        log.snapshot()
     command = Clone(
         "",
         os.fspath(statement.table.location),

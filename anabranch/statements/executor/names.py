@@ -88,7 +88,7 @@ def _made(
         if statement.if_not_exists:
             return run.nothing()
         raise NameTaken(name=spelled(named.name), table=named.location)
-    if named.entry is None and isinstance(statement, v.CreateTable) and not statement.creates:
+    if named.entry is None and not statement.creates:
         raise UnknownTable(name=spelled(named.name))
     there = None if named.managed or statement.replaces else open_log(named.location).newest()
     try:

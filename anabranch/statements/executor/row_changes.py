@@ -226,7 +226,7 @@ def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
     make it wider as they are.
     """
     fields, rows = _rows(statement, run, snapshot)
-    adds = evolves and statement.columns is None and not statement.partition
+    adds = evolves and statement.columns is None and not (statement.by_name and statement.partition)
     if statement.by_name:
         return rows if adds else _by_name(rows, snapshot, run)
     columns = Struct(tuple(fields))
@@ -246,9 +246,9 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
         rows = run.query(query)
     else:
         rows = run.query(statement.query)
-    for field, text in static:
-        rows = rows.select("*", expression(text, run.spark).alias(field.name))
-    return [*fields, *(field for field, _ in static)], rows
+    if static:  # before the query's columns, behind which there may be some that the table is to get
+        rows = rows.select(*(expression(text, run.spark).alias(field.name) for field, text in static), "*")
+    return [*(field for field, _ in static), *fields], rows
 
 
 def _field(name: str, snapshot: Snapshot, run: Running) -> Field:

@@ -23,6 +23,7 @@ from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.spark.spark_tables import described, files_in
 from anabranch.spark.sql_text import exact_sql, expression
 from anabranch.spark.types import column, quoted, spark_type
+from anabranch.statements.executor.create_table import for_others
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Reference, Table
 from anabranch.statements.grammar.values import (
@@ -189,7 +190,7 @@ def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
     rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()
     for name, value in statement.values:
         if name.lower() not in known:
-            raise UnknownColumn(column=name, columns=", ".join(names))
+            raise UnknownColumn(table=table.location, column=name, columns=", ".join(names))
         rows = rows if value is None else rows.where(known[name.lower()].eqNullSafe(expression(value, run.spark)))
     return rows
 
@@ -236,8 +237,8 @@ def create_text(snapshot: Snapshot, name: str) -> str:
     metadata = snapshot.metadata
     declared = [column_text(field) for field in snapshot.schema]
     declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
-    columns = ",\n".join(f"  {each}" for each in declared)
-    parts = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
+    columns = " (\n" + ",\n".join(f"  {each}" for each in declared) + ")" if declared else ""
+    parts = [f"CREATE TABLE {name}{columns}", "USING delta"]
     if snapshot.partition_columns:
         parts.append(f"PARTITIONED BY ({', '.join(map(_name, snapshot.partition_columns))})")
     if snapshot.clustering_columns:
@@ -245,7 +246,7 @@ def create_text(snapshot: Snapshot, name: str) -> str:
         parts.append(f"CLUSTER BY ({', '.join(listed)})")
     if metadata.description:
         parts.append(f"COMMENT {_text(metadata.description)}")
-    properties = {key: value for key, value in metadata.configuration.items() if not is_key(key)}
+    properties = {key: value for key, value in for_others(metadata.configuration).items() if not is_key(key)}
     if properties:
         pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
         parts.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")

@@ -54,7 +54,7 @@ def create_table(r: Reader) -> Statement | None:
     if r.take("LIKE"):
         return _like(r, target, if_not_exists)
     if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
-        return _clone(r, target, replaces, if_not_exists)
+        return replaced(_clone(r, target), if_not_exists=if_not_exists, replaces=replaces, creates=creates)
     constraints = Constraints(target)
     declared = r.wrapped(lambda: _declared(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
     columns = _keyed([each for each in declared if each is not None], constraints)
@@ -240,7 +240,7 @@ def _like(r: Reader, target: Table, if_not_exists: bool) -> CreateTable:
     )
 
 
-def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> CloneTable:
+def _clone(r: Reader, target: Table) -> CloneTable:
     shallow = r.take("SHALLOW")
     if not shallow:
         r.take("DEEP")
@@ -248,7 +248,7 @@ def _clone(r: Reader, target: Table, replaces: bool, if_not_exists: bool) -> Clo
     source = r.table() or r.path("the name of a table")
     said = _clauses(r, target)
     r.finish()
-    return CloneTable(target, source, shallow, if_not_exists, replaces, said.properties)
+    return CloneTable(target, source, shallow, properties=said.properties)
 
 
 def convert(r: Reader) -> Statement:

@@ -254,6 +254,8 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     if r.take("REPLACE"):
         if not r.at("WHERE"):
             r.fail("REPLACE WHERE is what can be said here.")
+        if overwrites:
+            r.fail("REPLACE WHERE belongs to INSERT INTO; INSERT OVERWRITE replaces all rows.", r.i - 1)
         r.i += 1
         where, overwrites = r.expression(*_QUERY, what="a condition"), True
     by_name = by_name or r.take("BY", "NAME")

@@ -136,6 +136,7 @@ class CloneTable(Statement):
     shallow: bool = False
     if_not_exists: bool = False
     replaces: bool = False
+    creates: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -226,6 +226,19 @@ def test_a_column_of_which_a_rule_speaks_is_neither_renamed_nor_dropped(ruled: W
     assert ruled.version == 0
 
 
+def test_a_member_beside_the_one_of_which_a_rule_speaks_is_free(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path))
+    pair = Struct((Field("a", "long"), Field("b", "long"), Field("c", "long")))
+    properties = {"delta.columnMapping.mode": "name", "delta.constraints.k": "s.a > 0"}
+    Create(world.path, NewTable(Struct((Field("s", pair),)), None, properties)).run()
+    for path in (("s",), ("s", "a")):
+        with pytest.raises(errors.ColumnInUse, match="the constraint k"):
+            RenameColumn(world.path, path, "new").run()
+    RenameColumn(world.path, ("s", "b"), "new").run()
+    DropColumns(world.path, (("s", "c"),)).run()
+    assert world.log.snapshot().schema.field("s").type.names == ("a", "new")
+
+
 def test_a_rule_of_a_column_goes_with_it(ruled: World) -> None:
     with pytest.raises(errors.ColumnInUse, match="own > 0"):
         RenameColumn(ruled.path, ("own",), "new").run()

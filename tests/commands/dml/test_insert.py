@@ -239,9 +239,9 @@ def test_a_creation_race_lost_to_a_table_with_an_unknown_feature_writes_nothing(
     [
         (pa.table({}), None, "columns"),
         (NEW, ("nope",), "partitionBy"),
-        (NEW, ("ID",), "partitionBy"),
         (NEW, ("id", "x"), "partitionBy"),
-        (NEW, ("id", "id"), "partitionBy"),
+        (NEW, ("id", "ID"), "partitionBy"),
+        (pa.table({"id": [7], "x": [7], "y": [7]}), ("id", "ID"), "partitionBy"),
         (pa.table({"s": [{"a": 1}], "x": [1]}), ("s",), "partitionBy"),
     ],
 )

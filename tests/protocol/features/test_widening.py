@@ -241,4 +241,12 @@ def computed() -> Iterator[tuple[Metadata, str]]:
 @pytest.mark.parametrize(("metadata", "why"), list(computed()))
 def test_a_column_from_which_something_is_computed_keeps_its_type(metadata: Metadata, why: str) -> None:
     assert following(metadata, Struct((Field("id", "long"),))) == metadata.schema
-    assert why in str(depending_on(metadata, "id"))
+    assert why in str(depending_on(metadata, ("id",)))
+
+
+def test_members_beside_the_one_that_a_rule_speaks_of_may_widen() -> None:
+    pair = Struct((Field("a", "integer"), Field("b", "integer")))
+    rows = Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),))
+    after = following(metadata_of(Field("s", pair), **{"delta_constraints.c": "s.a > 0"}), rows).field("s").type
+    assert isinstance(after, Struct)
+    assert [each.type for each in after] == ["integer", "long"]

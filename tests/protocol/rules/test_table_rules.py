@@ -17,6 +17,7 @@ from anabranch.protocol.rules.table_rules import (
     Inside,
     Length,
     limits_of,
+    may_use,
     mentioned,
     rules_of,
 )
@@ -103,6 +104,37 @@ def test_not_null_is_found_at_every_depth_outer_ones_first() -> None:
 )
 def test_a_column_that_a_text_may_speak_of_is_never_missed(text: str, expected: set[str]) -> None:
     assert mentioned(text, ["a", "b", "a b", "x`y"]) == expected
+    assert {each for each in ("a", "b", "a b", "x`y") if may_use(text, [each])} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        ("a.x > 0", {"x"}),
+        ("A . X > 0 AND a.y < 1", {"x", "y"}),
+        ("`a`.`x`", {"x"}),
+        ("`a` . `z``z`", {"z`z"}),
+        ("a IS NOT NULL", {"x", "y", "z`z"}),
+        ("f(a, 1) > 0", {"x", "y", "z`z"}),
+        ("a.x > 0 OR f(a)", {"x", "y", "z`z"}),
+        ("a['x']", {"x", "y", "z`z"}),
+        ("a /* . */ .x", {"x", "y", "z`z"}),
+        ("struct(a.*).x", {"x", "y", "z`z"}),
+        ("b.a > 0", {"x", "y", "z`z"}),
+        ("`a.y` > 0", {"y"}),
+        ("b.x > a.x.y", {"x"}),
+        ("b > 0", set()),
+    ],
+)
+def test_a_member_that_a_text_may_use_is_never_missed(text: str, used: set[str]) -> None:
+    assert {each for each in ("x", "y", "z`z") if may_use(text, ["a", each])} == used
+
+
+def test_members_of_members_are_told_apart() -> None:
+    assert may_use("a.x.y > 0", ["a", "x"])
+    assert may_use("a.x.y > 0", ["a", "x", "y"])
+    assert not may_use("a.x.y > 0", ["a", "x", "z"])
+    assert may_use("a.x > 0", ["a", "x", "z"])
 
 
 @pytest.mark.parametrize(
