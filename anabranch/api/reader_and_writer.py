@@ -256,7 +256,8 @@ class Writer(Formatted):
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
-        target = Resolver(self._spark).target(parts, self._options.take("path"))
+        ignores = self._mode == "ignore"
+        target = Resolver(self._spark).target(parts, self._options.take("path"), or_foreign=ignores)
         if isinstance(target, str):
             self._save(target)
         else:
@@ -277,7 +278,7 @@ class Writer(Formatted):
         return True
 
     def _save_named(self, named: Named) -> None:
-        if named.entry is not None and self._mode not in ("append", "overwrite"):
+        if (named.foreign or named.entry is not None) and self._mode not in ("append", "overwrite"):
             if self._mode == "ignore":
                 return
             raise NameTaken(name=spelled(named.name), table=named.location)

@@ -43,16 +43,20 @@ class Named:
         location: where its table lies, or will.
         managed: whether the files go with the name.
         entry: what the catalog says of it now; None where it is free.
+        foreign: it is the name of something else, so that no table of ours can be made.
     """
 
     name: Name
     location: str
     managed: bool
     entry: Entry | None = None
+    foreign: bool = False
 
 
-def place(spark: SparkSession, name: Name, location: Location | None = None) -> Named:
+def place(spark: SparkSession, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named:
     """Where a table of this name lies, or would be made: at ``location``, or where Spark keeps the schema's tables.
+
+    With ``or_foreign`` the name may be that of something else in the catalog, and the answer says so.
 
     Raises:
         NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
@@ -65,7 +69,9 @@ def place(spark: SparkSession, name: Name, location: Location | None = None) -> 
             reason = f"the table {spelled(full)} is at {entry.location}."
             raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
         return Named(entry.name, entry.location, entry.managed, entry)
-    if entries.is_taken(spark, full):
+    if (there := entries.see(spark, full)) is not None:
+        if or_foreign and not there.is_temporary:
+            return Named(full, entries.folder(spark, full), managed=True, foreign=True)
         raise NameTaken(name=spelled(full), table=spelled(full))
     check_place(spark, full)
     if location is not None:

@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 from anabranch.catalog import entries, named_tables
 from anabranch.catalog.entry import Entry, StoredView
 from anabranch.catalog.named_tables import Named
-from anabranch.catalog.names import OURS, Name, may_be_name, parts_of, path_in, spelled
+from anabranch.catalog.names import OURS, Name, may_be_name, parts_of, path_in
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import InvalidOption, UnknownTable
+from anabranch.errors import InvalidOption
+from anabranch.spark.spark_tables import unlike_delta
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,15 @@ class Resolver:
         """As `find`, where it has to be one of ours.
 
         Raises:
-            InvalidOption: it is no name. UnknownTable: there is none of this name.
+            InvalidOption: it is no name. UnknownTable: there is none of this name. NotADeltaTable: it is the name of
+            something else.
         """
         name = parts_of(identifier) if isinstance(identifier, str) else None
         if name is None:
             raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
         found = self.find(identifier)
         if found is None:
-            raise UnknownTable(name=spelled(name))
+            raise unlike_delta(self._spark, name)
         return found
 
     def anywhere(self, path_or_name: Location) -> Resolved:
@@ -87,11 +89,11 @@ class Resolver:
             return Resolved(path_or_name)
         return self.find(path_or_name) or Resolved(path_or_name)
 
-    def target(self, name: Name, location: Location | None = None) -> Named | str:
+    def target(self, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named | str:
         """Where a table of this name lies or would be made: the path that it is, or what `named_tables.place` says.
 
         Raises:
             NameTaken, UnknownSchema, NoPlaceForNames, InvalidOption: none can be made so.
         """
         path = self.path(name)
-        return named_tables.place(self._spark, name, location) if path is None else path
+        return named_tables.place(self._spark, name, location, or_foreign=or_foreign) if path is None else path

@@ -104,6 +104,7 @@
     │   ├── ManifestRefused
     │   ├── SqlSyntaxError              (also a pyspark ParseException)
     │   ├── UnknownTable
+    │   │   └── NotADeltaTable
     │   │   └── UnknownPathOrName
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
@@ -176,6 +177,7 @@ from anabranch.errors.inputs import LocationNotEmpty as LocationNotEmpty
 from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
+from anabranch.errors.inputs import NotADeltaTable as NotADeltaTable
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RuleRefused as RuleRefused

@@ -418,6 +418,11 @@ def is_known(key: str) -> bool:
     return key in _KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
 
 
+def is_owned(key: str) -> bool:
+    """Whether engines alone write a property, so that no other table is given it."""
+    return key in _BY_KEY and _BY_KEY[key].stand is Stand.OWNED
+
+
 def _check_other(other: Other, value: str) -> None:
     if other.stand is Stand.OWNED:
         raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")

@@ -228,8 +228,8 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        shown = may_show_rows(files.root)
-        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
+        may_show = may_show_rows(files.root)
+        return dataframe_source.marked(rows, files.table_id, files.version, shown=may_show, as_of=as_of)
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

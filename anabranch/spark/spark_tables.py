@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
+from anabranch.errors import NotADeltaTable, UnknownTable
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 
@@ -68,6 +69,15 @@ def described(spark: SparkSession, name: Name) -> SparkTable | None:
     except (AnalysisException, ParseException):
         return None
     return _table(json.loads(row[0]))
+
+
+def unlike_delta(spark: SparkSession, name: Name, **facts: Any) -> UnknownTable:
+    """The error for a name that is to be a Delta table's, and is none's: what it is instead, if anything."""
+    shown, found = ".".join(map(quoted, name)), described(spark, name)
+    if found is None:
+        return UnknownTable(name=shown, **facts)
+    kind = "a view" if found.is_view else f"a table of the format {found.provider}"
+    return NotADeltaTable(name=shown, kind=kind, **facts)
 
 
 def files_in(name: Name) -> str | None:

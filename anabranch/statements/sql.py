@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.entries import is_foreign
 from anabranch.catalog.names import parts_of
-from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError
+from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
 from anabranch.errors.inputs import check_text
 from anabranch.errors.rows import statement as one_statement
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.spark.spark_tables import unlike_delta
 from anabranch.spark.sql_text import cut, joined_sql, substituted
 from anabranch.statements import reading, registry
 from anabranch.statements.executor import names as on_names
@@ -88,7 +89,11 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     temporary_views.renew(run, source)
     if not (touches(said.text) or temporary_views.are_changed(spark, source)):
         return _plain(run, written, args, source)
-    statement = _understood(spark, said, source, names)
+    try:
+        statement = _understood(spark, said, source, names)
+    except UnknownTable as error:
+        name = parts_of(error.facts["name"])
+        raise (unlike_delta(spark, name, excerpt=error.facts.get("excerpt")) if name else error) from None
     if statement is None:
         return _plain(run, written, args, source)
     check_quotes(spark, said.text)

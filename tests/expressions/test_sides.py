@@ -129,7 +129,9 @@ def test_a_star_adds_all_that_only_the_source_has() -> None:
     [("new", ["new"]), ("t.NEW", ["new"]), ("id", []), ("nothing", []), ("st.y", []), ("st.nothing", []), ("", [])],
 )
 def test_a_key_adds_what_the_source_has_of_its_name(key: str, added: list[str]) -> None:
-    assert [name for name in evolved_by({key: "1"}, TARGET, evolving(), as_it_was).names if name not in TARGET.names] == added
+    assert [
+        name for name in evolved_by({key: "1"}, TARGET, evolving(), as_it_was).names if name not in TARGET.names
+    ] == added
 
 
 def test_a_key_adds_a_member() -> None:
@@ -139,10 +141,14 @@ def test_a_key_adds_a_member() -> None:
     assert inner == Struct((Field("x", "integer"), Field("Y", "date")))
 
 
-@pytest.mark.parametrize(("key", "seen"), [("id", ["ID"]), ("st.y", ["st"]), ("nothing", []), (None, ["ID", "st", "new"])])
+@pytest.mark.parametrize(
+    ("key", "seen"), [("id", ["ID"]), ("st.y", ["st"]), ("nothing", []), (None, ["ID", "st", "new"])]
+)
 def test_what_a_clause_sets_may_widen_what_is_there(key: str | None, seen: list[str]) -> None:
     asked: list[str] = []
-    evolved_by(None if key is None else {key: "1"}, TARGET, evolving(), lambda was, rows: asked.extend(rows.names) or was)
+    evolved_by(
+        None if key is None else {key: "1"}, TARGET, evolving(), lambda was, rows: asked.extend(rows.names) or was
+    )
     assert asked == seen
 
 

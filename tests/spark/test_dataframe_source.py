@@ -76,9 +76,7 @@ def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -
 
 ASKED: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "a number": lambda spark, path: anabranch.read(spark, path, version=0),
-    "a moment": lambda spark, path: anabranch.read(
-        spark, path, timestamp=anabranch.history(path)[0]["timestamp"]
-    ),
+    "a moment": lambda spark, path: anabranch.read(spark, path, timestamp=anabranch.history(path)[0]["timestamp"]),
     "a reader": lambda spark, path: spark.read.format("delta").option("versionAsOf", 0).load(path),
     "a path": lambda spark, path: spark.read.format("delta").load(f"{path}@v0"),
     "a query": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0"),

@@ -128,7 +128,8 @@ def _check_values(schema: Struct) -> None:
             raise InvalidOption(option="DEFAULT", value=each.metadata[DEFAULT], reason=reason, **facts)
         if generated and each.type == "variant":
             reason = f"variants cannot be compared, so {each.name} cannot be held to its expression."
-            raise InvalidOption(option="GENERATED", value=each.metadata[GENERATION], reason=reason, column=each.name)
+            facts = {"column": each.name, "delta_condition": "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN"}
+            raise InvalidOption(option="GENERATED", value=each.metadata[GENERATION], reason=reason, **facts)
 
 
 def spelled_as(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:

@@ -195,7 +195,9 @@ def may_use(text: str, path: Sequence[str]) -> bool:
         (True, False, True)
     """
     column, *members = path
-    return bool(_STAR.search(text)) or any(_leads_to(text[each.end() :], members) for each in _word(column).finditer(text))
+    return bool(_STAR.search(text)) or any(
+        _leads_to(text[each.end() :], members) for each in _word(column).finditer(text)
+    )
 
 
 def _leads_to(behind: str, members: Sequence[str]) -> bool:

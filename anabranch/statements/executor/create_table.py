@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import check_empty, open_log
 from anabranch.commands.options import Options
 from anabranch.protocol.options import WRITE
+from anabranch.protocol.properties import is_owned
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.spark_tables import described
@@ -23,9 +25,6 @@ from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar.parts import Query, Table
 from anabranch.statements.grammar.values import CreateTable
-
-_OF_THE_TABLE_ALONE = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
-"""Properties that one table has, and no other that is made like it."""
 
 
 def create(statement: CreateTable, run: Running) -> DataFrame:
@@ -45,7 +44,7 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
 
 def for_others(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of a table that another one may have, too."""
-    return {key: value for key, value in properties.items() if not key.startswith(_OF_THE_TABLE_ALONE)}
+    return {key: value for key, value in properties.items() if not is_owned(key)}
 
 
 def _with_options(statement: CreateTable) -> CreateTable:

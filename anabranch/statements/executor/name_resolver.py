@@ -131,14 +131,15 @@ class Names(Resolver):
         """Where the table will lie, if it is to be one of ours.
 
         Raises:
-            NameTaken, UnknownSchema, InvalidOption: it cannot be made under this name.
+            NameTaken, UnknownSchema, InvalidOption: it cannot be made under this name. The name of something else in
+            the catalog is left to the statement, which may say IF NOT EXISTS.
         """
         path = self.path(name)
         if path is not None:
             return path
         if not self.makes(making):
             return None
-        named = self.new[name] = named_tables.place(self._spark, name, making.location)
+        named = self.new[name] = named_tables.place(self._spark, name, making.location, or_foreign=True)
         # The clause is held against what it says itself.
         return named.location if making.location is None else making.location
 

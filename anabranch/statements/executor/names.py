@@ -84,7 +84,7 @@ def _refuse_drop(statement: v.DropTable) -> None:
 def _made(
     statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
 ) -> DataFrame:
-    if named.entry is not None and not statement.replaces:
+    if named.foreign or (named.entry is not None and not statement.replaces):
         if statement.if_not_exists:
             return run.nothing()
         raise NameTaken(name=spelled(named.name), table=named.location)

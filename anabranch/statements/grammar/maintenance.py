@@ -6,6 +6,7 @@ None where it does not.
 
 from __future__ import annotations
 
+from anabranch.catalog.names import spelled
 from anabranch.errors import InvalidOption, NotBuilt, UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
@@ -53,7 +54,7 @@ def _delta(r: Reader) -> Table:
     if table is not None:
         return table
     start, name = r.start, r.path()
-    raise UnknownTable(name=".".join(f"`{part}`" for part in name), excerpt=excerpt(r.text, start, r.stop))
+    raise UnknownTable(name=spelled(name), excerpt=excerpt(r.text, start, r.stop))
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------

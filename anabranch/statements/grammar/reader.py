@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from anabranch.catalog.names import spelled
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
@@ -467,9 +468,7 @@ class Reader(Cursor):
         location = self._locate(name)
         if location is None or isinstance(location, View):
             token = self.tokens[at]
-            raise UnknownTable(
-                name=".".join(f"`{part}`" for part in name), excerpt=excerpt(self.text, token.start, self.stop)
-            )
+            raise UnknownTable(name=spelled(name), excerpt=excerpt(self.text, token.start, self.stop))
         return location
 
     def _analysed(self, first: int, after: int) -> str | None:

@@ -384,6 +384,60 @@ def test_a_table_like_one_of_sparks_has_its_partitioning_and_takes_no_name(spark
             spark.sql(f"CREATE TABLE e LIKE p USING delta {layout}")
 
 
+def test_what_only_a_delta_table_supports_says_what_a_name_is_instead(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE p USING parquet AS SELECT 1 AS id")
+    spark.sql("CREATE VIEW w AS SELECT 1 AS id")
+    for name, kind in (("p", "a table of the format parquet"), ("w", "a view")):
+        for statement in (
+            f"OPTIMIZE {name}",
+            f"RESTORE TABLE {name} TO VERSION AS OF 0",
+            f"VACUUM {name}",
+            f"SELECT * FROM table_changes('{name}', 0)",
+        ):
+            with pytest.raises(errors.NotADeltaTable, match=f"`{name}` is not a Delta table but {kind}"):
+                spark.sql(statement)
+        with pytest.raises(errors.NotADeltaTable, match=kind):
+            anabranch.DeltaTable.forName(spark, name)
+    with pytest.raises(errors.UnknownTable, match="`nope` cannot be found"):
+        spark.sql("OPTIMIZE nope")
+
+
+def test_if_not_exists_and_the_mode_ignore_leave_tables_of_spark_alone(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE p USING parquet AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE IF NOT EXISTS p (x STRING) USING delta")
+    spark.sql("CREATE TABLE IF NOT EXISTS p USING delta AS SELECT 'x' AS x")
+    spark.range(5).write.format("delta").mode("ignore").saveAsTable("p")
+    for statement in ("CREATE TABLE p (x STRING) USING delta", "CREATE OR REPLACE TABLE p (x STRING) USING delta"):
+        with pytest.raises(errors.NameTaken):
+            spark.sql(statement)
+    with pytest.raises(errors.NameTaken):
+        spark.range(5).write.format("delta").mode("append").saveAsTable("p")
+    assert rows(spark.table("p")) == [(1,)]
+
+
+def test_a_write_that_fails_leaves_no_folder_in_the_way_of_the_name(spark: SparkSession, schema: str) -> None:
+    for fails in (
+        lambda: spark.sql("CREATE TABLE t USING delta AS SELECT raise_error('no') AS id FROM range(1)"),
+        lambda: spark.sql("SELECT assert_true(id < 0) AS id FROM range(1)").write.format("delta").saveAsTable("t"),
+    ):
+        with pytest.raises(Exception, match=r"(?i)no|assert|true"):
+            fails()
+    spark.sql("CREATE TABLE t (id INT) USING parquet")
+    assert rows(spark.table("t")) == []
+
+
+def test_show_create_table_shows_nothing_that_create_refuses(spark: SparkSession, schema: str) -> None:
+    asked = "'delta.columnMapping.mode' = 'name', 'delta.enableRowTracking' = 'true'"
+    spark.sql(f"CREATE TABLE t (id INT) USING delta TBLPROPERTIES ({asked})")
+    spark.sql("CREATE TABLE bare USING delta")
+    for name in ("t", "bare"):
+        text = spark.sql(f"SHOW CREATE TABLE {name}").first()[0]
+        spark.sql(f"ALTER TABLE {name} RENAME TO {name}_before")
+        spark.sql(text)
+        assert spark.catalog.tableExists(name)
+        assert "()" not in text.replace(" ", "")
+
+
 def spark_files(spark: SparkSession, name: str) -> list[Path]:
     return [Path(each.removeprefix("file:")) for each in spark.table(name).inputFiles()]
 
