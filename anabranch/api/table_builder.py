@@ -18,7 +18,7 @@ from anabranch.catalog.named_tables import naming, place
 from anabranch.catalog.names import Name, parts_of, path_in, spelled
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, UnknownTable
+from anabranch.errors import IdentityNotBigint, InvalidArgument, InvalidOption, NameTaken, UnknownTable
 from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import GENERATION
@@ -211,6 +211,5 @@ def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> di
         reason = f"the column {column} takes SQL text, or one IdentityGenerator, whose step is not 0."
         raise InvalidArgument(option="generatedAlwaysAs", value=given, reason=reason)
     if type_ != LongType():
-        reason = f"an identity column is a BIGINT, and {column} is {type_.simpleString()}."
-        raise InvalidOption(option="dataType", value=type_.simpleString(), reason=reason)
+        raise IdentityNotBigint(option="dataType", value=type_.simpleString(), column=column)
     return identity_metadata(given.start, given.step, explicit=always is None)

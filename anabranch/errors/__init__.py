@@ -57,6 +57,7 @@
     │   ├── ValueRefused
     │   │   ├── InvalidProperty
     │   │   └── InvalidOption
+    │   │       ├── IdentityNotBigint   (also a pyspark UnsupportedOperationException)
     │   │       ├── InvalidArgument     (also a TypeError and a ValueError)
     │   │       └── UnreadableType      (also a pyspark ParseException)
     │   ├── UnsupportedSetting
@@ -163,6 +164,7 @@ from anabranch.errors.inputs import ConstraintNotBoolean as ConstraintNotBoolean
 from anabranch.errors.inputs import DefaultDoesNotFit as DefaultDoesNotFit
 from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
 from anabranch.errors.inputs import GeneratedTypeMismatch as GeneratedTypeMismatch
+from anabranch.errors.inputs import IdentityNotBigint as IdentityNotBigint
 from anabranch.errors.inputs import InputError as InputError
 from anabranch.errors.inputs import InvalidArgument as InvalidArgument
 from anabranch.errors.inputs import InvalidCharactersInColumnNames as InvalidCharactersInColumnNames

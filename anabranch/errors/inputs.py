@@ -90,7 +90,7 @@ class UnknownColumn(InputError):
     def __init__(self, **facts: Any) -> None:
         if not facts.get("table"):
             self.template = self._of_no_table
-        super().__init__(**facts)
+        super().__init__(**{**facts, "columns": facts.get("columns") or "none"})
 
 
 class TableWithoutColumns(InputError):
@@ -201,6 +201,14 @@ class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # ty
     condition = "INVALID_OPTION"
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
+
+
+class IdentityNotBigint(InvalidOption, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
+    """An identity column is declared with another type than BIGINT."""
+
+    condition = "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"
+    sql_state = "428H2"
+    template = "The column {column} is {value}: an identity column is a BIGINT."
 
 
 class InvalidArgument(InvalidOption, TypeError, ValueError):

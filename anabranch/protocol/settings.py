@@ -35,6 +35,7 @@ COMPACTS_TO = PREFIX + "autoCompact.maxFileSize"
 ASSIGNS = "spark.sql.storeAssignmentPolicy"
 DROPS_MISSING = PREFIX + "constraints.assumesDropIfExists.enabled"
 WIDENS = PREFIX + "typeWidening.allowAutomaticWidening"
+_VERSIONS = (PREFIX + "minReaderVersion", PREFIX + "minWriterVersion")
 VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
 
@@ -94,6 +95,8 @@ SETTINGS: tuple[Setting, ...] = (
     _honoured(DROPS_MISSING, "DROP CONSTRAINT of one that is not there does nothing, as with IF EXISTS"),
     _honoured(WIDENS, "which types rows may widen by themselves: `always`, only `same_family_type`, or `never`"),
     _honoured(VACUUMS_LITE, "VACUUM looks only at files that the log says were removed, unless it says FULL"),
+    _honoured(_VERSIONS[0], "the least protocol of new tables for readers, as the property `delta.minReaderVersion`"),
+    _honoured(_VERSIONS[1], "the least protocol of new tables for writers, as the property `delta.minWriterVersion`"),
     _refused("restore.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "RESTORE", "CLONE"),
     _refused("replace.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "REPLACE"),
     _refused("convert.partitionValues.ignoreCastFailure", "false",
@@ -189,6 +192,8 @@ def default_property(name: str) -> str | None:
         >>> default_property("spark.databricks.delta.properties.defaults.appendOnly")
         'delta.appendOnly'
     """
+    if name in _VERSIONS:
+        return "delta." + name[len(PREFIX) :]
     if not name.startswith(DEFAULTS):
         return None
     key = "delta." + name[len(DEFAULTS) :]

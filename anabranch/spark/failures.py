@@ -19,7 +19,7 @@ from anabranch.spark.connectors import check_reached
 from anabranch.spark.missing_files import file_in, is_within, missing
 from anabranch.spark.violations import violation_in
 
-_CLASS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
+_CLASS = re.compile(r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 # Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
 _OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
 _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")

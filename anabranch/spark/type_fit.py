@@ -138,8 +138,8 @@ def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -
 
 
 def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch:
-    found = given.dataType.simpleString()
-    return Misfit(given.name, ", ".join(schema.names), found, "it is not one of its columns.").error(table, _ADD)
+    known, found = ", ".join(schema.names) or "none", given.dataType.simpleString()
+    return Misfit(given.name, known, found, "it is not one of its columns.").error(table, _ADD)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:

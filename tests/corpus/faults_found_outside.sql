@@ -109,3 +109,6 @@ OPTIMIZE @n ZORDER BY (v);
 OPTIMIZE @n ZORDER BY (nope);
 --> error INVALID_OPTION
 --| error DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST # the same refusal under a name of its own
+-- what is cached is the newest version
+CACHE TABLE @b VERSION AS OF 1;
+--> error PARSE_SYNTAX_ERROR

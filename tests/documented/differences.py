@@ -158,13 +158,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         seen={"versions.the_history_tells_of_every_commit: blind appends": [False, False, False, True, False]},
     ),
     Difference(
-        "`DeltaTable.upgradeTableProtocol`",
-        "versions that are lower than the table's are passed over in silence",
-        "they are refused (`INVALID_OPTION`)",
-        "else the table would not be what was asked for",
-        found={"protocols.the_protocol_is_raised: lower": ["nothing was refused", [2, 5]]},
-    ),
-    Difference(
         "`DeltaTable.addFeatureSupport`",
         "a feature that the table has is added by a commit that changes nothing",
         "nothing is committed",

@@ -51,6 +51,12 @@ def test_defaults_are_properties_and_features_under_their_own_names() -> None:
     }
 
 
+def test_the_versions_of_new_tables_have_settings_of_their_own_too() -> None:
+    given = {f"{PREFIX}minReaderVersion": "1", f"{PREFIX}minWriterVersion": "2"}
+    assert default_properties(given) == {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    assert not unknown(given)
+
+
 def test_a_value_that_a_setting_does_not_take_is_refused() -> None:
     assert flag({"a": " TRUE"}, "a", False)
     assert number({"a": "12"}, "a") == 12

@@ -32,10 +32,10 @@ class UpgradeProtocol(Masked):
     writer_version: int
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table has these versions.
+        """Run it; None where the table has these versions, or higher ones.
 
         Raises:
-            InvalidOption: a version is lower than the table's, or there is none such.
+            InvalidOption: one version is lower than the table's and the other higher, or there is none such.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)

@@ -215,10 +215,13 @@ def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
 
 
 def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol at higher versions; the features that legacy versions imply are listed as soon as names are. Raises
-    InvalidOption: a version is lower than the present one or invalid, or reader 3 comes without writer 7.
+    """The protocol at higher versions, or as it is where both are lower, as in delta-spark; the features that legacy
+    versions imply are listed as soon as names are. Raises InvalidOption: one version is lower than the present one and
+    the other higher, or one is invalid, or reader 3 comes without writer 7.
     """
     present = (protocol.min_reader, protocol.min_writer)
+    if 1 <= reader <= present[0] and 1 <= writer <= present[1]:
+        return protocol
     if not (present[0] <= reader <= 3 and present[1] <= writer <= 7):
         reason = f"the table has {present}; versions only go up, to at most 3 for readers and 7 for writers."
         raise InvalidOption(option="protocol", value=(reader, writer), reason=reason)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from anabranch.errors import InvalidOption, UnsupportedType
+from anabranch.errors import IdentityNotBigint, UnsupportedType
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
@@ -208,8 +208,8 @@ def _generated(r: Reader, found: Declared) -> Declared:
     r.expect("AS")
     if r.take("IDENTITY"):
         if found.field.type != "long":
-            reason = f"an identity column is a BIGINT, and {found.field.name} is none."
-            raise InvalidOption(option="GENERATED … AS IDENTITY", value=found.field.type, reason=reason)
+            declared_as, name = found.field.type, found.field.name
+            raise IdentityNotBigint(option="GENERATED … AS IDENTITY", value=declared_as, column=name)
         start, step = _counting(r)
         return _with(found, identity_metadata(start, step, explicit=explicit))
     if explicit:

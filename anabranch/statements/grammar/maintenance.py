@@ -140,6 +140,8 @@ def cache(r: Reader) -> Statement | None:
     """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
     lazy, at = r.said("LAZY"), r.i
     table = r.table()
+    if table is not None and (table.version is not None or table.timestamp is not None):
+        r.fail("the newest version is what is cached: leave AS OF out.", at)
     level = _level(r) if table is not None and r.take("OPTIONS") else None
     if table is not None and r.done:
         return CacheTable(table, lazy, level)

@@ -251,11 +251,17 @@ def test_versions_go_up_and_old_ones_are_written_out_as_features(tmp_path: Path)
     world.assert_clean()
 
 
-@pytest.mark.parametrize("versions", [(1, 1), (0, 7), (4, 7), (3, 8), (3, 6)])
+@pytest.mark.parametrize("versions", [(0, 7), (4, 7), (3, 8), (3, 6)])
 def test_versions_never_go_down_nor_beyond_what_there_is(tmp_path: Path, versions: tuple[int, int]) -> None:
     world = legacy(tmp_path)
     with pytest.raises(errors.InvalidOption):
         UpgradeProtocol(world.path, *versions).run()
+    assert world.version == 0
+
+
+def test_lower_versions_leave_the_table_as_it_is(tmp_path: Path) -> None:
+    world = legacy(tmp_path)
+    assert UpgradeProtocol(world.path, 1, 1).run() is None
     assert world.version == 0
 
 
