@@ -80,7 +80,7 @@ def find(spark: SparkSession, name: Name) -> Entry | None:
 
 
 def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
-    """As `find`, for lasting views, too.
+    """As `find`, for lasting views, too: those of Spark may read tables of ours, or may not.
 
     Raises:
         UnreadableEntry: where the table lies cannot be told. InvalidOption: the session hides it.
@@ -93,13 +93,15 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     except (AnalysisException, ParseException):  # it was dropped meanwhile, or Spark has no such name
         return None
     if found is None:
-        _remember(spark, name, name[0] if len(name) > 2 else None)
+        remember(spark, name)
     return found
 
 
 def _entry(spark: SparkSession, seen: Seen) -> Entry | StoredView | None:
     if seen.is_view:
-        return view_entries.entry(spark, seen.name)
+        found = view_entries.entry(spark, seen.name)
+        own = found is not None or has_own_delta(spark)
+        return found if own else view_entries.of_spark(spark, seen.name, _RULES)
     if seen.text is None or not seen.is_delta or has_own_delta(spark):
         return None
     return table_entries.entry(seen.name, seen.text)
@@ -229,7 +231,9 @@ def is_foreign(spark: SparkSession, name: Name) -> bool:
     return known is not None and time.monotonic() < known.get(name, 0.0)
 
 
-def _remember(spark: SparkSession, name: Name, catalog: str | None) -> None:
+def remember(spark: SparkSession, name: Name) -> None:
+    """Remember for a while that a name is that of something else."""
+    catalog = name[0] if len(name) > 2 else None
     lasts = _CLOSED_S if catalog in (None, SESSIONS) and _is_closed(spark) else _REMEMBERED_S
     with _foreign.lock:
         _foreign.setdefault(spark, Cache(_REMEMBERED))[name] = time.monotonic() + lasts

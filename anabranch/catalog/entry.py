@@ -54,6 +54,7 @@ class StoredView:
         output: the columns that the query gave when the view was made; none where the view shows what it gives.
         columns: what these are called in the view.
         rules: what else it takes to read the text as it was meant (`entries.rules_of`).
+        of_spark: whether Spark, or delta-spark, made it, in whose text no name need be whole.
     """
 
     name: Name
@@ -62,3 +63,4 @@ class StoredView:
     output: Name
     columns: Name
     rules: Mapping[str, str]
+    of_spark: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -57,6 +57,25 @@ def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, *others)
 
 
+def of_spark(spark: SparkSession, name: Name, rules: Collection[str]) -> StoredView | None:
+    """A lasting view that is none of ours, and may read tables of ours; None where Spark shows no query.
+
+    Raises:
+        AnalysisException: there is none of this name.
+    """
+    (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {spelled(name)} AS JSON").collect()
+    said = json.loads(row[0])
+    within = parts_of(said.get("view_catalog_and_namespace", ""))
+    if "view_text" not in said or within is None:
+        return None
+    evolves = said.get("view_schema_mode") == "EVOLUTION"
+    output = () if evolves else tuple(said.get("view_query_output_columns", ()))
+    columns = tuple(each["name"] for each in said["columns"]) if output else ()
+    made_under = said.get("view_creation_spark_configuration", {})
+    known = {key: str(made_under[key]).lower() for key in rules if key in made_under}
+    return StoredView(name, said["view_text"], within, output, columns, known, of_spark=True)
+
+
 def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
     """The properties of a table or view, as Spark shows them.
 
@@ -94,7 +113,7 @@ def record_view(
     Raises:
         AnalysisException, InvalidOption: as `record`.
     """
-    facts = {key: value for key, value in vars(view).items() if key != "name"}
+    facts = {key: value for key, value in vars(view).items() if key not in ("name", "of_spark")}
     said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
     _put(spark, view.name, "a view of Delta tables", schema, comment, said, replaces)
 

@@ -94,6 +94,8 @@ def statement(
     _refuse_unread(r, makes)
     if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
         return None
+    if r.ahead() not in _SPARKS and r.reads_views_of_spark():  # SHOW CREATE TABLE and the like: it knows them best
+        return None
     return _handed_on(r)
 
 

@@ -111,6 +111,34 @@ def test_both_engines_use_the_tables_of_a_metastore_by_their_names_by_turns(
         assert (kinds["managed"], kinds["external"], len(kinds)) == ("MANAGED", "EXTERNAL", 18)
 
 
+def test_views_that_delta_spark_made_are_read_by_both(
+    theirs: Callable[[], AbstractContextManager[DeltaSpark]], tmp_path: Path
+) -> None:
+    views = ["v", "other.above", "older", "evolving"]
+    with theirs() as engine:
+        engine.sql(
+            "CREATE DATABASE other",
+            "CREATE TABLE t (id BIGINT, s STRING) USING delta",
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+            "CREATE TABLE p USING parquet AS SELECT 1L AS id, 'x' AS w",
+            "CREATE VIEW v (number, letter, w) AS SELECT t.id, upper(s) AS u, w FROM t LEFT JOIN p ON t.id = p.id",
+            "CREATE VIEW other.above AS SELECT count(*) AS n FROM default.v",
+            "CREATE VIEW older AS SELECT * FROM t VERSION AS OF 0",
+            "CREATE VIEW evolving WITH SCHEMA EVOLUTION AS SELECT * FROM t",
+        )
+        left = rows_of(lambda text: by_theirs(engine, text), views)
+    with Ours(tmp_path) as ours:
+        assert rows_of(ours.ask, views) == left
+        ours.ask("INSERT INTO t VALUES (3, 'c')")
+        ours.ask("ALTER TABLE t ADD COLUMN late INT")
+        ours.ask("CREATE TABLE made USING delta AS SELECT * FROM v")
+        left = rows_of(ours.ask, [*views, "made"])
+        assert left["other.above"] == ["[3]"]
+        assert left["evolving"][0] == '[1, "a", null]'
+    with theirs() as engine:
+        assert rows_of(lambda text: by_theirs(engine, text), [*views, "made"]) == left
+
+
 def test_what_one_engine_makes_renames_and_drops_the_other_finds_so(
     theirs: Callable[[], AbstractContextManager[DeltaSpark]], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ unknown for a moment, and then the entry itself says so, since it raises.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -17,11 +18,18 @@ from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import OURS, Name, spelled
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.opening import Location
-from anabranch.errors import AnabranchError, InvalidOption, RecursiveView, UnknownTable
-from anabranch.expressions.dialect import TokenizedText
+from anabranch.errors import AnabranchError, InvalidOption, RecursiveView, SqlSyntaxError, UnknownTable
+from anabranch.expressions.dialect import TokenizedText, tokenized
 from anabranch.statements.grammar.ddl_targets import Making
 from anabranch.statements.grammar.parts import Query, View
+from anabranch.statements.grammar.qualifiers import Edit, edited
 from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.tables_read import tables_read
+
+
+def _is_file(name: Name) -> bool:
+    """Whether a name is that of files, as in parquet.`/path`."""
+    return len(name) == 2 and "/" in name[1]
 
 
 class Seen(Protocol):
@@ -65,10 +73,36 @@ class Names(Resolver):
         """See `Resolver.look_up`."""
         if name not in self._known and self._reads and entries.is_foreign(self._spark, name):
             return None
+        is_new = name not in self._known
         found = super().look_up(name)
+        if is_new and isinstance(found, StoredView) and found.of_spark:
+            self._known[name] = None  # a view that reads itself reads nothing
+            found = self._known[name] = self._of_spark(found)
+            if found is None:
+                entries.remember(self._spark, name)
         if self._takes_names:  # what it means now says nothing of what it will mean
             entries.forget()
         return found
+
+    def _of_spark(self, stored: StoredView) -> StoredView | None:
+        """A view of Spark's, in whose text each name is whole; None where it reads no table of ours."""
+        try:
+            tokens = tokenized(stored.text)
+            found = [each for each in tables_read(tokens) if not each.asks_changes]
+        except SqlSyntaxError:
+            return None
+        named = [
+            (each, (*stored.within[: 3 - len(each.parts)], *each.parts)) for each in found if not _is_file(each.parts)
+        ]
+        ours = [self.path(each.parts) or self.location(whole) for each, whole in named]
+        if not any(ours):
+            return None
+        edits = [
+            Edit(tokens[each.first].start, tokens[each.after - 1].end + 1, spelled(whole))
+            for each, whole in named
+            if self.path(each.parts) is None
+        ]
+        return replace(stored, text=edited(stored.text, 0, len(stored.text), sorted(edits)))
 
     def location(self, name: Name) -> Location | View | None:
         """Where the table of this name lies, or the path that it is; or the lasting view."""
@@ -105,7 +139,7 @@ class Names(Resolver):
             self._inside.pop()
         inside = (each.view.broken for each in shown.references if each.view is not None)
         broken = broken or next((each for each in inside if each is not None), None)
-        return View(stored.name, shown, stored.output, stored.columns, broken)
+        return View(stored.name, shown, stored.output, stored.columns, broken, stored.of_spark)
 
     def _unlike(self, stored: StoredView) -> AnabranchError | None:
         """Why this session would read the view's rows in another way than the one that made it."""
@@ -120,7 +154,7 @@ class Names(Resolver):
         """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""
         if (path := self.path(name)) is not None:
             return path
-        if len(name) == 2 and "/" in name[1]:  # files of Spark's, parquet.`/path`
+        if _is_file(name):
             return None
         found = self.location((*within[: 3 - len(name)], *name))
         if found is None and len(name) < 3:

@@ -130,6 +130,7 @@ class View:
         output: the columns that the query gave when the view was made.
         columns: what these are called in the view.
         broken: why it cannot be read; then its query reads nothing.
+        of_spark: whether its entry is one of Spark's, or delta-spark's, which says all that ours says of a view.
     """
 
     name: Path
@@ -137,6 +138,7 @@ class View:
     output: Path
     columns: Path
     broken: AnabranchError | None = None
+    of_spark: bool = False
 
     def reads(self, name: Path) -> bool:
         """Whether it is, or reads through others, the view of a whole name."""

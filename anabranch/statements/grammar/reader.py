@@ -273,6 +273,10 @@ class Reader(Cursor):
         """Whether any part of the statement reads a Delta table."""
         return bool(self._all())
 
+    def reads_views_of_spark(self) -> bool:
+        """Whether all that it reads of Delta is read by views that are Spark's."""
+        return all(each.view is not None and each.view.of_spark for each in self._all())
+
     def names_delta(self, within: Sequence[Path] = ((),), *, hidden: bool = False) -> bool:
         """Whether a name anywhere in the statement is that of a Delta table, in one of these schemas; ``hidden``: also
         where a temporary view hides that table.

@@ -607,3 +607,57 @@ def test_the_catalog_drops_and_empties_tables(spark: SparkSession, schema: str) 
     spark.catalog.dropTable("t")
     assert not spark.catalog.tableExists("t")
     spark.catalog.dropTable("t", ifExists=True)
+
+
+# -- views that Spark, or delta-spark, made ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_spark(spark: SparkSession, schema: str) -> str:
+    """Views of Spark over Parquet tables, of which one is a Delta table by now, as where delta-spark made them."""
+    spark.sql("CREATE TABLE p USING parquet AS SELECT id, id + 1 AS x FROM range(2)")
+    spark.sql("CREATE TABLE q USING parquet AS SELECT id, id * 10 AS y FROM range(2)")
+    spark.sql(
+        "CREATE VIEW vp (a, b) AS WITH c AS (SELECT id, x FROM p) SELECT c.x, c.id FROM c JOIN q ON c.id = q.id"
+        f" WHERE EXISTS (SELECT 1 FROM {schema}.p AS p2 WHERE p2.id = c.id)"
+    )
+    spark.sql("CREATE VIEW vv AS SELECT a + 1 AS a1 FROM vp")
+    spark.sql("CREATE VIEW plain AS SELECT y FROM q")
+    spark.sql("DROP TABLE p")
+    spark.sql("CREATE TABLE p USING delta AS SELECT id, id + 1 AS x FROM range(4)")
+    return schema
+
+
+def test_views_of_spark_are_read_over_delta_tables_from_any_schema(spark: SparkSession, of_spark: str) -> None:
+    assert rows(spark.table("vp")) == [(1, 0), (2, 1)]
+    spark.sql("USE default")
+    assert rows(spark.sql(f"SELECT a1 FROM {of_spark}.vv")) == [(2,), (3,)]
+    assert rows(spark.table(f"{of_spark}.vv")) == [(2,), (3,)]
+    assert rows(spark.sql(f"SELECT * FROM {of_spark}.plain")) == [(0,), (10,)]
+    spark.sql(f"INSERT INTO {of_spark}.q VALUES (3, 30)")
+    assert rows(spark.sql(f"SELECT a FROM {of_spark}.vp")) == [(1,), (2,), (4,)]
+
+
+def test_changes_and_new_tables_read_views_of_spark(spark: SparkSession, of_spark: str) -> None:
+    spark.sql("CREATE TABLE c USING delta AS SELECT * FROM vp")
+    spark.sql("INSERT INTO c SELECT a1, 100 FROM vv")
+    spark.sql("MERGE INTO c USING vp ON c.a = vp.a WHEN MATCHED THEN UPDATE SET b = -1")
+    spark.sql("DELETE FROM c WHERE a IN (SELECT max(a1) FROM vv)")
+    assert rows(spark.table("c")) == [(1, -1), (2, -1), (2, -1)]
+    spark.sql("CREATE VIEW ours AS SELECT b FROM vp")
+    assert rows(spark.table("ours")) == [(0,), (1,)]
+
+
+def test_what_spark_shows_and_changes_of_its_views_stays_as_it_is(spark: SparkSession, of_spark: str) -> None:
+    assert "CREATE VIEW" in spark.sql("SHOW CREATE TABLE vp").first()[0]
+    assert [row[0] for row in spark.sql("DESCRIBE vp").collect()] == ["a", "b"]
+    assert rows(spark.sql("SHOW COLUMNS IN vp")) == [("a",), ("b",)]
+    with pytest.raises(errors.ViewIsNoTable):
+        spark.sql("INSERT INTO vp VALUES (1, 2)")
+    spark.sql("ALTER VIEW vv AS SELECT 7 AS seven")
+    assert rows(spark.table("vv")) == [(7,)]
+    spark.sql("CREATE OR REPLACE VIEW vv AS SELECT x FROM p")
+    assert rows(spark.table("vv")) == [(1,), (2,), (3,), (4,)]
+    spark.sql("DROP VIEW vp")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("vp")
