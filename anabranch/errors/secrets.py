@@ -34,7 +34,8 @@ _PARAMETER = re.compile(r"(?P<sign>[?#&;]|%3F|%23|%26|%3B)\s*(?P<key>[\w.%-]+?)(
 _ENCODED = 3
 """How many times the name of a parameter may be percent-encoded."""
 _ANSWERED = re.compile(
-    r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes)>.*?</\1>",
+    r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes"
+    r"|Token(?:-\d+)?|SecurityToken|X-Amz-Security-Token)>.*?</\1>",
     re.DOTALL,
 )
 """What S3 repeats of a request that it refused."""
@@ -49,6 +50,7 @@ def without_secrets(text: str) -> str:
         >>> without_secrets("s3://KEY:SECRET@lake/t is gone; see https://host/t?sig=abc")
         's3://lake/t is gone; see https://host/t'
     """
+    text = _ANSWERED.sub(r"<\1/>", text) if "</" in text else text
     if "//" not in text and ":/" not in text:
         return text
     whole = _WHOLE.fullmatch(text)
@@ -56,7 +58,7 @@ def without_secrets(text: str) -> str:
     if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
         return _spelled(whole)
     found = _HOST_ALONE.sub(_spelled, _URL.sub(_spelled, text))
-    return _ANSWERED.sub(r"<\1/>", _WITHIN.sub(_spelled, found))
+    return _WITHIN.sub(_spelled, found)
 
 
 def without_user(url: str) -> str:

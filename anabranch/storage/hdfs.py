@@ -11,6 +11,7 @@ disks (``hsync``); files of an erasure-coded folder cannot be told so.
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import re
 import uuid
@@ -30,13 +31,19 @@ from anabranch.errors import (
 from anabranch.errors.process_state import memo
 from anabranch.storage.contract import Entry, checked, checked_folder
 from anabranch.storage.disk import is_aside
+from anabranch.storage.objects import refuse_after_fork
 
 _FAILURES = (OSError, RuntimeError, ValueError)
-_REFUSED = re.compile(r'RPCError\("([\w.$]+)", "([^\\"]*)')
-"""How the client says that the NameNode has answered: by Java's name for the refusal."""
-_ABSENT = re.compile(r"ParentNotDirectoryException|is not a directory|is a directory|is not a file")
+_REFUSED = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)')
+"""How the client says that the NameNode has answered: by Java's name for the refusal, and its sentence with frames."""
+_ABSENT = re.compile(r"is not a directory|is a directory|is not a file")
+_ABSENCES = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 _DENIED = re.compile(r"AccessControlException|Permission denied", re.IGNORECASE)
 _FULL = re.compile(r"QuotaExceededException|could only be written to 0 of")
+_CANNOT_SYNC = re.compile(r"erasure|unsupported|not supported", re.IGNORECASE)
+_FEW_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
+"""Of one NameNode, to which nobody fails over; the client would ask 15 times, for three minutes."""
+_DEFAULT_PORT = 8020
 _NAME_CHARS_ASIDE = 40
 
 
@@ -102,12 +109,36 @@ class HdfsStore:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
         folder, first = checked_folder(start[:slash], self.url), start[slash:]
-        found = self._listed(folder, recursive=False)
-        return sorted(each for each in found if posixpath.basename(each.name) >= first)
+        return sorted(each for each in self.scanned(folder)[0] if posixpath.basename(each.name) >= first)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        return sorted(self._listed(checked_folder(prefix, self.url), recursive=True))
+        found, folders = list[Entry](), [checked_folder(prefix, self.url)]
+        while folders:  # the client's own recursion ends where one folder goes meanwhile
+            files, below = self.scanned(folders.pop())
+            found += files
+            folders += below
+        return sorted(found)
+
+    def scanned(self, folder: str) -> tuple[list[Entry], list[str]]:
+        """The files in one folder, and the names of the folders in it; none where it is not there."""
+        refuse_after_fork(folder, self.url)
+        path = posixpath.join(self.root or "/", folder.rstrip("/")).rstrip("/") or "/"
+        seen: list[Any] = []
+        with contextlib.suppress(NotFound), self._reading(folder):
+            seen = list(self.client.list_status(path, False))
+        inside = len(self.root) + 1
+        named = [(each.path[inside:], each) for each in seen if each.path != path]
+        files = [_entry(name, each) for name, each in named if not each.isdir]
+        folders = [name for name, each in named if each.isdir]
+        return [each for each in files if not is_aside(posixpath.basename(each.name))], folders
+
+    def remove_folder(self, folder: str) -> bool:
+        """Remove a folder in which nothing is; whether it went."""
+        refuse_after_fork(folder, self.url)
+        with contextlib.suppress(*_FAILURES):
+            return bool(self.client.delete(posixpath.join(self.root, folder), False))
+        return False
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
@@ -122,19 +153,11 @@ class HdfsStore:
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> str:
+        refuse_after_fork(name, self.url)
         path = f"{self.root}/{checked(name, self.url)}"
         if is_aside(posixpath.basename(path)):
             raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
         return path
-
-    def _listed(self, folder: str, *, recursive: bool) -> Iterator[Entry]:
-        path = f"{self.root}/{folder}" if folder else self.root or "/"
-        found = []
-        with contextlib.suppress(NotFound), self._reading(folder):
-            found = [each for each in self.client.list_status(path, recursive) if not each.isdir]
-        inside = len(self.root) + 1
-        named = ((each.path[inside:], each) for each in found if each.path != path)
-        return (_entry(name, each) for name, each in named if not is_aside(posixpath.basename(name)))
 
     def _placed(self, name: str, chunks: Iterable[bytes], *, overwrite: bool) -> None:
         """Write the chunks aside, and rename that file.
@@ -146,14 +169,15 @@ class HdfsStore:
         path = self._path(name)
         folder, base = posixpath.split(path)
         aside = f"{folder}/.{base[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp"
+        renaming = False
         try:
             self._write_aside(name, aside, chunks)
+            renaming = True
             self._rename(name, aside, path, overwrite=overwrite)
-        except PutOutcomeUnknown:
-            raise  # the file aside may have the name already, or get it yet
-        except BaseException:
-            with contextlib.suppress(*_FAILURES):
-                self.client.delete(aside)
+        except BaseException as error:
+            if not (renaming and isinstance(error, PutOutcomeUnknown)):  # it may have the name already, or get it yet
+                with contextlib.suppress(*_FAILURES):
+                    self.client.delete(aside)
             raise
 
     def _write_aside(self, name: str, aside: str, chunks: Iterable[bytes]) -> None:
@@ -164,11 +188,14 @@ class HdfsStore:
             for chunk in chunks:
                 with self._writing(name):
                     file.write(chunk)
-            with contextlib.suppress(*_FAILURES):
-                file.hsync()
-        finally:
             with self._writing(name):
+                _sync(file)
+        except BaseException:
+            with contextlib.suppress(*_FAILURES):  # else it would hide what went wrong
                 file.close()
+            raise
+        with self._writing(name):
+            file.close()
 
     def _rename(self, name: str, aside: str, path: str, *, overwrite: bool) -> None:
         try:
@@ -186,7 +213,7 @@ class HdfsStore:
         try:
             yield
         except _FAILURES as error:
-            if isinstance(error, (FileNotFoundError, IsADirectoryError)) or _ABSENT.search(str(error)):
+            if _is_absent(error):
                 raise NotFound(name=name, root=self.url) from None
             raise self._failed(name, error) from None
 
@@ -209,17 +236,24 @@ def open_hdfs(scheme: str, authority: str, path: str, options: Mapping[str, str]
 
     Args:
         options: Hadoop's, such as ``dfs.nameservices``; they override those in the folder that HADOOP_CONF_DIR names.
+            Where the location has a port, it is that of the only NameNode, and a request is tried four times at most.
 
     Raises:
         UnknownStore: there is no client, or it cannot be made so.
     """
     root = f"{scheme}://{authority}"
     where = f"/{path}" if path else ""
-    return HdfsStore(f"{root}{where}", where, _client(root, tuple(sorted(options.items()))))
+    asked = {**(_FEW_ATTEMPTS if ":" in authority else {}), **options}
+    environment = (os.environ.get("HADOOP_USER_NAME"), os.environ.get("HADOOP_CONF_DIR"))
+    return HdfsStore(f"{root}{where}", where, _client(root, tuple(sorted(asked.items())), environment))
 
 
 @memo("file systems", 64)
-def _client(root: str, options: tuple[tuple[str, str], ...]) -> Any:
+def _client(root: str, options: tuple[tuple[str, str], ...], environment: tuple[str | None, ...]) -> Any:
+    """``environment`` is what the client reads besides, so that another one makes another client."""
+    for key, value in options:
+        if not isinstance(value, str):
+            raise UnknownStore(location=root, reason=f"the option {key} takes a text.")
     try:
         from hdfs_native import Client  # an extra: few need it
     except ImportError:
@@ -228,6 +262,8 @@ def _client(root: str, options: tuple[tuple[str, str], ...]) -> Any:
     try:
         return Client(root, dict(options))
     except _FAILURES as error:
+        if ":" not in root.partition("://")[2] and "No NameNode hosts found" in str(error):  # no nameservice, so a host
+            return _client(f"{root}:{_DEFAULT_PORT}", tuple({**_FEW_ATTEMPTS, **dict(options)}.items()), environment)
         raise UnknownStore(location=root, reason=_reason(error)) from None
 
 
@@ -235,8 +271,39 @@ def _entry(name: str, found: Any) -> Entry:
     return Entry(name, found.length, found.modification_time, f"{found.modification_time}-{found.length}")
 
 
-def _reason(error: Exception) -> str:
-    """The NameNode's own sentence, without Java's frames."""
+def _sync(file: Any) -> None:
+    """Have the DataNodes write a file to their disks; one that is erasure-coded cannot be told so."""
+    try:
+        file.hsync()
+    except _FAILURES as error:
+        if not _CANNOT_SYNC.search(str(error)):
+            raise
+
+
+def _is_absent(error: Exception) -> bool:
+    """Whether there is nothing of the name, as the client or the NameNode says; a path in its words says nothing."""
+    if isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError)):
+        return True
+    told = _told(error)
+    if told is None:
+        return _ABSENT.search(str(error)) is not None
+    kind, sentence = told
+    return kind in _ABSENCES or (kind == "AccessControlException" and sentence.endswith("(is not a directory)"))
+
+
+def _told(error: Exception) -> tuple[str, str] | None:
+    """Java's name for what the NameNode refused, and its sentence; None where it has not answered."""
     refused = _REFUSED.search(str(error))
-    text = f"{refused[1].rpartition('.')[2]}: {refused[2]}" if refused else str(error).partition("\n")[0].strip()
+    if refused is None:
+        return None
+    sentence = refused[2].partition("\\n")[0].replace('\\"', '"').strip()
+    return refused[1].rpartition(".")[2], sentence
+
+
+def _reason(error: Exception) -> str:
+    """The NameNode's own sentence, without Java's frames, or the first line of the client's."""
+    told = _told(error)
+    text = ": ".join(told) if told is not None else str(error).partition("\n")[0].strip()
+    if text.startswith("DataTransferError"):
+        text = "no DataNode gives, or takes, the block"
     return text if text.endswith(".") else f"{text}."

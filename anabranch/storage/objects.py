@@ -172,7 +172,7 @@ class ObjectStore:
 
     def _at(self, name: str) -> str:
         """The key of a name or folder. Every request calls this, so it also refuses requests in a forked child."""
-        _refuse_after_fork(name, self.url)
+        refuse_after_fork(name, self.url)
         return f"{self.prefix}/{name}" if self.prefix and name else self.prefix or name
 
     def _key(self, name: str) -> str:
@@ -255,10 +255,10 @@ class _Chunks:
             raise
 
 
-def _refuse_after_fork(name: str, root: str) -> None:
-    """obstore's threads do not survive a fork: a request of the child would wait for them for ever."""
+def refuse_after_fork(name: str, root: str) -> None:
+    """The threads of a store's client do not survive a fork: a request of the child would wait for them for ever."""
     if _first_user.setdefault("pid", os.getpid()) != os.getpid():
-        reason = "this process was forked from one that used a bucket before; start it by spawn or forkserver."
+        reason = "this process was forked from one that used such a store before; start it by spawn or forkserver."
         raise StoreError(name=name, root=root, reason=reason)
 
 

@@ -22,8 +22,10 @@ _ROLE_ASKED = re.compile(
     r"/(?:latest|metadata|computeMetadata)/"
 )
 """That very request failed, and not one to a store at such an address, or of such a name."""
-_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
-_REGION = re.compile(r"incorrectly configured region|PermanentRedirect|AuthorizationHeaderMalformed")
+_NO_BUCKET = re.compile(
+    r"<Code>(?:NoSuchBucket|ContainerNotFound)</Code>|The specified (?:bucket|container) does not exist"
+)
+_REGION = re.compile(r"incorrectly configured region|<Code>PermanentRedirect</Code>|the region '[^']*' is wrong")
 _CREDENTIALS = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or give storage options.",
     "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or a service principal, or give storage options.",
@@ -42,7 +44,9 @@ def typed(name: str, root: str, error: Exception) -> StoreError:
         return NoSuchBucket(name=name, root=root)
     if _REGION.search(text):
         return WrongRegion(name=name, root=root)
-    denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
+    status = _STATUS.search(text)
+    refused = status is not None and status[1] in ("401", "403")  # a list's refusal is no PermissionDeniedError
+    denied = refused or isinstance(error, (PermissionDeniedError, UnauthenticatedError))
     kind = StorePermissionDenied if denied else StoreError
     return kind(name=name, root=root, reason=reason(error))
 

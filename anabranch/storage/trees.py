@@ -16,6 +16,7 @@ from anabranch.errors import StoreError
 from anabranch.errors.rows import cause, detail
 from anabranch.storage import disk
 from anabranch.storage.contract import Entry, Store
+from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 
@@ -44,6 +45,8 @@ def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
         return _local(store, skip, threads)
     if isinstance(store, ObjectStore):
         return _bucket(store, skip, threads)
+    if isinstance(store, HdfsStore):
+        return _hdfs(store, skip)
     return _without(store.list_all(), skip)
 
 
@@ -62,10 +65,13 @@ def is_link(store: Store, name: str) -> bool:
 
 def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
     """Remove those of these folders that are empty, the innermost first, and return their names; a bucket has none."""
+    inner_first = sorted(folders, key=lambda name: (bool(name), name.count("/")), reverse=True)
+    if isinstance(store, HdfsStore):
+        return [folder for folder in inner_first if store.remove_folder(folder)]
     if not isinstance(store, LocalStore):
         return []
     removed = []
-    for folder in sorted(folders, key=lambda name: name.count("/"), reverse=True):
+    for folder in inner_first:
         try:
             os.rmdir(os.path.join(store.root, folder))
         except OSError:
@@ -76,10 +82,23 @@ def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
 
 def remove_hollow(store: Store, folder: str) -> None:
     """Remove a folder and those in it, as far as no file is there; a bucket has none."""
+    if isinstance(store, HdfsStore):
+        remove_empty(store, [*_hdfs(store, lambda name: False, folder).folders, folder])
     if isinstance(store, LocalStore) and not is_link(store, folder):
         for found, _, _ in os.walk(os.path.join(store.root, folder), topdown=False):
             with suppress(OSError):  # it is not empty, or may not be removed: it does no harm
                 os.rmdir(found)
+
+
+def _hdfs(store: HdfsStore, skip: Skip, folder: str = "") -> Tree:
+    found, folders = Tree(), [folder]
+    while folders:
+        files, below = store.scanned(folders.pop())
+        for name in below:
+            (found.left_out if skip(name) else folders).append(name)
+        found.files.extend(files)
+        found.folders.extend(name for name in below if not skip(name))
+    return found
 
 
 def _local(store: LocalStore, skip: Skip, threads: int) -> Tree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from anabranch import errors
 from anabranch.spark.failures import reported
@@ -35,6 +35,25 @@ def test_a_store_that_spark_cannot_reach_is_one_sentence(
     with pytest.raises(kind, match=said) as told, reported("the scan", table):
         raise PySparkException(text)
     assert type(told.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("s3://b/t", "[USER_RAISED_EXCEPTION] NoSuchBucket: Class org.apache.hadoop.fs.s3a.X not found"),
+        ("s3://b/t", 'No FileSystem for scheme "gs"'),
+        ("s3://b/t", "Class org.apache.hadoop.io.compress.LzoCodec not found"),
+        ("s3://b/t", "UnknownStoreException: `s3a://other/x': Bucket does not exist"),
+    ],
+)
+def test_what_is_said_of_another_store_is_not_said_of_the_tables(table: str, text: str) -> None:
+    with pytest.raises(errors.ExecutionFailed), reported("the scan", table):
+        raise PySparkException(text)
+
+
+def test_what_a_function_of_the_user_raises_is_its_own() -> None:
+    with pytest.raises(errors.ExecutionFailed), reported("the scan", "s3://b/t"):
+        raise PythonException("botocore.errorfactory.NoSuchBucket: The specified bucket does not exist")
 
 
 def test_a_table_on_disk_needs_no_connector() -> None:
