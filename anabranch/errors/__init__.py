@@ -179,7 +179,6 @@ from anabranch.errors.inputs import LocationNotEmpty as LocationNotEmpty
 from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
-from anabranch.errors.inputs import NotADeltaTable as NotADeltaTable
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RuleRefused as RuleRefused
@@ -200,6 +199,7 @@ from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
 from anabranch.errors.names import NameTaken as NameTaken
 from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
+from anabranch.errors.names import NotADeltaTable as NotADeltaTable
 from anabranch.errors.names import RecursiveView as RecursiveView
 from anabranch.errors.names import RenameUnfinished as RenameUnfinished
 from anabranch.errors.names import TableIsNoView as TableIsNoView

@@ -373,14 +373,6 @@ class UnknownTable(InputError):
     template = "The table {name} cannot be found. Check its name and schema, or name the path: delta.`/path/to/table`."
 
 
-class NotADeltaTable(UnknownTable):
-    """A statement that only a Delta table supports names a table of another format, or a view."""
-
-    condition = "DELTA_TABLE_ONLY_OPERATION"
-    sql_state = "0AKDD"
-    template = "{name} is not a Delta table but {kind}, and only a Delta table supports this."
-
-
 class TransactionStatement(InputError):
     """A statement begins or ends a transaction of several statements, which do not exist here."""
 

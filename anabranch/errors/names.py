@@ -86,6 +86,14 @@ class UnreadableEntry(InputError):
     )
 
 
+class NotADeltaTable(UnknownTable):
+    """A statement that only a Delta table supports names a table of another format, or a view."""
+
+    condition = "DELTA_TABLE_ONLY_OPERATION"
+    sql_state = "0AKDD"
+    template = "{name} is not a Delta table but {kind}, and only a Delta table supports this."
+
+
 class UnknownPathOrName(UnknownTable):
     """The argument of the command line is neither an existing folder nor the name of a table."""
 
