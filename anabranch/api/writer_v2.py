@@ -136,7 +136,8 @@ class WriterV2(Optioned):
         mode = "overwrite" if replaces else "error"
         partitions = self._partitions
         if partitions is not None:
-            missing = [name for name in partitions if name not in self._frame.columns]
+            known = {name.lower() for name in self._frame.columns}
+            missing = [name for name in partitions if name.lower() not in known]
             if missing:
                 reason = f"a table is partitioned by columns: {', '.join(self._frame.columns)}."
                 raise InvalidOption(option="partitionedBy", value=missing[0], reason=reason)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from urllib.parse import unquote
@@ -101,7 +101,7 @@ def _entry(spark: SparkSession, seen: Seen) -> Entry | StoredView | None:
     if seen.is_view:
         found = view_entries.entry(spark, seen.name)
         own = found is not None or has_own_delta(spark)
-        return found if own else view_entries.of_spark(spark, seen.name, _RULES)
+        return found if own else view_entries.of_spark(spark, seen.name)
     if seen.text is None or not seen.is_delta or has_own_delta(spark):
         return None
     return table_entries.entry(seen.name, seen.text)
@@ -174,9 +174,16 @@ def entries_in(spark: SparkSession, schema: Name) -> list[Entry]:
     return [entry for entry in found if entry is not None]
 
 
-def rules_of(spark: SparkSession) -> dict[str, str]:
+def rules_of(spark: SparkSession, settings: Iterable[str] = _RULES) -> dict[str, str]:
     """The settings of a session by which one expression has one value or another."""
-    return {name: str(spark.conf.get(name)).lower() for name in _RULES}
+    return {name: view_entries.comparable(_setting(spark, name)) for name in settings}
+
+
+def _setting(spark: SparkSession, name: str) -> str:
+    try:
+        return str(spark.conf.get(name))  # with a default of ours, Spark would leave out its own
+    except Exception:  # Py4J's or PySpark's: this Spark has no such setting
+        return ""
 
 
 def whole(spark: SparkSession, name: Name) -> Name:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
@@ -36,6 +36,19 @@ from anabranch.spark.types import quoted, spark_type
 _NO_COLUMNS = Struct((Field("no_columns_yet", "string"),))
 """What the entry of a table shows that has no columns yet: a view has one at least."""
 
+_BY_DEFAULT = {
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+}
+"""Settings under which Spark reads one text in several ways, and what they are where a view does not say."""
+_OTHERS = frozenset({"spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy", "spark.sql.crossJoin.enabled"})
+_FAMILIES = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.")
+_UTC = frozenset({"utc", "etc/utc", "z", "gmt", "etc/gmt", "uct", "etc/uct", "+00:00", "zulu"})
 _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) or anabranch.sql"
 
 
@@ -57,7 +70,7 @@ def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, *others)
 
 
-def of_spark(spark: SparkSession, name: Name, rules: Collection[str]) -> StoredView | None:
+def of_spark(spark: SparkSession, name: Name) -> StoredView | None:
     """A lasting view that is none of ours, and may read tables of ours; None where Spark shows no query.
 
     Raises:
@@ -71,9 +84,19 @@ def of_spark(spark: SparkSession, name: Name, rules: Collection[str]) -> StoredV
     evolves = said.get("view_schema_mode") == "EVOLUTION"
     output = () if evolves else tuple(said.get("view_query_output_columns", ()))
     columns = tuple(each["name"] for each in said["columns"]) if output else ()
-    made_under = said.get("view_creation_spark_configuration", {})
-    known = {key: str(made_under[key]).lower() for key in rules if key in made_under}
-    return StoredView(name, said["view_text"], within, output, columns, known, of_spark=True)
+    kept = {key: value for key, value in said.get("view_creation_spark_configuration", {}).items() if _counts(key)}
+    rules = {key: comparable(value) for key, value in {**_BY_DEFAULT, **kept}.items()}
+    return StoredView(name, said["view_text"], within, output, columns, rules, of_spark=True)
+
+
+def comparable(value: str) -> str:
+    """The value of a setting as it is compared: whatever its case, and however the zone of UTC is called."""
+    return "utc" if value.lower() in _UTC else value.lower()
+
+
+def _counts(setting: str) -> bool:
+    """Whether the rows of a query may depend on a setting."""
+    return setting in _BY_DEFAULT or setting in _OTHERS or setting.startswith(_FAMILIES)
 
 
 def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:

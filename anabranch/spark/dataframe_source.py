@@ -103,7 +103,7 @@ def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool, is_as
     the rows come from a version that was asked for, which explains files of the table there.
 
     Args:
-        known: the rows come from a known version of the table, too.
+        known: the rows come from a version of the table that counts, too, so a scan that may be anybody's may be it.
         is_asked: they come from a version that was asked for, and from no other.
 
     Raises:
@@ -114,7 +114,7 @@ def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool, is_as
         if scan.columns & read.ours:
             continue
         is_within = scan.place is not None and _holds(root, scan.place)
-        if is_within and not ((known or is_asked) and (read.is_cut or not scan.columns)):
+        if is_within and not (known and (read.is_cut or not scan.columns)):
             raise UnknownSourceVersion(table=root)
         is_around = scan.place is not None and _holds(scan.place, root)
         may_read |= is_within or is_around or scan.has_more

@@ -113,6 +113,21 @@ def test_files_of_the_table_beside_a_version_that_was_asked_for_are_of_no_known_
         read(asked.union(spark.read.parquet(path)), path)
 
 
+@pytest.mark.parametrize("width", [2, 30])
+def test_a_scan_that_may_be_of_the_tables_own_files_is_not_excused_by_a_version_that_was_asked_for(
+    spark: SparkSession, tmp_path: Path, width: int
+) -> None:
+    """Spark prints 25 columns of a scan, and none of one that only counts."""
+    path = table_path(tmp_path)
+    anabranch.append(None, path, [{"id": 1, **{f"c{i}": i for i in range(width)}}])
+    asked, raw = anabranch.read(spark, path, version=0), spark.read.parquet(files_of(path))
+    counted = asked.crossJoin(raw.groupBy().count())
+    for rows in ([asked.union(raw)] if width > 2 else []) + [counted]:
+        with pytest.raises(errors.UnknownSourceVersion):
+            read(rows, path)
+    assert read(asked, path) is None
+
+
 def test_rows_are_brought_back_from_an_older_version(spark: SparkSession, path: str) -> None:
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 2")
     spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}` VERSION AS OF 0 WHERE id = 0")
@@ -248,7 +263,8 @@ def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
     spark.read.parquet(elsewhere, files_of(path)).createOrReplaceTempView("raw_view")
     may = "SELECT (SELECT max(id) FROM raw_view) AS id"
     assert read(spark.sql(may), path) == SOME_VERSION
-    assert read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path) == SOME_VERSION
+    with pytest.raises(errors.UnknownSourceVersion):  # a scan that shows no column may be either
+        read(spark.sql(f"{may} FROM delta.`{path}` VERSION AS OF 0"), path)
     assert read(spark.sql(f"{may} FROM delta.`{path}`"), path) == 1
     for text in (
         f"SELECT (SELECT max(id) FROM parquet.`{elsewhere}`) AS id",

@@ -143,7 +143,7 @@ class Names(Resolver):
 
     def _unlike(self, stored: StoredView) -> AnabranchError | None:
         """Why this session would read the view's rows in another way than the one that made it."""
-        now = entries.rules_of(self._spark)
+        now = entries.rules_of(self._spark, stored.rules)
         for setting, value in stored.rules.items():
             if now[setting] != value:
                 reason = f"the view {spelled(stored.name)} was made where it was {value}, and may have other rows here."

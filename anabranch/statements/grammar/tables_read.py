@@ -214,7 +214,10 @@ class _Scan:
         self._table(group, is_inner=False, takes_alias=False)
 
     def _table(self, group: _Group, *, is_inner: bool, takes_alias: bool) -> None:
-        parts, after = self._parts(self._i + 1)
+        first = self._i + 1
+        if self._word(first) == "LATERAL" and self._is(self._parts(first + 1)[1], TokenType.L_PAREN):
+            first += 1  # LATERAL f(…), where LATERAL (…) is a query
+        parts, after = self._parts(first)
         if not parts or (len(parts) == 1 and parts[0].lower() in group.names):
             return
         is_call = self._is(after, TokenType.L_PAREN)
@@ -222,7 +225,7 @@ class _Scan:
         if is_call and not asks_changes:
             self._arguments = after
             return
-        found = Found(self._i + 1, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
+        found = Found(first, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
         self._found.append(found)
 
     def _parts(self, i: int) -> tuple[tuple[str, ...], int]:

@@ -623,6 +623,7 @@ def of_spark(spark: SparkSession, schema: str) -> str:
     )
     spark.sql("CREATE VIEW vv AS SELECT a + 1 AS a1 FROM vp")
     spark.sql("CREATE VIEW plain AS SELECT y FROM q")
+    spark.sql("CREATE VIEW lateral_view AS SELECT e FROM p, LATERAL explode(array(x, 5)) AS s(e) JOIN LATERAL range(1)")
     spark.sql("DROP TABLE p")
     spark.sql("CREATE TABLE p USING delta AS SELECT id, id + 1 AS x FROM range(4)")
     return schema
@@ -634,8 +635,39 @@ def test_views_of_spark_are_read_over_delta_tables_from_any_schema(spark: SparkS
     assert rows(spark.sql(f"SELECT a1 FROM {of_spark}.vv")) == [(2,), (3,)]
     assert rows(spark.table(f"{of_spark}.vv")) == [(2,), (3,)]
     assert rows(spark.sql(f"SELECT * FROM {of_spark}.plain")) == [(0,), (10,)]
+    assert len(rows(spark.sql(f"SELECT * FROM {of_spark}.lateral_view"))) == 8
     spark.sql(f"INSERT INTO {of_spark}.q VALUES (3, 30)")
     assert rows(spark.sql(f"SELECT a FROM {of_spark}.vp")) == [(1,), (2,), (4,)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "then", "query"),
+    [
+        (
+            "spark.sql.session.timeZone",
+            "Asia/Tokyo",
+            "SELECT CAST(TIMESTAMP'1970-01-01 20:00:00Z' AS DATE) AS d, id FROM p",
+        ),
+        ("spark.sql.decimalOperations.allowPrecisionLoss", "false", "SELECT CAST(1 AS DECIMAL(38,18)) / 3 AS d FROM p"),
+        ("spark.sql.caseSensitive", "true", "SELECT id, id + 1 AS ID FROM p"),
+    ],
+)
+def test_a_view_of_spark_is_not_read_under_other_settings_than_it_was_made_under(
+    spark: SparkSession, schema: str, setting: str, then: str, query: str
+) -> None:
+    spark.sql("CREATE TABLE p USING parquet AS SELECT 1 AS id")
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, then)
+    try:
+        spark.sql(f"CREATE VIEW v AS {query}")
+        spark.sql("DROP TABLE p")
+        spark.sql("CREATE TABLE p USING delta AS SELECT 1 AS id")
+        assert len(rows(spark.table("v"))) == 1
+    finally:
+        spark.conf.set(setting, before)
+    with pytest.raises(errors.InvalidOption, match="may have other rows here") as refused:
+        spark.sql("SELECT * FROM v").collect()
+    assert refused.value.option == setting
 
 
 def test_changes_and_new_tables_read_views_of_spark(spark: SparkSession, of_spark: str) -> None:
