@@ -67,9 +67,11 @@ def test_a_view_and_an_insert_may_ask_for_it(run: Any, table: str) -> None:
 
 
 def test_a_column_of_that_name_is_the_tables_own(run: Any) -> None:
-    run("CREATE TABLE own (id INT, _metadata STRUCT<file_name: STRING>) USING delta")
-    run("INSERT INTO own VALUES (1, named_struct('file_name', 'mine'))")
-    assert run("SELECT *, _metadata.file_name FROM own NATURAL JOIN (SELECT 1 AS id)") == [(1, ("mine",), "mine")]
+    run("CREATE TABLE with_its_metadata (id INT, _metadata STRUCT<file_name: STRING>) USING delta")
+    run("INSERT INTO with_its_metadata VALUES (1, named_struct('file_name', 'mine'))")
+    assert run("SELECT *, _metadata.file_name FROM with_its_metadata NATURAL JOIN (SELECT 1 AS id)") == [
+        (1, ("mine",), "mine")
+    ]
 
 
 def test_where_it_cannot_be_had_the_query_is_refused_by_name(run: Any, table: str) -> None:
