@@ -187,9 +187,7 @@ class DeltaTable:
         Delete(self._path, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     @honours("UPDATE")
-    def update(
-        self, condition: str | Column | Mapping[str, Any] | None = None, set: Mapping[str, str | Column] | None = None
-    ) -> None:
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
         """Set columns of the rows for which the condition is TRUE, or of every row.
 
         Args:
@@ -200,8 +198,6 @@ class DeltaTable:
             UnknownColumn, InvalidCondition, SchemaMismatch: the command does not fit the table.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
-        if isinstance(condition, Mapping) and set is None:
-            condition, set = None, condition
         given = assignments("set", set)
         snapshot = open_log(self._path).snapshot()
         values = understood_values(given, snapshot, self._engine, self._alias)
@@ -441,7 +437,7 @@ class DeltaTable:
     def _ignores_missing(self) -> bool:
         return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
 
-    def _condition(self, given: str | Column | Mapping[str, Any] | None, snapshot: Snapshot) -> Condition:
+    def _condition(self, given: str | Column | None, snapshot: Snapshot) -> Condition:
         if given is None:
             return EVERY_ROW
         return understood(given, snapshot, self._engine, queries=True, alias=self._alias)

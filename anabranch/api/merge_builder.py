@@ -6,9 +6,8 @@ nothing is read, and each step leaves the builder that it is called on as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -52,7 +51,7 @@ class DeltaMergeBuilder(MergeRequest):
 
     reshaped: Callable[[], None] | None = None
 
-    def whenMatchedUpdate(self, condition: Condition | Values = None, set: Values = None) -> DeltaMergeBuilder:
+    def whenMatchedUpdate(self, condition: Condition = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that matches, where the condition is TRUE of the pair.
 
         Args:
@@ -60,7 +59,7 @@ class DeltaMergeBuilder(MergeRequest):
             set: column, or member of a struct such as ``s.a`` -> SQL text or a Column over both sides, evaluated on the
                 old row.
         """
-        return self._with("matched", "update", *_arguments("set", condition, set))
+        return self._with("matched", "update", condition, dict(assignments("set", set)))
 
     def whenMatchedUpdateAll(self, condition: Condition = None) -> DeltaMergeBuilder:
         """Set every column of the table to the source's column of the same name; others of the source are ignored, or
@@ -72,7 +71,7 @@ class DeltaMergeBuilder(MergeRequest):
         """Delete a row that matches, where the condition is TRUE of the pair."""
         return self._with("matched", "delete", condition, {})
 
-    def whenNotMatchedInsert(self, condition: Condition | Values = None, values: Values = None) -> DeltaMergeBuilder:
+    def whenNotMatchedInsert(self, condition: Condition = None, values: Values = None) -> DeltaMergeBuilder:
         """Insert a row for a source row that matches nothing, where the condition is TRUE of it.
 
         Args:
@@ -80,7 +79,7 @@ class DeltaMergeBuilder(MergeRequest):
             values: column -> SQL text or a Column over the source; a column that is not named has its default value,
                 else NULL, and a generated one is computed.
         """
-        return self._with("not matched", "insert", *_arguments("values", condition, values), option="values")
+        return self._with("not matched", "insert", condition, dict(assignments("values", values)), "values")
 
     def whenNotMatchedInsertAll(self, condition: Condition = None) -> DeltaMergeBuilder:
         """Insert the source's columns of the table's names; others of the source are ignored, or added to the table
@@ -88,16 +87,14 @@ class DeltaMergeBuilder(MergeRequest):
         """
         return self._with("not matched", "insert", condition, None, option="values")
 
-    def whenNotMatchedBySourceUpdate(
-        self, condition: Condition | Values = None, set: Values = None
-    ) -> DeltaMergeBuilder:
+    def whenNotMatchedBySourceUpdate(self, condition: Condition = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that no source row matches, where the condition is TRUE of it.
 
         Args:
             condition: SQL text or a Column over the table; None: always.
             set: column -> SQL text or a Column over the table, evaluated on the old row.
         """
-        return self._with("not matched by source", "update", *_arguments("set", condition, set))
+        return self._with("not matched by source", "update", condition, dict(assignments("set", set)))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
         """Delete a row that no source row matches, where the condition is TRUE of it."""
@@ -138,14 +135,3 @@ class DeltaMergeBuilder(MergeRequest):
         if condition is not None:
             check_condition("condition", condition)
         return replace(self, clauses=(*self.clauses, AskedClause(when, action, condition, values, option)))
-
-
-def _arguments(option: str, condition: Any, values: Any) -> tuple[Condition, Values]:
-    """Condition and values as they are meant: a mapping that is given alone and by position holds the values.
-
-    Raises:
-        InvalidArgument: the values are no dict of columns to SQL text or Columns.
-    """
-    if isinstance(condition, Mapping) and values is None:
-        condition, values = None, condition
-    return condition, dict(assignments(option, values))

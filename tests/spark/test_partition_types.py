@@ -138,7 +138,7 @@ def test_files_outside_the_folder_are_read_and_never_touched(spark: Any, tmp_pat
     table.delete("id = 0")
     table.update("id = 1", {"id": "-1"})
     source = spark.range(2, 4).selectExpr("id")
-    table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate({"id": "t.id + 100"}).execute()
+    table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"id": "t.id + 100"}).execute()
     found = sorted(row["id"] for row in spark.read.format("delta").load(str(path)).collect())
     assert found == [-1, 4, 10, 102, 103]
     spark.range(1).write.format("delta").mode("overwrite").save(str(path))

@@ -78,8 +78,8 @@ def test_rows_with_variants_are_changed_deleted_and_merged(spark: Any, path: str
     table.update("variant_get(v, '$.a', 'int') = 2", {"v": "parse_json('{\"a\":20}')"})
     table.delete("id = 0")
     source = spark.sql("SELECT 3L AS id, parse_json('{\"a\":30}') AS v UNION ALL SELECT 9L, parse_json('{\"a\":90}')")
-    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate({"v": "s.v"})
-    merge.whenNotMatchedInsert({"id": "s.id", "v": "s.v"}).execute()
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"})
+    merge.whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"}).execute()
     assert numbers(spark, path) == [(1, 1), (2, 20), (3, 30), (9, 90)]
     assert table.check().is_clean
 

@@ -144,8 +144,8 @@ def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, 
     table = DeltaTable.forPath(spark, path)
     table.update("id = 1", {"f": "f + 0.25"})
     source = spark.sql("SELECT 1L AS id, 3.0625BD AS p UNION ALL SELECT 7L, 4.5BD")
-    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate({"p": "s.p"})
-    merge.whenNotMatchedInsert({"id": "s.id", "p": "s.p"}).execute()
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"p": "s.p"})
+    merge.whenNotMatchedInsert(values={"id": "s.id", "p": "s.p"}).execute()
     table.delete("p = 4.5")
     found = {row["id"]: row for row in spark.read.format("delta").load(path).collect()}
     assert found[1]["f"] == 1.75

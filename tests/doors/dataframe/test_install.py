@@ -138,7 +138,7 @@ def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(ses
     assert in_entry(session, "t") == ["id", "a", "b", "c"]
     table = DeltaTable.forName(session, "t")
     merge = table.alias("x").merge(more("d").alias("s"), "x.id = s.id")
-    merge.whenMatchedUpdate({"a": "s.d"}).execute()
+    merge.whenMatchedUpdate(set={"a": "s.d"}).execute()
     merge.whenMatchedUpdateAll().withSchemaEvolution().execute()
     assert in_entry(session, "t") == ["id", "a", "b", "c", "d"]
     table.restoreToVersion(1)

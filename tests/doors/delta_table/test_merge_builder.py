@@ -97,28 +97,16 @@ STEPS: dict[str, tuple[Callable[[DeltaMergeBuilder], DeltaMergeBuilder], Clause]
         lambda b: b.whenMatchedUpdate("s.x > 1", {"t.x": "s.x"}),
         Clause("matched", "update", "s.x > 1", {"X": "s.x"}),
     ),
-    "update by position": (
-        lambda b: b.whenMatchedUpdate({"x": "s.x"}),
-        Clause("matched", "update", None, {"X": "s.x"}),
-    ),
     "update all": (lambda b: b.whenMatchedUpdateAll("s.x > 1"), Clause("matched", "update", "s.x > 1", STAR)),
     "delete": (lambda b: b.whenMatchedDelete("s.x > 1"), Clause("matched", "delete", "s.x > 1")),
     "insert": (
         lambda b: b.whenNotMatchedInsert(condition="s.x > 1", values={"id": "s.id"}),
         Clause("not matched", "insert", "s.x > 1", {"id": "s.id"}),
     ),
-    "insert by position": (
-        lambda b: b.whenNotMatchedInsert({"id": "s.id"}),
-        Clause("not matched", "insert", None, {"id": "s.id"}),
-    ),
     "insert all": (lambda b: b.whenNotMatchedInsertAll(), Clause("not matched", "insert", None, STAR)),
     "update by source": (
         lambda b: b.whenNotMatchedBySourceUpdate("t.x > 1", {"x": "0"}),
         Clause("not matched by source", "update", "t.x > 1", {"X": "0"}),
-    ),
-    "update by source by position": (
-        lambda b: b.whenNotMatchedBySourceUpdate({"x": "0"}),
-        Clause("not matched by source", "update", None, {"X": "0"}),
     ),
     "delete by source": (
         lambda b: b.whenNotMatchedBySourceDelete(),
@@ -188,6 +176,11 @@ REFUSED: dict[str, tuple[Callable[[DeltaMergeBuilder], Any], type[Exception], st
     "no set": (lambda b: b.whenMatchedUpdate("s.x > 1"), errors.InvalidOption, "set cannot be None"),
     "no set by source": (lambda b: b.whenNotMatchedBySourceUpdate("t.x > 1"), errors.InvalidOption, "set cannot be"),
     "no values": (lambda b: b.whenNotMatchedInsert("s.x > 1"), errors.InvalidOption, "values cannot be None"),
+    "a dict in the place of the condition": (
+        lambda b: b.whenMatchedUpdate({"x": "1"}),
+        errors.InvalidOption,
+        "set cannot be None",
+    ),
     "an empty set": (lambda b: b.whenMatchedUpdate(set={}).execute(), errors.InvalidOption, "names no column"),
     "empty values": (lambda b: b.whenNotMatchedInsert(values={}).execute(), errors.InvalidOption, "values cannot be"),
     "a number to set": (lambda b: b.whenMatchedUpdate(set={"x": 1}), errors.InvalidOption, "SQL text or Columns"),
