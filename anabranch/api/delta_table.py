@@ -199,6 +199,8 @@ class DeltaTable:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         given = assignments("set", set)
+        if condition is not None:
+            check_condition("condition", condition)
         snapshot = open_log(self._path).snapshot()
         values = understood_values(given, snapshot, self._engine, self._alias)
         Update(self._path, values, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
