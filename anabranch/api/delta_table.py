@@ -18,6 +18,7 @@ from anabranch.api.arguments import assignments, of_type, text, whole_number
 from anabranch.api.arguments import condition as check_condition
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
+from anabranch.api.skipping import rows_of
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
 from anabranch.catalog.named_tables import naming, refresh_named
 from anabranch.catalog.names import Name, dotted, is_path, parts_of, spelled
@@ -33,7 +34,7 @@ from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.maintenance.generate import Generate
 from anabranch.commands.maintenance.restore import RESULT, Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.queries.read import Read
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
@@ -153,7 +154,8 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:
         """The rows of the newest version, pinned: later commits do not change this DataFrame."""
-        rows = self._engine.to_df(Read(self._path).run())
+        snapshot = Read(self._path).snapshot()
+        rows = rows_of(self._spark, snapshot, file_set(snapshot))
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:

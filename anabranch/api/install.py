@@ -2,8 +2,8 @@
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
 ``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
-``writeStream``, what changes the meaning of names in ``spark.catalog``, and the actions of a DataFrame, which say,
-where that is the reason, that a VACUUM has removed a file of their version.
+``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows or columns out of a DataFrame,
+and its actions, which say, where that is the reason, that a VACUUM has removed a file of their version.
 
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
+from anabranch.api.skipping import aliasing, choosing, filtering
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
@@ -87,6 +88,8 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     for owner, name, door in ((frame, "mergeInto", _merge_into), (session, "newSession", _new_session)):
         if hasattr(owner, name):  # not every PySpark has them, nor does Connect
             _wrap(owner, name, door)
+    for method, keeping in (("filter", filtering), ("alias", aliasing), ("select", choosing), ("drop", choosing)):
+        _wrap(frame, method, keeping)
     for naming in _NAMINGS:
         _wrap(catalog, naming, _forgetting)
     for action in _ACTIONS:

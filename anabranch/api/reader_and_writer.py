@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api import partition_paths
+from anabranch.api.skipping import rows_of
 from anabranch.catalog.entry import Entry
 from anabranch.catalog.named_tables import Named, naming, refresh_named
 from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.catalog.resolver import Resolved, Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import SchemaChange, Write
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.options import Options
 from anabranch.commands.queries.change_feed import END, END_TIME, START, START_TIME, ReadChanges
 from anabranch.commands.queries.read import Read, shown_ids
@@ -155,8 +156,12 @@ class Reader(Schemaless):
         options.finish(READ)
         engine = SparkEngine(self._spark)
         location, asked = AsOf(path, version, timestamp, engine.zone()).pinned()
-        files = Read(location, asked).run()
-        rows: DataFrame = engine.to_df(files, ids=shown_ids(files) if ids else None, as_of=asked is not None)
+        snapshot = Read(location, asked).snapshot()
+        files = file_set(snapshot)
+        if ids:
+            rows: DataFrame = engine.to_df(files, ids=shown_ids(files), as_of=asked is not None)
+        else:
+            rows = rows_of(self._spark, snapshot, files, as_of=asked is not None)
         return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
 
     def _load_changes(self, path: Location, options: Options) -> DataFrame:

@@ -16,6 +16,7 @@ from anabranch.expressions.trees import known_tree, predicate_of
 from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.types import Struct
 
+_MOST_PARTS = 4
 _NOBODYS = exp.column("x", table="nobody")
 
 
@@ -35,12 +36,13 @@ def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sol
             return node
         parts = [part.name for part in node.parts]
         length = _qualifying(parts, names)
-        if length and context.schema.find(parts[0]) is None:
-            parts = parts[length:]
-        elif not sole:
+        is_either = bool(length) and context.schema.find(parts[0]) is not None
+        if is_either or not (length or sole):
             return _NOBODYS.copy()
-        found = context.schema.find(parts[0])
-        return exp.column(found.name, quoted=True) if found and len(parts) == 1 else _NOBODYS.copy()
+        found, inside = context.schema.find(parts[length]), parts[length + 1 :]
+        if found is None or len(inside) >= _MOST_PARTS:
+            return _NOBODYS.copy()
+        return exp.column(*reversed([found.name, *inside]), quoted=True)
 
     return predicate_of(tree.transform(bare), context)
 

@@ -17,6 +17,8 @@ from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Pred
 from anabranch.protocol.schema.types import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
+_FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*\.")
+"""The alias of every frame of a table's rows, as a column prints it that was taken from one: ``df["id"]``."""
 _QUERY = re.compile(
     r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery|\(\s*\[(?:\]|[^\]]*: )|\(\s*(?:from|table|values)\b(?!\s*[,)])",
     re.IGNORECASE,
@@ -93,7 +95,7 @@ def _printed(column: Any) -> tuple[str, bool]:
         reason = f"Spark cannot print it ({type(error).__name__}); is it nested too deep?"
         raise InvalidArgument(option="condition", value="a Column", reason=reason) from None
     match = _PLAIN.match(shown)
-    return (match[1], True) if match else (shown, False)
+    return (_FRAME.sub("", match[1]), True) if match else (shown, False)
 
 
 def _has_query(text: str) -> bool:

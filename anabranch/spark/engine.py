@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -45,8 +45,9 @@ from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.failures import computed, reported
 from anabranch.spark.functions import are_builtin
+from anabranch.spark.pruned_frames import Scanned
 from anabranch.spark.row_addresses import as_column
-from anabranch.spark.scan import scan
+from anabranch.spark.scan import parts_of, scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -230,6 +231,23 @@ class SparkEngine:
             rows = rows.select(*map(types.column, names), *hidden)
         may_show = may_show_rows(files.root)
         return dataframe_source.marked(rows, files.table_id, files.version, shown=may_show, as_of=as_of)
+
+    def scanned(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
+        """All live rows, as `to_df` gives them, and what it takes to leave out some files later.
+
+        Raises:
+            TableWithoutColumns: the table has none yet.
+        """
+        if not files.schema.names:
+            raise TableWithoutColumns(table=files.root)
+        shown = may_show_rows(files.root)
+
+        def finish(rows: DataFrame) -> DataFrame:
+            return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
+
+        parts = parts_of(self.spark, files)
+        rows = finish(reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files))
+        return rows, Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

@@ -29,6 +29,7 @@ from anabranch.protocol.schema.voids import has_void, held_columns
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.hive_folders import folders_agree, names_no_instant
+from anabranch.spark.listing import few_tasks
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
 from anabranch.spark.row_positions import is_marked, with_facts
@@ -153,7 +154,7 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
-    with reported("the scan", files.root, files.version):
+    with reported("the scan", files.root, files.version), few_tasks(spark, files.root, len(found)):
         read = reader.parquet(*[literal(place.reader) for place in found])
     return _with_chars(read, files, schema) if whole else read
 

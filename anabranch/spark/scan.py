@@ -53,11 +53,30 @@ def scan(
     Example:
         >>> scan(spark, files, columns=["id"]).count()
     """
+    parts = parts_of(spark, files, columns, address, ids=ids, metadata=metadata)
+    if parts:
+        return reduce(DataFrame.unionAll, parts)
+    return _nothing(spark, files, _wanted(files, columns, address, ids, metadata))
+
+
+def parts_of(
+    spark: SparkSession,
+    files: FileSet,
+    columns: Sequence[str] | None = None,
+    address: bool = False,
+    *,
+    ids: bool = False,
+    metadata: bool = False,
+) -> list[DataFrame]:
+    """The frames whose union a `scan` is: one of the files without deleted rows, and one of the others."""
+    wanted = _wanted(files, columns, address, ids, metadata)
+    return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
+
+
+def _wanted(files: FileSet, columns: Sequence[str] | None, address: bool, ids: bool, metadata: bool) -> list[str]:
     names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
     wanted = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
-    wanted += [metadata_column.NAME] if metadata else []
-    parts = [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
-    return reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, files, wanted)
+    return [*wanted, metadata_column.NAME] if metadata else wanted
 
 
 def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:

@@ -55,6 +55,8 @@ def said_of(text: str) -> Condition:
         ("or(=(id, 1), !(=(x, 2)))", Or((ID1, Not(Compare("x", "=", 2))))),
         ("and(=(id, 1), isNull(name))", And((ID1, Unknown()))),
         ("and(=(id, 1), =(name, x))", And((ID1, Unknown()))),
+        ("=(__anabranch_0123456789abcdef_v8.id, 1)", ID1),
+        ("=(__anabranch_0123456789abcdef_asof0.id, 1)", ID1),
     ],
 )
 def test_whole_numbers_against_integer_columns_are_understood(text: str, expected: Predicate) -> None:
@@ -74,6 +76,7 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
         "=(name, 1)",
         "=(nope, 1)",
         "=(s.id, 1)",
+        "=(__anabranch_row.id, 1)",
         "=(a b, 1)",
         "=(5, 1)",
         "=(true, 1)",

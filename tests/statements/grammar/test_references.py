@@ -142,6 +142,9 @@ def context() -> Context:
         ("X.ID > 1", False, Compare("id", ">", 1)),
         ("db.X.id > 1 AND c.x.id > 1", False, And((Compare("id", ">", 1), Unknown()))),
         ("b.id > 1", True, Unknown()),
+        ("s.x > 1", True, Compare(("s", "x"), ">", 1)),
+        ("x.S.x > 1", False, Compare(("s", "x"), ">", 1)),
+        ("s.nope > 1", True, Unknown()),
         ("x.nope > 1", True, Unknown()),
         ("x.id IN (SELECT x.id FROM y AS x WHERE x.id > 5)", True, Unknown()),
     ],
@@ -153,7 +156,8 @@ def test_a_blocks_condition_says_of_a_table_what_names_its_columns(
 
 
 def test_a_table_that_is_called_as_one_of_its_columns_is_not_guessed_at() -> None:
-    assert block_predicate("s.x > 1", ("s",), context(), sole=False) == Unknown()
+    for sole in (False, True):
+        assert block_predicate("s.x > 1", ("s",), context(), sole=sole) == Unknown()
 
 
 @pytest.mark.parametrize(

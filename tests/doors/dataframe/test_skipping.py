@@ -1,0 +1,176 @@
+"""A filter on a table's DataFrame opens only the files that may hold its rows: the others may be damaged.
+
+Each table has the files 0 to 7, of ten rows each, with ids from ten times its number. In the tables of one kind some
+rows are deleted, so that the scan is a union of files with deletion vectors and without.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import anabranch
+from anabranch import DeltaTable
+from anabranch.api import skipping
+
+FILES, ROWS = 8, 10
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    return anabranch.install(spark)
+
+
+def table_of(path: Path, session: SparkSession, deleted: str | None = None, **properties: str) -> str:
+    """A table of which some rows are deleted, if a condition says so."""
+    table = str(path / "t")
+    names = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    session.sql(
+        f"CREATE TABLE delta.`{table}` (id BIGINT, part STRING, s STRUCT<n: BIGINT>) PARTITIONED BY (part)"
+        + (f" TBLPROPERTIES ({names})" if names else "")
+    )
+    for file in range(FILES):
+        ids = range(file * ROWS, file * ROWS + ROWS)
+        rows = [{"id": i, "part": "odd" if file % 2 else "a b", "s": {"n": -i}} for i in ids]
+        anabranch.append(session, table, rows)
+    if deleted:
+        session.sql(f"DELETE FROM delta.`{table}` WHERE {deleted}")
+    return table
+
+
+def ids_of(frame: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in frame.select("id").collect())
+
+
+def damage(table: str, *, but: str) -> None:
+    """Make each file unreadable that cannot hold a row of a condition."""
+    kept = set(anabranch.files(table, but)["path"].to_pylist())
+    for path in anabranch.files(table)["path"].to_pylist():
+        if path not in kept:
+            file = Path(table) / path.replace("%20", " ")
+            file.write_bytes(b"x" * file.stat().st_size)
+
+
+@pytest.fixture(scope="module", params=[None, "id = 33 OR id = 51"], ids=["no row deleted", "rows deleted"])
+def damaged(request: Any, session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Only the file with the ids from 50 to 59 can be read."""
+    table = table_of(tmp_path_factory.mktemp("skipping"), session, request.param)
+    damage(table, but="id = 57")
+    return table
+
+
+SKIP: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "a text": lambda df: df.where("id = 57"),
+    "filter": lambda df: df.filter("id = 57"),
+    "a column by its name": lambda df: df.where(F.col("id") == 57),
+    "a column of the frame": lambda df: df.where(df["id"] == 57),
+    "the frame by a column": lambda df: df[df.id == 57],
+    "two conditions": lambda df: df.where("id > 53").where((F.col("id") < 59) & (F.col("id") == 57)),
+    "a part that says nothing": lambda df: df.where("id = 57 AND rand() >= 0"),
+    "a member of a struct": lambda df: df.where("s.n = -57"),
+    "an alias": lambda df: df.alias("t").where("t.id = 57"),
+    "an alias, and a column": lambda df: df.alias("t").where(F.col("t.id") == 57),
+    "behind a select": lambda df: df.select("s", "id").where("id = 57").select("id"),
+    "behind a list": lambda df: df.select(["part", "id"]).where("id = 57").select("id"),
+    "a column that was left out": lambda df: df.select("part", "s").where("id = 57").select(F.lit(57).alias("id")),
+    "behind a drop": lambda df: df.drop("s").where("id = 57"),
+    "columns of the frame afterwards": lambda df: df.where("id = 57").select(df["id"]),
+    "a join's side": lambda df: df.where("id = 57").join(
+        df.sparkSession.range(100).withColumnRenamed("id", "k"), F.col("id") == F.col("k")
+    ),
+    "joined with itself": lambda df: (
+        df.where("id = 57").alias("a").join(df.where("id = 57").alias("b"), "id").select("a.id")
+    ),
+    "grouped": lambda df: df.where("id = 57").groupBy("id").count(),
+}
+
+
+@pytest.mark.parametrize("way", SKIP.values(), ids=SKIP.keys())
+def test_a_filter_opens_no_file_that_it_rules_out(
+    session: SparkSession, damaged: str, way: Callable[[DataFrame], DataFrame]
+) -> None:
+    assert [row["id"] for row in way(session.read.format("delta").load(damaged)).collect()] == [57]
+
+
+def test_every_door_gives_such_a_frame(session: SparkSession, damaged: str) -> None:
+    for frame in (
+        session.read.table(f"delta.`{damaged}`"),
+        session.table(f"delta.`{damaged}`"),
+        DeltaTable.forPath(session, damaged).toDF(),
+        DeltaTable.forPath(session, damaged).alias("t").toDF(),
+        session.read.option("versionAsOf", FILES).format("delta").load(damaged),
+    ):
+        assert [row["id"] for row in frame.where("id = 57").collect()] == [57]
+
+
+def test_what_no_row_satisfies_opens_no_file(session: SparkSession, damaged: str) -> None:
+    assert session.read.format("delta").load(damaged).where("id = 1000").count() == 0
+
+
+READ_ALL: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "a column that was computed": lambda df: df.withColumn("id", F.col("id") + 10).where("id = 67"),
+    "a column of that name": lambda df: df.select((-F.col("s.n")).alias("id")).where("id = 57"),
+    "another's name": lambda df: df.select(F.col("id").alias("k"), "s").where("k = 57"),
+    "the first rows": lambda df: df.orderBy("id").limit(60).where("id = 57"),
+}
+
+
+@pytest.mark.parametrize("way", READ_ALL.values(), ids=READ_ALL.keys())
+def test_a_condition_on_something_else_leaves_no_file_out(
+    session: SparkSession, tmp_path: Path, way: Callable[[DataFrame], DataFrame]
+) -> None:
+    table = table_of(tmp_path, session, "id = 33")
+    assert way(session.read.format("delta").load(table)).count() == 1
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}, {"delta.columnMapping.mode": "id"}])
+@pytest.mark.parametrize("deleted", [None, "id % 10 = 3", "id >= 40 AND id % 10 = 3"])
+def test_the_rows_are_those_of_sql(
+    session: SparkSession, tmp_path: Path, properties: dict[str, str], deleted: str | None
+) -> None:
+    table = table_of(tmp_path, session, deleted, **properties)
+    frame = session.read.format("delta").load(table)
+    for condition in ("id = 57", "id BETWEEN 8 AND 12", "part = 'a b' AND id < 9", "part = 'odd'", "id IN (3, 44, 71)"):
+        wanted = session.sql(f"SELECT id FROM delta.`{table}` WHERE {condition}")
+        assert ids_of(frame.where(condition)) == ids_of(wanted), condition
+
+
+def test_rows_that_are_cached_are_not_read_again(session: SparkSession, tmp_path: Path) -> None:
+    table = table_of(tmp_path, session)
+    frame = session.read.format("delta").load(table).cache()
+    try:
+        assert frame.count() == FILES * ROWS
+        damage(table, but="id = 1000")
+        assert ids_of(frame.where("id = 57")) == [57]
+        assert ids_of(frame.alias("t").where("t.id = 57")) == [57]
+    finally:
+        frame.unpersist()
+
+
+def test_a_file_that_spark_spells_in_another_way_is_read(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path, session)
+    monkeypatch.setattr("anabranch.spark.pruned_frames._are_said", lambda *_: False)
+    assert ids_of(session.read.format("delta").load(table).where("id = 57")) == [57]
+
+
+def test_a_frame_that_is_gone_is_forgotten(session: SparkSession, damaged: str) -> None:
+    gc.collect()
+    before = len(skipping._origins)
+    frame = session.read.format("delta").load(damaged).alias("t").where("id = 57")
+    assert len(skipping._origins) > before
+    del frame
+    gc.collect()
+    assert len(skipping._origins) == before
