@@ -105,7 +105,7 @@
     │   ├── ManifestRefused
     │   ├── SqlSyntaxError              (also a pyspark ParseException)
     │   ├── UnknownTable
-    │   │   └── NotADeltaTable
+    │   │   ├── NotADeltaTable
     │   │   └── UnknownPathOrName
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
