@@ -30,7 +30,7 @@ _ODD_QUOTES = re.compile(r"[\"\\]|--|/\*")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
-_TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|[=<>!(),])L?")
+_TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|==|[=<>!(),])L?")
 _SEPARATORS = frozenset("(),")
 _MOST_NESTED = 50
 _LITERAL_WORDS = frozenset({"true", "false", "null"})
@@ -146,7 +146,7 @@ def _whole_tree(text: str) -> Any | None:
         match = _TOKEN.match(text, end)
         if match is None:
             return None
-        tokens.append(match[1])
+        tokens.append("=" if match[1] == "==" else match[1])  # as Spark Connect prints it
         end = match.end()
     return _printed_tree(tokens)
 

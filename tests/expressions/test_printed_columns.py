@@ -48,6 +48,8 @@ def said_of(text: str) -> Condition:
     [
         ("=(id, 1)", ID1),
         ("=(ID, 1)", ID1),
+        ("==(id, 1)", ID1),
+        ("not(==(id, 1))", Not(ID1)),
         ("=(id, -5)", Compare("id", "=", -5)),
         ("=(id, 1099511627776L)", Compare("id", "=", 1 << 40)),
         ("<=>(id, 1)", Compare("id", "<=>", 1)),

@@ -36,6 +36,7 @@ def main(folder: Path) -> dict[str, Any]:
         **refused(spark, path),
         **kept_back(spark, folder),
         **streamed(spark, folder),
+        **skipped(spark, folder),
     }
 
 
@@ -100,6 +101,24 @@ def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
         stream.trigger(availableNow=True).start(sink).awaitTermination()
     found = sorted(row["id"] for row in spark.read.format("delta").load(sink).collect())
     return {"streamed": found, "batches": [row["operation"] for row in anabranch.history(sink)]}
+
+
+def skipped(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Filters of a table of four files, of which only that with the row 25 can be read."""
+    table = folder / "damaged"
+    for first in range(0, 40, 10):
+        anabranch.append(spark, table, [{"id": first + i} for i in range(10)])
+    (kept,) = anabranch.files(table, "id = 25")["path"].to_pylist()
+    for each in set(anabranch.files(table)["path"].to_pylist()) - {kept}:
+        (table / each).write_bytes(b"x" * (table / each).stat().st_size)
+    frame = spark.read.format("delta").load(str(table))
+    ways = [
+        frame.where("id = 25"),
+        frame.where(F.col("id") == 25),
+        frame.where(frame["id"] == 25).select(frame["id"]),
+        frame.alias("t").where("t.id = 25"),
+    ]
+    return {"skipped": [row["id"] for way in ways for row in way.collect()]}
 
 
 def refused(spark: SparkSession, path: str) -> dict[str, Any]:
