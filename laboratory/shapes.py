@@ -46,7 +46,7 @@ CHECKPOINT = 4
 NEWEST = 7
 _V2_ID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 _SIDECAR_ACTIONS = 4
-_MOMENT = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+_MOMENT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 _CHECKPOINTS = ("classic", "parts", "v2", "v2 json")
 KINDS = ("commits", "compacted", *(kind + end for kind in _CHECKPOINTS for end in ("", " alone")))

@@ -66,7 +66,7 @@ from laboratory.stream_readers import followed
 
 SCHEMA = Struct(tuple(Field(name, "long", True, {}) for name in COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in COLUMNS])
-_NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+_NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 class EngineExpressions(Protocol):

@@ -36,7 +36,7 @@ ENVIRONMENT = VENV / ".anabranch-env"
 OWN_JDK = VENV / "jdk"
 AZURITE = VENV / "azurite"
 
-OLDEST_PYTHON = (3, 10)
+OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
 AZURITE_VERSION = "3.35.0"  # the last that runs on Node.js 20 and older ones
 
@@ -212,8 +212,8 @@ def advice(what: str, otherwise: str) -> str:
 def check_python() -> None:
     if sys.version_info[:2] >= OLDEST_PYTHON:
         return
-    newer = next((name for minor in range(20, 9, -1) if shutil.which(name := f"python3.{minor}")), "python3.12")
-    raise SetupError(f"Anabranch needs Python 3.10 or later and this is {this_python()}. Try: PYTHON={newer} make test")
+    newer = next((name for minor in range(20, 10, -1) if shutil.which(name := f"python3.{minor}")), "python3.12")
+    raise SetupError(f"Anabranch needs Python 3.11 or later and this is {this_python()}. Try: PYTHON={newer} make test")
 
 
 def venv_python() -> Path:
@@ -261,7 +261,6 @@ def install_packages(extras: Sequence[str]) -> None:
         create_venv()
     say("Installing Anabranch and what it needs into .venv (minutes the first time: PySpark is large) ...")
     target = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
-    # The pip that came with an early Python 3.10 cannot install a pyproject.toml project editable.
     if not (pip_install("--upgrade", "pip") and pip_install("--editable", target)):
         raise SetupError("pip could not install what is needed; its message is above. Fix that, then run it again.")
 

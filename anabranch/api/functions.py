@@ -189,7 +189,7 @@ def explain(
 
 
 def _context(snapshot: Snapshot) -> Context:
-    return Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.timezone.utc), "UTC", lambda names: True)
+    return Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda names: True)
 
 
 def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:

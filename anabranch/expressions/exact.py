@@ -55,7 +55,7 @@ def exact_literal(text: str) -> tuple[Any] | None:
 
 def _context(schema: Struct) -> Context:
     """No zone is known, so that no literal that needs one is read."""
-    return Context("", schema, dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc), "unknown", lambda names: False)
+    return Context("", schema, dt.datetime(1970, 1, 1, tzinfo=dt.UTC), "unknown", lambda names: False)
 
 
 def _is_exact(predicate: Predicate, schema: Struct) -> bool:

@@ -17,7 +17,7 @@ _CLOCK_CHANGE = dt.timedelta(hours=2)
 """No clock is put back further, and no two editions of the zones' rules differ by more, for a moment that both say."""
 _DATE_LINE = dt.timedelta(hours=26)
 """A country that moves to the other side of the date line leaves out a whole day."""
-_UTC = dt.timezone.utc
+_UTC = dt.UTC
 _FIXED = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"})
 
 Span = tuple[dt.datetime, dt.datetime]

@@ -211,7 +211,7 @@ def _moment_at(tokens: list[Token], i: int, context: Context) -> str | None:
     if kind == "date":
         zone = context.tzinfo
         return None if zone is None else f"DATE '{context.now.astimezone(zone).date().isoformat()}'"
-    return f"TIMESTAMP '{context.now.astimezone(dt.timezone.utc).strftime('%Y-%m-%d %H:%M:%S.%f')} UTC'"
+    return f"TIMESTAMP '{context.now.astimezone(dt.UTC).strftime('%Y-%m-%d %H:%M:%S.%f')} UTC'"
 
 
 def _end_of_call(tokens: list[Token], i: int) -> int | None:

@@ -389,10 +389,10 @@ def _timestamp(text: str, zone: dt.tzinfo | None) -> tuple[Any] | None:
         return None
     naive, is_utc = local
     if is_utc:
-        return (naive.replace(tzinfo=dt.timezone.utc),)
+        return (naive.replace(tzinfo=dt.UTC),)
     if zone is None:
         return None
-    first, second = (naive.replace(tzinfo=zone, fold=fold).astimezone(dt.timezone.utc) for fold in (0, 1))
+    first, second = (naive.replace(tzinfo=zone, fold=fold).astimezone(dt.UTC) for fold in (0, 1))
     return (first,) if first == second else None  # a clock change makes it ambiguous
 
 

@@ -167,7 +167,7 @@ def _facts(line: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, obje
 def in_words(milliseconds: int) -> str:
     """A timestamp for messages; always in UTC, so that messages can be compared."""
     try:
-        moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.timezone.utc)
+        moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
     except (OverflowError, OSError, ValueError):
         return f"{milliseconds} ms"
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from math import isnan
 from typing import Any
@@ -102,7 +102,7 @@ def _date(text: str) -> date:
 def _timestamp(text: str) -> datetime:
     moment, offset = _moment(text)
     try:
-        return (moment - offset).replace(tzinfo=timezone.utc)
+        return (moment - offset).replace(tzinfo=UTC)
     except OverflowError:  # its zone moves it past the last year, or before the first
         raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
 
@@ -176,7 +176,7 @@ def _text_of(value: Any, data_type: str) -> str:
     if data_type in ("float", "double"):
         return _float_text(value, data_type)
     if data_type == "timestamp":
-        return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     if data_type == "timestamp_ntz":
         return value.isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds")
     if data_type == "boolean":

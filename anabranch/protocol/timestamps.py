@@ -18,7 +18,7 @@ from anabranch.errors import InvalidTimestamp
 AT_DIGITS = 17
 """Digits of ``yyyyMMddHHmmssSSS``."""
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _DAY = r"(?P<year>[0-9]{4,6})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
 _SECOND = r"(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{0,9}))?(?P<zone>\s*[A-Za-z+-].*)?"
@@ -98,7 +98,7 @@ def _since_epoch(moment: dt.datetime, given: Any, zone: str) -> int:
 def zone_of(name: str) -> dt.tzinfo:
     """A zone as Java names it. Raises ValueError: there is none of this name."""
     if name in ("Z", "UTC", "GMT", "UT"):
-        return dt.timezone.utc
+        return dt.UTC
     match = _OFFSET.fullmatch(name)
     if match is not None:
         hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])

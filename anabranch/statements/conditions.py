@@ -115,7 +115,7 @@ def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
 
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
-    now, zone = dt.datetime.now(dt.timezone.utc), engine.settings()["spark.sql.session.timeZone"]
+    now, zone = dt.datetime.now(dt.UTC), engine.settings()["spark.sql.session.timeZone"]
     return Context(table, as_named(schema, engine), now, zone, engine.are_builtin)
 
 

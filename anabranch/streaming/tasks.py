@@ -128,7 +128,7 @@ def _bits(positions: BitMap64, *, shown: bool) -> tuple[bytes, int]:
 def _feed_values(piece: Piece) -> dict[str, Any]:
     if piece.shown is None:
         return {}
-    moment = dt.datetime.fromtimestamp(0, dt.timezone.utc) + dt.timedelta(milliseconds=piece.shown.timestamp)
+    moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=piece.shown.timestamp)
     said = {COMMIT_VERSION: piece.shown.version, COMMIT_TIMESTAMP: moment}
     return said if piece.shown.change is None else {CHANGE_TYPE: piece.shown.change, **said}
 

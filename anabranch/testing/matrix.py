@@ -56,7 +56,7 @@ _FILES: tuple[Rows, ...] = (((0, 0, 0), (1, 0, 10)), ((2, 0, 20), (3, 0, 30)), (
 """Three files in two partitions by p; ours is about the row with k = 0."""
 _COLUMNS = ("k", "p", "x")
 _ARROW = pa.schema([(name, pa.int64()) for name in _COLUMNS])
-_CONTEXT = Context("matrix", from_arrow(_ARROW), dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda _: True)
+_CONTEXT = Context("matrix", from_arrow(_ARROW), dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC", lambda _: True)
 
 SAME_ROW, SAME_FILE, SAME_PARTITION, ELSEWHERE = "same row", "same file", "other file", "other partition"
 SELECTED, COULD_BE, NOT_SELECTED, INSERTED_ELSEWHERE = (

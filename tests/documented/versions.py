@@ -112,7 +112,7 @@ def a_version_is_restored(given: Given) -> Iterator[Seen]:
 def a_moment_is_restored(given: Given) -> Iterator[Seen]:
     table = given.flights()
     time.sleep(1.1)
-    moment = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     time.sleep(1.1)
     table.delete("id > 1")
     done = table.restoreToTimestamp(moment)
@@ -154,7 +154,7 @@ def a_shallow_clone_is_made(given: Given) -> Iterator[Seen]:
 def a_shallow_clone_of_a_moment_is_made(given: Given) -> Iterator[Seen]:
     table = given.flights()
     time.sleep(1.1)
-    moment = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     time.sleep(1.1)
     table.delete("id > 1")
     table.cloneAtTimestamp(moment, given.path("a"), True, False, {})

@@ -51,8 +51,8 @@ SCHEMA = Struct(
         Field("values", "integer"),
     )
 )
-NOW = dt.datetime(2026, 3, 1, 23, 30, 15, 123456, tzinfo=dt.timezone.utc)
-UTC = dt.timezone.utc
+NOW = dt.datetime(2026, 3, 1, 23, 30, 15, 123456, tzinfo=dt.UTC)
+UTC = dt.UTC
 
 
 def said_of(

@@ -19,7 +19,7 @@ from anabranch.protocol.predicates import And, Compare, Or, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string")))
-CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
 
 
 def mixed(levels: int) -> str:

@@ -42,7 +42,7 @@ SCHEMA = Struct(tuple(Field(name, kind) for name, kind in TYPES.items()))
         ("x < 0.5", {"x": 0.25}, True),
         ("m > 1.25", {"m": Decimal("1.26")}, True),
         ("id > 0.5", {"id": 1}, True),
-        ("t > TIMESTAMP '2024-01-01 00:00:00 UTC'", {"t": dt.datetime(2025, 1, 1, tzinfo=dt.timezone.utc)}, True),
+        ("t > TIMESTAMP '2024-01-01 00:00:00 UTC'", {"t": dt.datetime(2025, 1, 1, tzinfo=dt.UTC)}, True),
         ("true", {}, True),
     ],
 )

@@ -43,7 +43,7 @@ SCHEMA = Struct(
     )
 )
 SOURCE = ("id", "day", "name", "only_s", "t2", "nested")
-NOW = dt.datetime(2026, 3, 1, 23, 30, tzinfo=dt.timezone.utc)
+NOW = dt.datetime(2026, 3, 1, 23, 30, tzinfo=dt.UTC)
 MOMENT = "TIMESTAMP '2026-03-01 23:30:00.000000 UTC'"
 
 

@@ -25,7 +25,7 @@ SCHEMA = Struct(
         Field("true", "long"),
     )
 )
-CONTEXT = Context("t", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+CONTEXT = Context("t", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
 ID1 = Compare("id", "=", 1)
 
 

@@ -24,7 +24,7 @@ SCHEMA = Struct(
         Field("st", Struct((Field("x", "integer"),))),
     )
 )
-CONTEXT = Context("table", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+CONTEXT = Context("table", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
 
 
 def set_of(values: Any, *, columns: tuple[str, ...] = ("ID", "name", "a b", "a.b", "st", "more")) -> dict[str, Any]:

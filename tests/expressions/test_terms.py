@@ -36,8 +36,7 @@ def test_skipping_and_filtering_is_filtering(seed: int, zone: str) -> None:
 
 
 ROWS: dict[str, Mapping[str, Any]] = {
-    str(day): {"t": dt.datetime(2020, 1, day, 12, tzinfo=dt.timezone.utc), "d": dt.date(2020, 1, day)}
-    for day in (1, 10, 20)
+    str(day): {"t": dt.datetime(2020, 1, day, 12, tzinfo=dt.UTC), "d": dt.date(2020, 1, day)} for day in (1, 10, 20)
 }
 
 

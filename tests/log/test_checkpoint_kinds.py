@@ -333,7 +333,7 @@ def test_a_checkpoint_that_is_put_anew_while_its_ranges_are_read_is_never_mixed(
 
 # -- typed statistics --------------------------------------------------------------------------------------------------
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 BOUNDS = pa.struct(
     [
         ("i", pa.int8()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import isnan, nan
 from typing import Any
@@ -26,7 +26,7 @@ from anabranch.protocol.partitions import (
 )
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 
-UTC = timezone.utc
+UTC = UTC
 MAPS = pa.map_(pa.string(), pa.string())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, nan
 from typing import Any
@@ -149,7 +149,7 @@ def test_columns_are_those_that_any_part_names() -> None:
         (False, "<", True, True),
         (date(2020, 1, 2), ">", "2020-01-01", True),
         ("2020-01-01", "=", date(2020, 1, 1), True),
-        (datetime(2020, 1, 1, tzinfo=timezone.utc), "<", datetime(2020, 1, 2, tzinfo=timezone.utc), True),
+        (datetime(2020, 1, 1, tzinfo=UTC), "<", datetime(2020, 1, 2, tzinfo=UTC), True),
     ],
 )
 def test_values_compare_as_in_spark(left: Any, op: Any, right: Any, truth: bool | None) -> None:

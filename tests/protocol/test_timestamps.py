@@ -11,8 +11,8 @@ import pytest
 from anabranch.errors import InvalidTimestamp
 from anabranch.protocol.timestamps import at_milliseconds, milliseconds
 
-NOON = int(dt.datetime(2024, 1, 31, 12, 30, 5, tzinfo=dt.timezone.utc).timestamp() * 1000)
-DAY = int(dt.datetime(2024, 1, 31, tzinfo=dt.timezone.utc).timestamp() * 1000)
+NOON = int(dt.datetime(2024, 1, 31, 12, 30, 5, tzinfo=dt.UTC).timestamp() * 1000)
+DAY = int(dt.datetime(2024, 1, 31, tzinfo=dt.UTC).timestamp() * 1000)
 PLUS_ONE = dt.timezone(dt.timedelta(hours=1))
 WORDS = ("", "x", "now", "12:30:00", "1700000000", "20240131", "2024-13-01", "2024-02-30", "2024-01-31 25:00:00")
 WORDS += ("2024-01-31T", "2024-01-31 12:30:05 Mars/Olympus", "2024-01-31 12:30:05+19:00", "2024-01-31 12:30:05z")

@@ -323,7 +323,7 @@ TYPES = pa.table(
     {
         "id": pa.array([1, 2], pa.int64()),
         "m": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2)),
-        "t": pa.array([MOMENT.replace(tzinfo=dt.timezone.utc), None], pa.timestamp("us", "UTC")),
+        "t": pa.array([MOMENT.replace(tzinfo=dt.UTC), None], pa.timestamp("us", "UTC")),
         "n": pa.array([MOMENT, None], pa.timestamp("us")),
         "d": pa.array([dt.date(1, 1, 1), None], pa.date32()),
         "b": pa.array([b"\xff", None], pa.binary()),

@@ -22,7 +22,7 @@ from tests.support.worlds import table_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.interop]
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 VALUES: dict[str, list[Any]] = {
     "tinyint": [-128, 0, 127],
     "smallint": [-32768, 32767],

@@ -18,7 +18,7 @@ from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.spark.types import arrow_rows
 
 pytestmark = pytest.mark.spark
-UTC = dt.timezone.utc
+UTC = dt.UTC
 SCHEMA = Struct(
     (
         *(Field(name, name) for name in ("byte", "short", "integer", "long", "float", "double", "boolean", "binary")),

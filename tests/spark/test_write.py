@@ -184,7 +184,7 @@ def test_timestamp_folders_are_utc_in_every_zone_at_every_hour(spark: SparkSessi
     schema = Struct((Field("p", "timestamp"), Field("id", "long")))
     rows = spark.createDataFrame(list(enumerate(MICROS)), "id long, m long").selectExpr("id", "timestamp_micros(m) p")
     write(spark, rows, schema, ("p",), f"file://{tmp_path}", "job")
-    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     expected = {i: epoch + dt.timedelta(microseconds=m) for i, m in enumerate(MICROS)}
     assert folder_values(tmp_path, "timestamp") == expected
     assert (tmp_path / "job" / "p=1969-12-31T23%3A59%3A59.999999Z").is_dir()

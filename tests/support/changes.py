@@ -35,8 +35,8 @@ TYPED: dict[str, list[Any]] = {
     "binary": [b"", b"\x00\xff", None],
     "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31), None],
     "timestamp": [
-        dt.datetime(1900, 1, 1, 0, 0, 0, 1, dt.timezone.utc),
-        dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc),
+        dt.datetime(1900, 1, 1, 0, 0, 0, 1, dt.UTC),
+        dt.datetime(2100, 1, 1, tzinfo=dt.UTC),
     ],
     "decimal": [Decimal("-99999999999999999999.99"), Decimal("0.01"), None],
     "list": [[1, None, 3], [], None],

@@ -118,7 +118,7 @@ def arrow(rows: Sequence[Row]) -> pa.Table:
 
 # -- values ------------------------------------------------------------------------------------------------------------
 
-_UTC = dt.timezone.utc
+_UTC = dt.UTC
 _DAYS = [dt.date(1969, 12, 31), dt.date(2024, 1, 1), dt.date(2024, 2, 29)]
 _MOMENTS = [
     dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),

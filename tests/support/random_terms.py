@@ -26,7 +26,7 @@ from anabranch.protocol.schema.types import Field, Struct, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
 from anabranch.protocol.stats.skipping import could_match, must_match
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 SCHEMA = Struct(
     (
         Field("d", "date"),

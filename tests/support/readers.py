@@ -60,7 +60,7 @@ def _spelled(row: Row) -> str:
 def _plain(value: Any) -> Any:
     """Instants in UTC, whatever zone object they came with; the same inside lists, structs and maps."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.timezone.utc)
+        return value.astimezone(dt.UTC)
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -113,7 +113,7 @@ class World:
         if where is None:
             return EVERY_ROW
         snapshot = self.log.snapshot()
-        now = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+        now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
         return condition(where, Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True))
 
     def rows(self, version: int | None = None) -> list[Row]:

@@ -19,7 +19,7 @@ from anabranch.testing import ArrowEngine
 from anabranch.testing.plain_reader import ContradictoryLog, plain_rows
 
 Action = dict[str, Any]
-NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "p")])
 
 

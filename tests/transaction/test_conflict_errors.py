@@ -62,7 +62,7 @@ def test_mine_and_the_winner_are_named_with_operation_version_user_and_time(by_r
     assert said.user == said.winner_user
     assert abs(said.winner_timestamp - info["timestamp"]) < 5000
     assert before <= said.winner_timestamp <= said.timestamp
-    moment = dt.datetime.fromtimestamp(said.winner_timestamp / 1000, dt.timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    moment = dt.datetime.fromtimestamp(said.winner_timestamp / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     for word in ("UPDATE where id <= 1, based on version 0", "version 1, DELETE by", said.user, moment, said.file):
         assert word in str(said)
 

@@ -16,7 +16,7 @@ from anabranch.log.history import history as log_history
 from anabranch.protocol.features.table_features import describe as describe_protocol
 from anabranch.protocol.layout.clustering import shown
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _JOB = pa.struct(
     [(name, pa.string()) for name in ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")]

@@ -106,7 +106,7 @@ class Running:
             (row,) = self._one().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:
             return text
-        return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=row[0])
+        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=row[0])
 
     # -- rows
 

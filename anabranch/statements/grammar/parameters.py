@@ -106,7 +106,7 @@ def _literal(value: Any) -> str | None:
         case bytes() | bytearray():
             return f"X'{bytes(value).hex().upper()}'"
         case dt.datetime():  # without a zone it is of this machine's, as for Spark
-            utc = value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+            utc = value.astimezone(dt.UTC).replace(tzinfo=None)
             return f"TIMESTAMP'{utc.isoformat(sep=' ', timespec='microseconds')} UTC'"
         case dt.date():
             return f"DATE'{value.isoformat()}'"

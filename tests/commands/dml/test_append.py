@@ -185,7 +185,7 @@ def test_two_columns_of_one_name_are_refused(wide: World) -> None:
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
 def test_timestamps_of_every_unit_and_zone_keep_their_moment(world: World, unit: str, zone: str | None) -> None:
-    moment = dt.datetime(2020, 1, 1, 12, 30, tzinfo=None if zone is None else dt.timezone.utc)
+    moment = dt.datetime(2020, 1, 1, 12, 30, tzinfo=None if zone is None else dt.UTC)
     Append(world.path, pa.table({"t": pa.array([moment], pa.timestamp(unit, zone))})).run()
     (found,) = column(world, "t")
     assert found == moment
@@ -282,9 +282,7 @@ TYPED = {
     "double": pa.array([1.5, float("inf"), None]),
     "boolean": pa.array([True, False, None]),
     "date": pa.array([dt.date(2020, 1, 1), dt.date(1, 1, 1), None]),
-    "timestamp": pa.array(
-        [dt.datetime(2020, 1, 1, 1, 2, 3, 4, dt.timezone.utc), None, None], pa.timestamp("us", "UTC")
-    ),
+    "timestamp": pa.array([dt.datetime(2020, 1, 1, 1, 2, 3, 4, dt.UTC), None, None], pa.timestamp("us", "UTC")),
     "timestamp_ntz": pa.array([dt.datetime(2020, 1, 1, 1, 2, 3, 4), None, None]),
     "decimal": pa.array([Decimal("1.20"), Decimal("-0.01"), None], pa.decimal128(5, 2)),
     "binary": pa.array([b"abc", None, None]),

@@ -248,7 +248,7 @@ def test_a_type_that_no_table_can_hold_is_refused(tmp_path: Path) -> None:
 
 
 def test_timestamps_of_96_bits_have_no_bounds(tmp_path: Path) -> None:
-    moment = dt.datetime(2024, 1, 31, tzinfo=dt.timezone.utc)
+    moment = dt.datetime(2024, 1, 31, tzinfo=dt.UTC)
     rows = pa.table({"t": pa.array([moment, moment], pa.timestamp("us", "UTC"))})
     put(tmp_path, "a.parquet", rows, use_deprecated_int96_timestamps=True)
     Convert(tmp_path).run()

@@ -113,7 +113,7 @@ class Writer:
 
 def where(location: str, text: str) -> Condition:
     snapshot = open_log(location).snapshot()
-    now = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+    now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     return condition(text, Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True))
 
 

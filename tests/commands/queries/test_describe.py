@@ -30,7 +30,7 @@ def test_the_history_has_deltas_columns_newest_first(world: World) -> None:
     assert rows[0]["readVersion"] == 0
     assert rows[0]["operationMetrics"]["numDeletedRows"] == "1"
     assert rows[1]["isBlindAppend"] is False
-    assert rows[0]["timestamp"].tzinfo == dt.timezone.utc
+    assert rows[0]["timestamp"].tzinfo == dt.UTC
     assert rows[0]["timestamp"] >= rows[1]["timestamp"]
 
 

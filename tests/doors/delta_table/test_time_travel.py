@@ -21,7 +21,7 @@ from tests.test_golden import bag
 
 pytestmark = pytest.mark.spark
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 TIMES = [dt.datetime(2024, 1, day, 12, tzinfo=UTC) for day in (1, 2, 3)]
 
 

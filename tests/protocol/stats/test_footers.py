@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import inf, nan
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, from_arrow, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
 
-UTC = timezone.utc
+UTC = UTC
 SPARK = "parquet-mr version 1.17.0 (build fac0c746532e133beb928a7f6a7e57b510b477a1)"
 MS = timedelta(milliseconds=1)
 

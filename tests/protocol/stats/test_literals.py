@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, nan
 from typing import Any
@@ -115,7 +115,7 @@ def test_points_are_values_of_the_column(data_type: str, literal: Any) -> None:
         ("timestamp", datetime(2020, 1, 1)),
         ("timestamp", "2020-01-01"),
         ("timestamp", date(2020, 1, 1)),
-        ("timestamp_ntz", datetime(2020, 1, 1, tzinfo=timezone.utc)),
+        ("timestamp_ntz", datetime(2020, 1, 1, tzinfo=UTC)),
         ("binary", b"x"),
         ("variant", 1),
     ],
@@ -139,7 +139,7 @@ def test_what_meets_in_a_type_that_may_round_is_not_compared(data_type: str, lit
         ("string", "x"),
         ("boolean", False),
         ("date", date(2020, 1, 1)),
-        ("timestamp", datetime(2020, 1, 1, tzinfo=timezone.utc)),
+        ("timestamp", datetime(2020, 1, 1, tzinfo=UTC)),
         ("timestamp_ntz", datetime(2020, 1, 1)),
     ],
 )

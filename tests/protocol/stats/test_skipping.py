@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import inf, isnan, nan
 from typing import Any
@@ -34,7 +34,7 @@ from anabranch.protocol.schema.types import Array, Field, Struct
 from anabranch.protocol.stats.skipping import FileFacts, could_match, must_match
 from anabranch.protocol.stats.statistics import stats_json
 
-UTC = timezone.utc
+UTC = UTC
 MAPS = pa.map_(pa.string(), pa.string())
 DAY = timedelta(days=1)
 LONG = "a" * 31

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ from anabranch.protocol.schema.types import Array, Field, Struct
 from anabranch.protocol.stats.literals import domain
 from anabranch.protocol.stats.statistics import num_records, stats_columns, stats_json, with_wide_bounds
 
-UTC = timezone.utc
+UTC = UTC
 MS = timedelta(milliseconds=1)
 TYPES = {
     "i": "integer",

@@ -48,7 +48,7 @@ def command_of(statement: Any) -> Any:
 
 def context(path: str) -> Context:
     snapshot = open_log(path).snapshot()
-    now = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    now = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     return Context(snapshot.table, snapshot.schema, now, "UTC", lambda names: True)
 
 

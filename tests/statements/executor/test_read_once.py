@@ -16,7 +16,7 @@ from anabranch.statements import reading
 from anabranch.statements.executor import row_changes
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string"), Field("at", "timestamp")))
-CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
 
 
 class Counts:

@@ -45,7 +45,7 @@ def where(text: str, args: Any) -> str:
         ("", "''"),
         (b"\x00\xff", "X'00FF'"),
         (dt.date(999, 1, 2), "DATE'0999-01-02'"),
-        (dt.datetime(2020, 1, 2, 3, tzinfo=dt.timezone.utc), "TIMESTAMP'2020-01-02 03:00:00.000000 UTC'"),
+        (dt.datetime(2020, 1, 2, 3, tzinfo=dt.UTC), "TIMESTAMP'2020-01-02 03:00:00.000000 UTC'"),
     ],
 )
 def test_a_value_is_a_literal(value: Any, text: str) -> None:

@@ -130,7 +130,7 @@ def test_a_condition_counts_where_rows_outside_it_cannot_matter(text: str, where
 
 
 def context() -> Context:
-    return Context("/t", COLUMNS, dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc), "UTC", lambda names: True)
+    return Context("/t", COLUMNS, dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
 
 
 @pytest.mark.parametrize(
