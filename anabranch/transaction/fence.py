@@ -24,6 +24,7 @@ from anabranch.protocol.actions import FileRow
 from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.paths import encode, store_name
 from anabranch.storage.contract import Store
+from anabranch.storage.copying import copy_file
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import START, retention_of
@@ -160,23 +161,30 @@ class Fence:
                 _logger.warning("%s, which nothing names, was left in %s: %s", name, self._store.url, error)
 
     def _again(self, file: FileRow, start: Start) -> str:
-        """The path of a copy of a staged file."""
+        """The path of a copy of a staged file. The service copies it, or it goes through this process in chunks: it may be
+        large, and there may be hundreds.
+        """
         path = file["path"]
         name = store_name(self._store.url, path)
         if name is None:
             return str(path)  # it lies outside the table, where this VACUUM does not come
         if file.get("deletionVector") is not None:
             raise StagedFileGone(path, start.commit)  # an older version's file: its vector may go too
-        try:
-            data = self._store.get(name)
-        except NotFound:
-            raise StagedFileGone(path, start.commit) from None
-        if len(data) != file["size"]:
-            raise StagedFileGone(path, start.commit)
         copy = f"{_folder(name)}part-{self._runtime.new_id()}.parquet"
         self._copies.append(copy)
-        self._store.put(copy, data)
+        try:
+            copy_file(self._store, name, self._store, copy, size=file["size"])
+        except NotFound:
+            raise StagedFileGone(path, start.commit) from None
+        except StoreError:
+            if not self._is_whole(name, file["size"]):
+                raise StagedFileGone(path, start.commit) from None
+            raise
         return encode(copy)
+
+    def _is_whole(self, name: str, size: int) -> bool:
+        found = self._store.head(name)
+        return found is not None and found.size == size
 
 
 def _folder(name: str) -> str:

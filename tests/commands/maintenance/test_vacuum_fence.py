@@ -9,6 +9,7 @@ import json
 import random
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
+from anabranch.storage.local import LocalStore
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
 from anabranch.testing.stores import Kept
 from anabranch.transaction.fence import Fence
@@ -386,6 +388,28 @@ class Sleepy(ArrowEngine):
     def write(self, *given: Any, **named: Any) -> None:
         super().write(*given, **named)
         self._asleep()
+
+
+def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location, passed, peaks = str(tmp_path / "t"), Fence.passed, []
+    Append(location, [{"x": b""}]).run()
+
+    def measured(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
+        tracemalloc.start()
+        try:
+            return passed(self, ours, winners)
+        finally:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    monkeypatch.setattr(Fence, "passed", measured)
+    monkeypatch.setattr(LocalStore, "delete", lambda self, name: None)  # a VACUUM that has announced itself, no more
+    rows = pa.table({"x": [random.Random(0).randbytes(40 << 20)]})
+    with at_phase("put", lambda: vacuum(location)):
+        Append(location, rows).run()
+    report = check(open_log(location).snapshot(), deep=True)
+    assert report.is_clean, str(report)
+    assert 8 << 20 < max(peaks) < 20 << 20, "two chunks of 8 MiB, and not the file"
 
 
 def test_files_that_vanish_before_they_are_counted_are_missed_though_no_name_tells_of_them(tmp_path: Path) -> None:
