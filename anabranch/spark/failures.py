@@ -102,9 +102,9 @@ def reason_of(error: Exception) -> str:
         >>> reason_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\\n== SQL (line 1) =="))
         '[DIVIDE_BY_ZERO] Division by zero.'
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in _STATE.sub("", str(error)).splitlines() if line.strip()]
     if isinstance(error, PythonException):
-        return _sentence(lines[-1])  # the last line of the worker's traceback
+        return _sentence(lines[-1])  # the last line of the worker's traceback; on Connect only a SQLSTATE is below it
     if isinstance(error, Py4JJavaError):
         lines = [line for line in lines if _CLASS.match(line)][-1:] or lines
     return _sentence(lines[0] if lines else type(error).__name__)

@@ -6,11 +6,12 @@ import threading
 import time
 
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import ExecutionFailed
-from anabranch.spark.failures import reported
+from anabranch.spark.failures import reason_of, reported
 
 pytestmark = pytest.mark.spark
 
@@ -25,3 +26,10 @@ def test_a_job_that_is_cancelled_says_so(spark: SparkSession) -> None:
     assert "cancelled" in failed.value.reason
     assert "calling o" not in failed.value.reason
     assert "org.apache" not in failed.value.reason
+
+
+def test_the_reason_of_a_function_that_fails_is_its_own_error() -> None:
+    traceback = 'Traceback (most recent call last):\n  File "job.py", line 20, in fails\nValueError: no 0 here\n'
+    on_connect = f"\n  An exception was thrown from the Python worker.\n[PYTHON_EXCEPTION] {traceback} SQLSTATE: 38000"
+    assert reason_of(PythonException(traceback)) == "ValueError: no 0 here."
+    assert reason_of(PythonException(on_connect)) == "ValueError: no 0 here."
