@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all interop clouds lab bench lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -55,6 +55,18 @@ interop: ## Run the tests against other engines only, real delta-spark among the
 clouds: ## Run the tests against local servers of S3, Azure and HDFS only, with Spark too; ARGS go to pytest
 	@$(READY) --java --azurite --connectors spark demo dev hdfs
 	@$(WITH_JAVA) ANABRANCH_CLOUDS=required $(PYTEST) -m clouds -rs $(ARGS)
+
+connect: ## Run the tests of the doors on Spark Connect, on a server without this package; ARGS go to pytest
+	@$(READY) --java --bare-python spark demo dev
+	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) tests/doors -m spark --most 1 -rs $(ARGS)
+
+cluster: ## Run the tests on a standalone cluster whose workers have no package of ours; ARGS go to pytest
+	@$(READY) --java --bare-python spark demo dev
+	@$(WITH_JAVA) ANABRANCH_CLUSTER=required $(PYTEST) -m cluster -rs $(ARGS)
+
+compat: ## Run the tests of the doors on each supported PySpark and Python; ARGS are pairs, such as 4.0:3.11
+	@$(READY) --java spark demo dev
+	@$(WITH_JAVA) $(BIN)/python tools/compat.py $(ARGS)
 
 # About an hour on two cores: 200,000 histories, the mutants, 20,000 strangers, 10,000 damaged files, 300 kills, 300
 # histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model

@@ -161,8 +161,8 @@ class Fence:
                 _logger.warning("%s, which nothing names, was left in %s: %s", name, self._store.url, error)
 
     def _again(self, file: FileRow, start: Start) -> str:
-        """The path of a copy of a staged file. The service copies it, or it goes through this process in chunks: it may be
-        large, and there may be hundreds.
+        """The path of a copy of a staged file. The service copies it, or it goes through this process in chunks: it may
+        be large, and there may be hundreds.
         """
         path = file["path"]
         name = store_name(self._store.url, path)
