@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors.process_state import forget
+from tests.support.connect_session import connect_session
 from tests.support.planted import Watch
 from tests.support.spark_options import QUICK_JAVA
 from tests.support.thinning import shorten, thinned
@@ -26,6 +27,9 @@ error still; what is made durable, and when, is asked in tests/storage/test_loca
 
 QUICK = "not spark and not slow"
 """What `make quick` takes."""
+
+ON_CONNECT = "ANABRANCH_CONNECT" in os.environ
+JVM = {"spark.driver.extraJavaOptions": QUICK_JAVA, "spark.driver.memory": "3g"}
 
 watch = Watch()
 watch.begin()
@@ -80,6 +84,12 @@ def _needs_nothing(item: pytest.Item) -> bool:
     return not needed and not is_long
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out on Spark Connect what is about a classic session alone."""
+    if ON_CONNECT and (classic := item.get_closest_marker("classic")) is not None:
+        pytest.skip(f"not on Spark Connect: {classic.args[0]}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Let each test fail that shows a planted secret in an error or a log record."""
@@ -115,14 +125,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder. In a
-    short run Spark compiles no whole stage, which is lost on a query that runs once.
+    short run Spark compiles no whole stage, which is lost on a query that runs once. With ``ANABRANCH_CONNECT`` it is
+    a session of Spark Connect, on a server whose Python has nothing of ours.
     """
     from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
 
     folder = tmp_path_factory.mktemp("spark")
     conf = {
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.driver.memory": "3g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -130,6 +139,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     }
     if pytestconfig.getoption("--most") is not None:
         conf["spark.sql.codegen.wholeStage"] = "false"
-    session = build("tests", "local[2]", conf)
+    if ON_CONNECT:
+        with connect_session(folder, conf) as session:
+            yield session
+        return
+    session = build("tests", "local[2]", {**conf, **JVM})
     yield session
     session.stop()

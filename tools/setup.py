@@ -6,7 +6,8 @@ the library: it runs before anything is installed, so it uses the standard libra
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [EXTRA ...]
+    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [--bare-python]
+        [EXTRA ...]
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import bare_python
 import connectors
 import interop
 
@@ -396,6 +398,18 @@ def obtain_interop() -> None:
     (interop.folder() / "ready").touch()
 
 
+def obtain_bare_python() -> None:
+    """Make the environment that `tools/bare_python` describes, in the user's cache folder."""
+    if bare_python.is_ready():
+        return
+    say(f"Making a Python for servers of Spark in {bare_python.folder()} ...")
+    base = getattr(sys, "_base_executable", sys.executable)
+    pip = [str(bare_python.python()), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
+    if not (run([base, "-m", "venv", "--clear", str(bare_python.folder())]) and run([*pip, *bare_python.PACKAGES])):
+        raise SetupError("The Python for servers of Spark could not be made; the message is above.")
+    (bare_python.folder() / "ready").touch()
+
+
 def copy_jars() -> bool:
     """Have Maven copy delta-spark's JARs, without those that PySpark brings; whether it did."""
     return copied_by_maven(interop.POM, interop.jars(), f"-DincludeGroupIds={','.join(interop.GROUPS)}")
@@ -423,7 +437,9 @@ def obtain_connectors() -> None:
 # --- all of it --------------------------------------------------------------------------------------------------
 
 
-def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bool, buckets: bool) -> None:
+def make_ready(
+    extras: Sequence[str], *, java: bool, azurite: bool, interop: bool, connectors: bool, bare_python: bool
+) -> None:
     """Bring the clone to the state asked for, doing only what an earlier run has not done."""
     check_python()
     before = read_stamp(STAMP)
@@ -434,10 +450,12 @@ def make_ready(extras: Sequence[str], java: bool, azurite: bool, delta_spark: bo
         ENVIRONMENT.write_text(environment_file(venv_python(), stamp.java_home))
     if azurite:
         obtain_azurite()
-    if delta_spark:
+    if interop:
         obtain_interop()
-    if buckets:
+    if connectors:
         obtain_connectors()
+    if bare_python:
+        obtain_bare_python()
 
 
 def with_packages(stamp: Stamp, extras: tuple[str, ...]) -> Stamp:
@@ -468,10 +486,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
     parser.add_argument("--interop", action="store_true", help="make the environment with delta-spark too")
     parser.add_argument("--connectors", action="store_true", help="bring what Spark needs for buckets too")
+    parser.add_argument("--bare-python", action="store_true", help="make a Python for servers of Spark too")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help="extras of pyproject.toml to install")
-    options = parser.parse_args(arguments)
+    options = vars(parser.parse_args(arguments))
     try:
-        make_ready(options.extras, options.java, options.azurite, options.interop, options.connectors)
+        make_ready(options.pop("extras"), **options)
     except SetupError as error:
         say(f"\n{error}")
         return 1

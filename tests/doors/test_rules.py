@@ -282,6 +282,7 @@ def test_rows_that_are_only_copied_are_not_judged(sql: SparkSession, path: str) 
         table.update("x = 0", {"x": "x"})
 
 
+@pytest.mark.classic("a client is told of no jobs")
 def test_holding_rules_costs_no_job(sql: SparkSession, path: str, tmp_path: Path) -> None:
     declared(sql, path, constraints__c="id >= 0").addColumn("id", "BIGINT", nullable=False).execute()
     context, jobs = sql.sparkContext, {}

@@ -109,6 +109,7 @@ def test_columns_are_judged_as_texts_are(spark: SparkSession, path: str) -> None
     assert [row["v"] for row in table.toDF().filter("k = 0").collect()] == [5]
 
 
+@pytest.mark.classic("a client is told of no jobs")
 def test_judging_runs_no_job(spark: SparkSession, path: str) -> None:
     snapshot, engine = open_log(path).snapshot(), SparkEngine(spark)
     where = understood("k = 1 AND v > 2", snapshot, engine)
