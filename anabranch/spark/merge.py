@@ -232,11 +232,21 @@ def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined],
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 
 
+def is_broadcast(held: Held, master: str | None) -> bool:
+    """Whether a source is small enough. In a local session its rows go nowhere. On a cluster all of them pass through
+    the driver, so what counts is what they take in its memory: eight bytes for each value, for the row and for its
+    number, and what is of no fixed size. Columns that repeat themselves take next to nothing in a file.
+    """
+    if master is not None and master.startswith("local"):
+        return held.bytes <= BROADCAST_BYTES
+    return held.bytes + 8 * held.rows * (len(held.schema) + 2) <= BROADCAST_BYTES
+
+
 def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
     """The join's outcome, not yet evaluated: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
     source = named_source(spark, held, names)
-    if held.bytes <= BROADCAST_BYTES:
+    if is_broadcast(held, spark.conf.get("spark.master", None)):
         source = F.broadcast(source)
     kind = "left" if matching.acts_without_match else "inner"
     with explained(f"MERGE ON {matching.on}", files.root):
