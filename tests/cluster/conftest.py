@@ -20,6 +20,7 @@ EAGER_TO_SPECULATE = {
     "spark.speculation.minTaskRuntime": "1s",
     "spark.speculation.multiplier": "1.5",
     "spark.speculation.quantile": "0.5",
+    "spark.speculation.task.duration.threshold": "5s",  # for a stage of one task, which has no other to compare with
 }
 
 

@@ -56,7 +56,7 @@ def sleeps(flag: Path, at: int) -> Strike:
 
         if value == at and not os.path.exists(struck):
             with open(struck, "x"):
-                time.sleep(120)
+                time.sleep(300)
         return value
 
     return strike

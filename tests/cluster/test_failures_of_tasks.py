@@ -101,7 +101,7 @@ def test_a_command_that_is_struck_gives_each_row_once_and_leaves_nothing_behind(
     session.udf.register("struck", strike(flag, AT), "long")
     expected = command(session, path)
     assert flag.exists(), "nothing was struck"
-    assert time.monotonic() - began < 110, "whoever hangs was waited for"
+    assert time.monotonic() - began < 280, "whoever hangs was waited for"
     found = session.read.format("delta").load(path).collect()
     assert len(found) == len(expected)
     assert {row["id"]: row["x"] for row in found} == expected

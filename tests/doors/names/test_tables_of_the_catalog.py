@@ -27,7 +27,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors.process_state import forget
 from anabranch.testing import at_phase
 
-pytestmark = [pytest.mark.spark, pytest.mark.classic("there a name is an entry that is a view")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
