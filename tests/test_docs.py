@@ -342,7 +342,8 @@ def test_the_settings_name_the_bounds_of_a_commit() -> None:
         "attempts of any other command": str(retry.CHANGE_ATTEMPTS),
         "time in all": f"{retry.SECONDS:.0f} s",
         "time on one put without an answer": f"{retry.UNKNOWN_SECONDS:.0f} s",
-        "longest wait between two attempts": f"{retry.RetryPolicy(1).longest_pause * 1000:.0f} ms",
+        "longest wait between two attempts": f"{retry.RetryPolicy(1).longest_pause * 1000:.0f} ms or "
+        f"{retry.LONGEST_PAUSE_IN_TRIES:.0f} times what an attempt takes",
     }
 
 

@@ -24,7 +24,7 @@ from anabranch.log.fallback import cleaned_up
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log_end import End, end_of, lost
 from anabranch.log.segment import earliest_version, filled, find_segment, stated_after
-from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
+from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit, read_commits
 from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.features.known import V2_CHECKPOINT
 from anabranch.protocol.features.table_features import reader_features
@@ -33,6 +33,8 @@ from anabranch.storage.contract import Entry, Store
 _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
 _LOOKS = 2
+_FEW_COMMITS = 20
+"""A snapshot whose files nobody has read follows the log over so many commits before a checkpoint, and no more."""
 _SUMMED_BYTES = 4 << 20
 """A checksum file is computed from a commit file up to this size."""
 
@@ -125,7 +127,7 @@ class Log:
         except CorruptLog as gap:
             raise cleaned_up(self.store, known.version) or gap from gap
         self._refuse_cleaned_up(listing, known.version + len(later))
-        return [parse_commit(self.table, read_commit(self.store, entry), partition_keys) for entry in later]
+        return [parse_commit(self.table, raw, partition_keys) for raw in read_commits(self.store, later)]
 
     def put(self, version: int, data: bytes) -> bool:
         """Put a commit; True if it is now ours, False if the version was taken.
@@ -243,7 +245,10 @@ class Log:
         new = filled(self.store, entries[1:], known.version + 1)
         newest = known.version + len(new)
         checkpoints = [found for found in checkpoints_in(listing) if found.version <= newest]
-        snapshot = known.followed_by(new, checkpoints[-1] if checkpoints else None) if new else known
+        checkpoint = checkpoints[-1] if checkpoints else None
+        if checkpoint is not None and not known.knows_files and checkpoint.version - known.version > _FEW_COMMITS:
+            return None  # that checkpoint is nearer than what is known
+        snapshot = known.followed_by(new, checkpoint) if new else known
         return snapshot if end_of(snapshot, stated_after(listing, newest)) is End.RIGHT else None
 
 

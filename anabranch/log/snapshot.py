@@ -8,6 +8,7 @@ appends never reads an ``add``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -33,7 +34,11 @@ from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.storage.contract import Entry, Store
+from anabranch.storage.local import LocalStore
 
+_READERS = 16
+_READ_TOGETHER = 3
+"""Fewer commits are read one after the other."""
 _REMEMBERED_COMMITS = 1000
 _REMEMBERED_BYTES = 16 << 20
 
@@ -171,6 +176,11 @@ class Snapshot:
         return "files" in self.__dict__
 
     @property
+    def knows_files(self) -> bool:
+        """Whether `files` need no full read of the log: they, or those of a version before, have been read."""
+        return self.files_are_loaded or self._ancestor is not None
+
+    @property
     def head(self) -> CheckpointHead:
         """The content of a checkpoint of this version apart from files."""
         state = self.state
@@ -193,7 +203,7 @@ class Snapshot:
         """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
         later full read may start from ``checkpoint``, which is at or before the newest of them.
         """
-        raws, state = [read_commit(self.store, entry) for entry in entries], self.state
+        raws, state = read_commits(self.store, entries), self.state
         for raw in raws:
             state = _advanced(state, parse_head(self.table, raw), raw.timestamp)
         check_readable(self.table, state.protocol, state.metadata)
@@ -245,7 +255,7 @@ class Snapshot:
         return gone
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
-        raws = [read_commit(self.store, entry) for entry in segment.replayed]
+        raws = read_commits(self.store, segment.replayed)
         return parse_files(self.table, raws, self.partition_keys)
 
 
@@ -264,7 +274,7 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     head = Checkpoint(store, way.checkpoint).head() if way.checkpoint else CheckpointHead(None, None, {}, {})
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
-    for raw in (read_commit(store, entry) for entry in way.replayed):
+    for raw in read_commits(store, way.replayed):
         said = parse_head(store.url, raw)
         protocol, metadata = said.protocol or protocol, said.metadata or metadata
         apps |= {t.app_id: t for t in said.app_transactions}
@@ -296,6 +306,16 @@ def read_commit(store: Store, entry: Entry) -> Raw:
     except NotFound:
         raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
     return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
+
+
+def read_commits(store: Store, entries: Sequence[Entry]) -> list[Raw]:
+    """Several such files, in their order; from a store that answers over a network, several at once. Raises
+    CorruptLog, as `read_commit`.
+    """
+    if len(entries) < _READ_TOGETHER or isinstance(store, LocalStore):
+        return [read_commit(store, entry) for entry in entries]
+    with ThreadPoolExecutor(min(_READERS, len(entries)), thread_name_prefix="anabranch-commits") as pool:
+        return list(pool.map(lambda entry: read_commit(store, entry), entries))
 
 
 def _advanced(state: State, head: Head, written: int) -> State:

@@ -65,9 +65,13 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
 def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> Committed:
     """Look, judge, carry over, put; again for every put that was lost."""
     rebase.keep_identity_values()
+    looked = (runtime.now_ms(), runtime.seconds())
     for attempt in _attempts(rebase.ours, retry, runtime):
-        looked = (runtime.now_ms(), runtime.seconds())
-        window = rebase.look()
+        if attempt == 2 and put.has_seen_winner:  # it has just looked, and nothing was waited for since
+            window = rebase.window
+        else:
+            looked = (runtime.now_ms(), runtime.seconds())
+            window = rebase.look()
         landed = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
         if landed is not None:  # our reply was lost, not our commit
             put.may_stand_at = landed.version
@@ -78,7 +82,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
         version = rebase.next_version
         data = put.commit_file(rebase.to_put, rebase.winners, version)
         reach("put")
-        if put.at(rebase.to_put, version, data):
+        if put.at(rebase.to_put, version, data, rebase.look):
             check_stands(rebase.ours, log, version, looked, runtime)
             write_checksum(rebase.ours, log, version, data)
             return _committed(rebase.to_put, version, attempt)
@@ -86,17 +90,19 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
 
 
 def _attempts(ours: Transaction, retry: RetryPolicy, runtime: Runtime) -> Iterator[int]:
-    """The attempts from 1 on, with a pause behind each, until their number or the time is used up.
+    """The attempts from 1 on, with a pause behind each but the first, until their number or the time is used up.
 
     A blind append tries a documented number of times, however long that takes.
     """
     started = runtime.seconds()
     for attempt in range(1, retry.attempts + 1):
+        began = runtime.seconds()
         yield attempt
         may_stop = not ours.is_blind or attempt >= APPEND_ATTEMPTS_AT_LEAST
         if may_stop and runtime.seconds() - started > retry.seconds:
             return
-        runtime.sleep(retry.pause(attempt - 1, runtime))
+        if attempt > 1:
+            runtime.sleep(retry.pause(attempt - 2, runtime, runtime.seconds() - began))
 
 
 def _committed(ours: Transaction, version: int, attempts: int) -> Committed:

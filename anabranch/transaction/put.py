@@ -7,7 +7,7 @@ as a maybe; nothing is put twice; no vectors' file is removed before it is known
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow.compute as pc
 
@@ -25,6 +25,9 @@ from anabranch.transaction.transaction import Transaction
 
 _logger = logging.getLogger(__name__)
 
+Look = Callable[[], Sequence[Commit]]
+"""Shows all winners that ours does not stand behind yet."""
+
 
 class Put:
     """The puts of one transaction, at one version after the other.
@@ -32,10 +35,12 @@ class Put:
     Attributes:
         may_stand_at: the version at which it stands, or may stand since a put was begun and its outcome is not known;
             None while it is certain that the log does not name it.
+        has_seen_winner: whether the last put was lost, and a look at the log has shown to whom.
     """
 
     def __init__(self, log: Log, retry: RetryPolicy, runtime: Runtime) -> None:
         self.may_stand_at: int | None = None
+        self.has_seen_winner = False
         self._log, self._retry, self._runtime = log, retry, runtime
         self._vectors = VectorFile(None, {})
         self._vectors_of: Transaction | None = None
@@ -69,13 +74,26 @@ class Put:
         check_text("What is committed", text)
         return text.encode()
 
-    def at(self, ours: Transaction, version: int, data: bytes) -> bool:
-        """Put the file: True if the version is ours now, False if it is another's."""
+    def at(self, ours: Transaction, version: int, data: bytes, look: Look) -> bool:
+        """Put the file: True if the version is ours now, False if it is another's.
+
+        Args:
+            look: shows the winners; of a version that was taken, whose it is.
+        """
         self.may_stand_at = version
-        if _decided(ours, self._log, version, data, self._retry, self._runtime):
+        self.has_seen_winner = False
+        if _decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
             return True
         self.may_stand_at = None
         return False
+
+    def _put(self, ours: Transaction, version: int, data: bytes, look: Look) -> bool:
+        if self._log.put(version, data):
+            return True
+        window = _looked(look)
+        winner = next((each for each in window if each.version == version), None)
+        self.has_seen_winner = winner is not None
+        return _is_ours(ours, self._log, version, winner)
 
 
 def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
@@ -83,13 +101,14 @@ def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknow
     return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
 
 
-def _decided(ours: Transaction, log: Log, version: int, data: bytes, retry: RetryPolicy, runtime: Runtime) -> bool:
+def _decided(put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime) -> bool:
     """Put until the store has answered: True if version is ours, False if it is another's; never a maybe."""
     deadline, doubt, attempt = runtime.seconds() + retry.unknown_seconds, False, 0
     reason: StoreError
     while True:
+        began = runtime.seconds()
         try:
-            return log.put(version, data) or _is_ours(ours, log, version)
+            return put()
         except PutOutcomeUnknown as error:
             doubt, reason = True, error
         except StoreError as error:
@@ -102,16 +121,24 @@ def _decided(ours: Transaction, log: Log, version: int, data: bytes, retry: Retr
             raise unknown(ours, version, detail(error)) from cause(error)
         if runtime.seconds() >= deadline:
             raise unknown(ours, version, reason.message) from reason
-        runtime.sleep(retry.pause(attempt, runtime))
+        runtime.sleep(retry.pause(attempt, runtime, runtime.seconds() - began))
         attempt += 1
 
 
-def _is_ours(ours: Transaction, log: Log, version: int) -> bool:
+def _looked(look: Look) -> Sequence[Commit]:
+    """The winners; none where they cannot be seen, whatever the reason: the next look tells it."""
+    try:
+        return look()
+    except AnabranchError:
+        return ()
+
+
+def _is_ours(ours: Transaction, log: Log, version: int, winner: Commit | None) -> bool:
     """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
-    Raises PutOutcomeUnknown: it cannot be read now, so it is not known.
+    A winner that was not seen is read by its name. Raises PutOutcomeUnknown: it cannot be read now, so it is not known.
     """
     try:
-        winner = log.read(version)
+        winner = winner or log.read(version)
     except CorruptLog:
         raise  # whatever stands there is not ours: puts are whole or not at all
     except AnabranchError as error:

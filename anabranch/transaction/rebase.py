@@ -87,6 +87,11 @@ class Rebase:
             said = "another table stands at this path now"
             raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said))
         self.winners.extend(later)
+        return self.window
+
+    @property
+    def window(self) -> Sequence[Commit]:
+        """The same, as the last look has shown them."""
         return [winner for winner in self.winners if winner.version > self.ours.stands.rebased_to]
 
     def over(self, window: Sequence[Commit]) -> None:

@@ -27,6 +27,12 @@ SECONDS = 3_600.0
 UNKNOWN_SECONDS = 120.0
 """How long a put whose reply was lost is asked after."""
 
+FIRST_PAUSE_IN_TRIES = 0.25
+"""The bound on the first pause, in times that a try took."""
+
+LONGEST_PAUSE_IN_TRIES = 4.0
+"""The bound on the longest pause, in times that a try took."""
+
 
 def _user() -> str | None:
     """The operating system's name of the user, if it has one."""
@@ -58,10 +64,15 @@ class RetryPolicy:
     first_pause: float = 0.001
     longest_pause: float = 0.050
 
-    def pause(self, attempt: int, runtime: Runtime) -> float:
-        """Seconds to wait after a lost put: full jitter under a doubling, capped bound."""
-        bound = min(self.longest_pause, self.first_pause * 2.0 ** min(attempt, 16))
-        return bound * runtime.random()
+    def pause(self, attempt: int, runtime: Runtime, took: float = 0.0) -> float:
+        """Seconds to wait after a lost put: full jitter under a doubling, capped bound.
+
+        Both ends of the bound grow with what a try ``took``: where a store answers slowly, a pause that suits a disk
+        would spread nobody, and many writers would send it more requests than it takes.
+        """
+        first = max(self.first_pause, took * FIRST_PAUSE_IN_TRIES)
+        longest = max(self.longest_pause, took * LONGEST_PAUSE_IN_TRIES)
+        return min(longest, first * 2.0 ** min(attempt, 16)) * runtime.random()
 
 
 def default_retry(*, blind: bool) -> RetryPolicy:

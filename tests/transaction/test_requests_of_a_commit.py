@@ -1,0 +1,120 @@
+"""What a commit asks of its store: no more than it has to know, and less often the slower the store is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from anabranch import errors
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.append import Append
+from anabranch.log.file_names import commit_name, commit_version
+from anabranch.log.log import Log, LogPosition, forget, remember
+from anabranch.storage.open import mounted
+from anabranch.testing import DictStore, Watched
+from anabranch.testing.faults import instant
+from anabranch.testing.stores import Call
+from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+
+ROWS = [{"id": 1}]
+
+
+@pytest.fixture
+def store() -> Iterator[DictStore]:
+    found = DictStore("memory://requests/t")
+    with mounted(found):
+        Append(found.url, ROWS, properties={"delta.checkpointInterval": "1000"}).run()
+        Append(found.url, ROWS).run()
+        yield found
+    forget(found.url)
+
+
+class _Losing(Watched):
+    """A store whose next commits are taken by others just before; ``hidden`` lists fail after each loss."""
+
+    def __init__(self, inner: DictStore, losses: int, hidden: int = 0) -> None:
+        super().__init__(inner, before=self._told)
+        self.left, self.hidden, self.is_hiding = losses, hidden, False
+
+    def _told(self, call: Call) -> Exception | None:
+        if call.is_commit and self.left:
+            self.left, self.is_hiding = self.left - 1, True
+            winner = self.inner.get(commit_name((commit_version(call.about) or 0) - 1))
+            winner = winner.replace(b'"txnId":"', b'"txnId":"w').replace(b"part-", b"part-w")
+            self.inner.put_if_absent(call.about, winner)
+        if call.method == "list_from" and self.is_hiding and self.hidden:
+            self.hidden -= 1
+            return errors.StoreError(name=str(call.about), root=self.url, reason="as the test asked.")
+        return None
+
+    def of_the_log(self) -> list[str]:
+        """The calls about the log, from the first commit that was tried."""
+        said = [f"{call.method} {call.about[-7:]}" for call in self.calls if "_delta_log" in str(call.about)]
+        return said[said.index("put_if_absent 02.json") :]
+
+
+def test_a_lost_put_costs_one_listing_and_one_read_of_the_winner(store: DictStore) -> None:
+    losing = _Losing(store, 1)
+    with mounted(losing):
+        assert Append(store.url, ROWS).run().version == 3
+    asked = losing.of_the_log()
+    assert asked[:4] == ["put_if_absent 02.json", "list_from 0000001", "get 02.json", "put_if_absent 03.json"]
+
+
+def test_a_put_that_was_lost_is_decided_also_where_no_list_comes(store: DictStore) -> None:
+    losing = _Losing(store, 1, hidden=1)
+    with mounted(losing):
+        assert Append(store.url, ROWS).run().version == 3
+    assert "head 02.json" in losing.of_the_log()
+
+
+def test_every_later_try_looks_again_after_its_pause(store: DictStore) -> None:
+    losing = _Losing(store, 3)
+    with mounted(losing):
+        assert Append(store.url, ROWS).run(context=RunContext(runtime=instant())).attempts == 4
+    lists = [call for call in losing.of_the_log() if call.startswith("list_from")]
+    assert len(lists) == 5, "one for each loss, and one after each pause"
+
+
+def test_pauses_grow_with_what_a_try_takes() -> None:
+    retry, always = default_retry(blind=True), Runtime(random=lambda: 1.0)
+    assert [retry.pause(attempt, always, took=0.4) for attempt in (0, 1, 2, 3, 40)] == [0.1, 0.2, 0.4, 0.8, 1.6]
+    assert retry.pause(40, always, took=0.001) == retry.longest_pause
+
+
+def test_a_disk_is_paused_for_as_before() -> None:
+    retry, always = RetryPolicy(attempts=1), Runtime(random=lambda: 1.0)
+    assert retry.pause(0, always, took=0.002) == retry.first_pause
+
+
+def test_a_handle_that_was_away_starts_from_the_checkpoint_and_not_from_every_commit() -> None:
+    store = DictStore("memory://requests/away")
+    with mounted(store):
+        Append(store.url, ROWS).run()
+        before = Log(store).snapshot()
+        for _ in range(60):
+            Append(store.url, ROWS).run()
+        remember(before)
+        watched = Watched(store)
+        assert Log(watched).snapshot().version == 60
+        assert len(Log(watched).snapshot().files) == 61
+    forget(store.url)
+    commits = [call for call in watched.calls if call.method == "get" and str(call.about).endswith(".json")]
+    assert len(commits) < 5
+
+
+def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> None:
+    for _ in range(19):
+        Append(store.url, ROWS).run()
+    meeting = threading.Barrier(2, timeout=10)
+
+    class Meeting(Watched):
+        def get(self, name: str) -> bytes:
+            meeting.wait()  # breaks unless two are read at once
+            return super().get(name)
+
+    found: Any = Log(Meeting(store)).commits_after(LogPosition(0, None, True))
+    assert [commit.version for commit in found] == list(range(1, 21))
