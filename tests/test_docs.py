@@ -343,7 +343,7 @@ def test_the_settings_name_the_bounds_of_a_commit() -> None:
         "time in all": f"{retry.SECONDS:.0f} s",
         "time on one put without an answer": f"{retry.UNKNOWN_SECONDS:.0f} s",
         "longest wait between two attempts": f"{retry.RetryPolicy(1).longest_pause * 1000:.0f} ms or "
-        f"{retry.LONGEST_PAUSE_IN_TRIES:.0f} times what an attempt takes",
+        f"{retry.LONGEST_PAUSE_IN_PUTS:.0f} times what a lost put takes",
     }
 
 

@@ -66,7 +66,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
     """Look, judge, carry over, put; again for every put that was lost."""
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
-    for attempt in _attempts(rebase.ours, retry, runtime):
+    for attempt in _attempts(rebase.ours, put, retry, runtime):
         if attempt == 2 and put.has_seen_winner:  # it has just looked, and nothing was waited for since
             window = rebase.window
         else:
@@ -89,20 +89,19 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
     raise rebase.allotted_time_exceeded()
 
 
-def _attempts(ours: Transaction, retry: RetryPolicy, runtime: Runtime) -> Iterator[int]:
+def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime) -> Iterator[int]:
     """The attempts from 1 on, with a pause behind each but the first, until their number or the time is used up.
 
     A blind append tries a documented number of times, however long that takes.
     """
     started = runtime.seconds()
     for attempt in range(1, retry.attempts + 1):
-        began = runtime.seconds()
         yield attempt
         may_stop = not ours.is_blind or attempt >= APPEND_ATTEMPTS_AT_LEAST
         if may_stop and runtime.seconds() - started > retry.seconds:
             return
         if attempt > 1:
-            runtime.sleep(retry.pause(attempt - 2, runtime, runtime.seconds() - began))
+            runtime.sleep(retry.pause(attempt - 2, runtime, put.took))
 
 
 def _committed(ours: Transaction, version: int, attempts: int) -> Committed:

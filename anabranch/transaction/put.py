@@ -35,12 +35,13 @@ class Put:
     Attributes:
         may_stand_at: the version at which it stands, or may stand since a put was begun and its outcome is not known;
             None while it is certain that the log does not name it.
+        took: how many seconds the last put took, until it was decided.
         has_seen_winner: whether the last put was lost, and a look at the log has shown to whom.
     """
 
     def __init__(self, log: Log, retry: RetryPolicy, runtime: Runtime) -> None:
         self.may_stand_at: int | None = None
-        self.has_seen_winner = False
+        self.has_seen_winner, self.took = False, 0.0
         self._log, self._retry, self._runtime = log, retry, runtime
         self._vectors = VectorFile(None, {})
         self._vectors_of: Transaction | None = None
@@ -80,11 +81,13 @@ class Put:
         Args:
             look: shows the winners; of a version that was taken, whose it is.
         """
+        began = self._runtime.seconds()
         self.may_stand_at = version
         self.has_seen_winner = False
         if _decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
             return True
         self.may_stand_at = None
+        self.took = self._runtime.seconds() - began
         return False
 
     def _put(self, ours: Transaction, version: int, data: bytes, look: Look) -> bool:

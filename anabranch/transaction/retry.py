@@ -27,11 +27,11 @@ SECONDS = 3_600.0
 UNKNOWN_SECONDS = 120.0
 """How long a put whose reply was lost is asked after."""
 
-FIRST_PAUSE_IN_TRIES = 0.25
-"""The bound on the first pause, in times that a try took."""
+FIRST_PAUSE_IN_PUTS = 0.4
+"""The bound on the first pause, in times that a lost put took."""
 
-LONGEST_PAUSE_IN_TRIES = 4.0
-"""The bound on the longest pause, in times that a try took."""
+LONGEST_PAUSE_IN_PUTS = 6.0
+"""The bound on the longest pause, in times that a lost put took."""
 
 
 def _user() -> str | None:
@@ -67,11 +67,12 @@ class RetryPolicy:
     def pause(self, attempt: int, runtime: Runtime, took: float = 0.0) -> float:
         """Seconds to wait after a lost put: full jitter under a doubling, capped bound.
 
-        Both ends of the bound grow with what a try ``took``: where a store answers slowly, a pause that suits a disk
-        would spread nobody, and many writers would send it more requests than it takes.
+        Both ends of the bound grow with what the lost put ``took``: where a store answers slowly, a pause that suits a
+        disk would spread nobody, and many writers would send it more requests than it takes. Not with what a whole try
+        takes: who has done much work on the winners' rows would only find more of them.
         """
-        first = max(self.first_pause, took * FIRST_PAUSE_IN_TRIES)
-        longest = max(self.longest_pause, took * LONGEST_PAUSE_IN_TRIES)
+        first = max(self.first_pause, took * FIRST_PAUSE_IN_PUTS)
+        longest = max(self.longest_pause, took * LONGEST_PAUSE_IN_PUTS)
         return min(longest, first * 2.0 ** min(attempt, 16)) * runtime.random()
 
 

@@ -17,6 +17,7 @@ from anabranch.storage.open import mounted
 from anabranch.testing import DictStore, Watched
 from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
+from anabranch.transaction.phases import listen, unlisten
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 ROWS = [{"id": 1}]
@@ -79,10 +80,30 @@ def test_every_later_try_looks_again_after_its_pause(store: DictStore) -> None:
     assert len(lists) == 5, "one for each loss, and one after each pause"
 
 
-def test_pauses_grow_with_what_a_try_takes() -> None:
+def test_pauses_grow_with_what_a_put_takes() -> None:
     retry, always = default_retry(blind=True), Runtime(random=lambda: 1.0)
-    assert [retry.pause(attempt, always, took=0.4) for attempt in (0, 1, 2, 3, 40)] == [0.1, 0.2, 0.4, 0.8, 1.6]
+    assert [retry.pause(attempt, always, took=0.4) for attempt in (0, 1, 2, 3, 40)] == pytest.approx(
+        [0.16, 0.32, 0.64, 1.28, 2.4]
+    )
     assert retry.pause(40, always, took=0.001) == retry.longest_pause
+
+
+def test_pauses_grow_with_what_the_store_takes_and_not_with_the_work_of_a_rebase(store: DictStore) -> None:
+    clock, pauses = [0.0], list[float]()
+
+    def work(phase: str) -> None:
+        clock[0] += 100.0 if phase == "checked" else 0.0  # a MERGE redone on winners' rows, say
+
+    runtime = Runtime(seconds=lambda: clock[0], sleep=pauses.append, random=lambda: 1.0)
+    listen(work)
+    try:
+        with mounted(_Losing(store, 12)):
+            Append(store.url, ROWS).run(context=RunContext(runtime=runtime))
+    finally:
+        unlisten(work)
+    assert clock[0] > 1000
+    assert len(pauses) == 11
+    assert max(pauses) == RetryPolicy(1).longest_pause
 
 
 def test_a_disk_is_paused_for_as_before() -> None:
