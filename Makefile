@@ -11,6 +11,10 @@ PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
 JOBS ?= 2
 ARGS ?=
 
+# How long the writers race in `make clouds` (RACE_SECONDS=1800 for half an hour) and the engines in `make interop`.
+RACE_SECONDS ?= 150
+ENGINES_SECONDS ?= 60
+
 READY := $(PYTHON) tools/setup.py
 WITH_JAVA := . .venv/.anabranch-env &&
 PYTEST := $(BIN)/python -m pytest --durations=10
@@ -50,11 +54,11 @@ test-all: setup ## Run every case of every test; ARGS go to pytest
 
 interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
 	@$(READY) --java --azurite --interop spark demo dev
-	@$(WITH_JAVA) ANABRANCH_INTEROP=required $(PYTEST) -m interop $(ARGS)
+	@$(WITH_JAVA) ANABRANCH_INTEROP=required ANABRANCH_ENGINES_SECONDS=$(ENGINES_SECONDS) $(PYTEST) -m interop $(ARGS)
 
-clouds: ## Run the tests against local servers of S3, Azure and HDFS only, with Spark too; ARGS go to pytest
+clouds: ## Run the tests against local servers of S3, Azure and HDFS only, with Spark too; RACE_SECONDS, ARGS
 	@$(READY) --java --azurite --connectors spark demo dev hdfs
-	@$(WITH_JAVA) ANABRANCH_CLOUDS=required $(PYTEST) -m clouds -rs $(ARGS)
+	@$(WITH_JAVA) ANABRANCH_CLOUDS=required ANABRANCH_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -m clouds -rs $(ARGS)
 
 # Files of tests that were seen to hold on Spark Connect; the last brings a server that has this package, for streams.
 ON_CONNECT := test_three_doors test_streams dataframe/test_merge_into dataframe/test_reading_and_writing sql/test_merge \
