@@ -44,7 +44,7 @@ def rates(scale: float = 1.0) -> Result:
 def bursts(scale: float = 1.0) -> Result:
     """All at once."""
     lines = []
-    for writers in (1, 10, 20, 100, 1000):
+    for writers in (1, 10, 20, 100, 300, 1000):
         load = Load(max(1, int(writers * scale)), 0.0)
         lines.append(Line(f"{writers:,} appends at once", seen(load).figures()))
     return Result("scale_bursts", "Appends of as many writers at the same moment", _SETTING, lines, [])
