@@ -13,10 +13,13 @@ from anabranch import errors
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.row_changes import Change, run_change
+from anabranch.log.log import Log
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.predicates import Condition
-from anabranch.testing import ArrowEngine, at_phase
+from anabranch.storage import open_store
+from anabranch.testing import ArrowEngine, Watched, at_phase
 from anabranch.testing.faults import instant
+from anabranch.testing.stores import Call
 from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import listing
 from tests.support.worlds import World, table_path
@@ -120,15 +123,14 @@ def test_all_looks_of_one_command_count_together(tmp_path: Path) -> None:
     needed = exceeded_bytes(tmp_path)
     world = made(tmp_path, anabranch_resolutionBytes=str(2 * needed))
 
-    def again(_: float) -> None:
-        bring(world)()
-
-    runtime = replace(instant(), sleep=again)
+    def again(call: Call) -> None:
+        if call.is_commit:
+            bring(world)()
 
     def ours() -> None:
-        with at_phase("put", bring(world)):
-            change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
-            run_change(change, world.log.snapshot(), world.engine, RunContext(runtime=runtime))
+        base = Log(Watched(open_store(world.path), before=again)).snapshot()
+        change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
+        run_change(change, base, world.engine, RunContext(runtime=instant()))
 
     assert exceeded(ours, bring(world)).needed == 3 * needed
 
