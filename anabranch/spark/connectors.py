@@ -15,14 +15,17 @@ from anabranch.errors import MissingConnector, NoCredentials, NoSuchBucket
 PACKAGES = {
     "s3": "org.apache.hadoop:hadoop-aws",
     "abfss": "org.apache.hadoop:hadoop-azure",
-    "gs": "com.google.cloud.bigdataoss:gcs-connector",
+    "gs": "org.apache.hadoop:hadoop-gcp, or before Hadoop 3.5 com.google.cloud.bigdataoss:gcs-connector",
 }
 """The package that has the connector for a store. Those of Hadoop have the version of Spark's own Hadoop JARs."""
 
 _NO_CLASS = {
     "s3": re.compile(r'Class org\.apache\.hadoop\.fs\.s3a\.\S+ not found|No FileSystem for scheme "?s3a?\b'),
     "abfss": re.compile(r'Class org\.apache\.hadoop\.fs\.azurebfs\.\S+ not found|No FileSystem for scheme "?abfss?\b'),
-    "gs": re.compile(r'Class com\.google\.cloud\.hadoop\.fs\.\S+ not found|No FileSystem for scheme "?gs\b'),
+    "gs": re.compile(
+        r"Class (?:com\.google\.cloud\.hadoop\.fs\.gcs|org\.apache\.hadoop\.fs\.gs)\.\S+ not found"
+        r'|No FileSystem for scheme "?gs\b'
+    ),
 }
 _NO_CREDENTIALS = re.compile(
     "NoAuthWithAWSException|NoAwsCredentialsException|No AWS Credentials|KeyProviderException"

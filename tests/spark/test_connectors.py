@@ -24,6 +24,12 @@ from anabranch.spark.failures import reported
             errors.MissingConnector,
             "org.apache.hadoop:hadoop-azure",
         ),
+        (
+            "gs://b/t",
+            "ClassNotFoundException: Class org.apache.hadoop.fs.gs.GoogleHadoopFileSystem not found",
+            errors.MissingConnector,
+            "org.apache.hadoop:hadoop-gcp",
+        ),
         ("gs://b/t", 'No FileSystem for scheme "gs"', errors.MissingConnector, "gcs-connector"),
         ("s3://b/t", "NoAuthWithAWSException: No AWS Credentials provided", errors.NoCredentials, "fs.s3a.access.key"),
         ("s3://b/t", "UnknownStoreException: `s3a://b/t': Bucket does not exist", errors.NoSuchBucket, "s3://b/t"),
