@@ -6,7 +6,7 @@ the library: it runs before anything is installed, so it uses the standard libra
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [--bare-python]
+    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [--servers] [--bare-python]
         [EXTRA ...]
 """
 
@@ -30,6 +30,7 @@ from pathlib import Path
 import bare_python
 import connectors
 import interop
+import servers
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -434,11 +435,29 @@ def obtain_connectors() -> None:
     (folder / "ready").touch()
 
 
+def obtain_servers() -> None:
+    """Have Go build the servers that `tools/servers` names; without Go the tests on them say so and are skipped."""
+    go = shutil.which("go")
+    for name, module in servers.MODULES.items():
+        if go is None or not servers.why_absent(name):
+            continue
+        say(f"Building {name} in {servers.folder()} (minutes) ...")
+        if not run([go, "install", module], GOBIN=str(servers.folder())):
+            say(f"Go could not build {name}; its message is above. Going on: the tests on it will be skipped.")
+
+
 # --- all of it --------------------------------------------------------------------------------------------------
 
 
 def make_ready(
-    extras: Sequence[str], *, java: bool, azurite: bool, interop: bool, connectors: bool, bare_python: bool
+    extras: Sequence[str],
+    *,
+    java: bool,
+    azurite: bool,
+    interop: bool,
+    connectors: bool,
+    servers: bool,
+    bare_python: bool,
 ) -> None:
     """Bring the clone to the state asked for, doing only what an earlier run has not done."""
     check_python()
@@ -454,6 +473,8 @@ def make_ready(
         obtain_interop()
     if connectors:
         obtain_connectors()
+    if servers:
+        obtain_servers()
     if bare_python:
         obtain_bare_python()
 
@@ -486,6 +507,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
     parser.add_argument("--interop", action="store_true", help="make the environment with delta-spark too")
     parser.add_argument("--connectors", action="store_true", help="bring what Spark needs for buckets too")
+    parser.add_argument("--servers", action="store_true", help="build the servers of buckets too, where there is Go")
     parser.add_argument("--bare-python", action="store_true", help="make a Python for servers of Spark too")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help="extras of pyproject.toml to install")
     options = vars(parser.parse_args(arguments))

@@ -185,7 +185,11 @@ class ObjectStore:
         etag = meta["e_tag"]
         # Azure quotes it in an answer's head, and not in a listing.
         etag = etag and etag.strip('"')
-        return Entry(name, meta["size"], round(meta["last_modified"].timestamp() * 1000), etag)
+        modified_ms = round(meta["last_modified"].timestamp() * 1000)
+        if not self.url.startswith("memory:"):
+            # A listing of Google Cloud or MinIO says milliseconds, an answer's head never does: a name has one entry.
+            modified_ms -= modified_ms % 1000
+        return Entry(name, meta["size"], modified_ms, etag)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
