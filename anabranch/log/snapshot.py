@@ -39,6 +39,8 @@ from anabranch.storage.local import LocalStore
 _READERS = 16
 _READ_TOGETHER = 3
 """Fewer commits are read one after the other."""
+_KEPT_BYTES = 128 << 10
+"""Commits that were read for the head of a version, up to this size together, are not read again for its files."""
 _REMEMBERED_COMMITS = 1000
 _REMEMBERED_BYTES = 16 << 20
 
@@ -98,10 +100,18 @@ class Snapshot:
         >>> snapshot.version, snapshot.files.num_rows
     """
 
-    def __init__(self, store: Store, segment: Segment, state: State, ancestor: Ancestor | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        segment: Segment,
+        state: State,
+        ancestor: Ancestor | None = None,
+        raws: list[Raw] | None = None,
+    ) -> None:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
         self._ancestor = ancestor
+        self._raws = raws if sum(len(each.data) for each in raws or ()) <= _KEPT_BYTES else None
         note(self.table, self.version, state.metadata.configuration)
 
     def __repr__(self) -> str:
@@ -215,7 +225,7 @@ class Snapshot:
         """The same snapshot, which does its further reads through this store of the same root."""
         if store is self.store:
             return self
-        same = Snapshot(store, self.segment, self.state, self._as_ancestor())
+        same = Snapshot(store, self.segment, self.state, self._as_ancestor(), self._raws)
         if self.files_are_loaded:
             same.__dict__.update(files=self.files, facts=self.facts)  # what was read stays read
         return same
@@ -255,8 +265,8 @@ class Snapshot:
         return gone
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
-        raws = read_commits(self.store, segment.replayed)
-        return parse_files(self.table, raws, self.partition_keys)
+        raws = self._raws if segment is self.segment else None
+        return parse_files(self.table, raws or read_commits(self.store, segment.replayed), self.partition_keys)
 
 
 def load_snapshot(store: Store, segment: Segment) -> Snapshot:
@@ -274,7 +284,8 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     head = Checkpoint(store, way.checkpoint).head() if way.checkpoint else CheckpointHead(None, None, {}, {})
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
-    for raw in read_commits(store, way.replayed):
+    raws = read_commits(store, way.replayed)
+    for raw in raws:
         said = parse_head(store.url, raw)
         protocol, metadata = said.protocol or protocol, said.metadata or metadata
         apps |= {t.app_id: t for t in said.app_transactions}
@@ -291,7 +302,7 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     check_readable(store.url, protocol, metadata)
     if not way.commits:
         timestamp = _own_timestamp(store, segment, metadata)
-    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp))
+    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp), raws=raws)
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:

@@ -1,4 +1,4 @@
-"""What a commit asks of its store: no more than it has to know, and less often the slower the store is."""
+"""What opening and committing ask of a store: no more than they have to know, and less often the slower it is."""
 
 from __future__ import annotations
 
@@ -139,3 +139,15 @@ def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> 
 
     found: Any = Log(Meeting(store)).commits_after(LogPosition(0, None, True))
     assert [commit.version for commit in found] == list(range(1, 21))
+
+
+@pytest.mark.parametrize(("kept", "times"), [(1 << 20, 1), (0, 2)], ids=["few bytes", "more than is kept"])
+def test_commits_that_were_read_for_the_head_are_not_read_again_for_the_files(
+    store: DictStore, monkeypatch: pytest.MonkeyPatch, kept: int, times: int
+) -> None:
+    monkeypatch.setattr("anabranch.log.snapshot._KEPT_BYTES", kept)
+    forget(store.url)
+    watched = Watched(store)
+    assert Log(watched).snapshot().files.num_rows == 2
+    read = [call.about for call in watched.calls if call.method == "get" and str(call.about).endswith(".json")]
+    assert sorted(read) == sorted([commit_name(0), commit_name(1)] * times)
