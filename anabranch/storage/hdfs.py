@@ -15,7 +15,7 @@ import os
 import posixpath
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,18 +109,27 @@ class HdfsStore:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
         folder, first = checked_folder(start[:slash], self.url), start[slash:]
-        return sorted(each for each in self.scanned(folder)[0] if posixpath.basename(each.name) >= first)
+        return sorted(each for each in self._scanned(folder)[0] if posixpath.basename(each.name) >= first)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        found, folders = list[Entry](), [checked_folder(prefix, self.url)]
-        while folders:  # the client's own recursion ends where one folder goes meanwhile
-            files, below = self.scanned(folders.pop())
-            found += files
-            folders += below
-        return sorted(found)
+        return sorted(each for files, *_ in self.walked(checked_folder(prefix, self.url)) for each in files)
 
-    def scanned(self, folder: str) -> tuple[list[Entry], list[str]]:
+    def walked(
+        self, folder: str = "", skip: Callable[[str], bool] = lambda name: False
+    ) -> Iterator[tuple[list[Entry], list[str], list[str]]]:
+        """The files in a folder and in each folder below it, with the folders there that are gone into, and with those
+        that are left out.
+        """
+        ahead = [folder]
+        while ahead:  # the client's own recursion ends where one folder goes meanwhile
+            files, below = self._scanned(ahead.pop())
+            left_out = [name for name in below if skip(name)]
+            entered = [name for name in below if name not in left_out]
+            ahead += entered
+            yield files, entered, left_out
+
+    def _scanned(self, folder: str) -> tuple[list[Entry], list[str]]:
         """The files in one folder, and the names of the folders in it; none where it is not there."""
         refuse_after_fork(folder, self.url)
         path = posixpath.join(self.root or "/", folder.rstrip("/")).rstrip("/") or "/"

@@ -91,13 +91,9 @@ def remove_hollow(store: Store, folder: str) -> None:
 
 
 def _hdfs(store: HdfsStore, skip: Skip, folder: str = "") -> Tree:
-    found, folders = Tree(), [folder]
-    while folders:
-        files, below = store.scanned(folders.pop())
-        for name in below:
-            (found.left_out if skip(name) else folders).append(name)
-        found.files.extend(files)
-        found.folders.extend(name for name in below if not skip(name))
+    found = Tree()
+    for files, entered, left_out in store.walked(folder, skip):
+        found.add(Tree(files, entered, left_out))
     return found
 
 
