@@ -98,13 +98,20 @@ def _skipping(origin: _Origin, before: DataFrame, found: DataFrame, condition: A
     """The filtered frame, or one of the same rows that opens fewer files."""
     said = _predicate(origin, condition)
     after = replace(origin, where=And((origin.where, said)), scanned=origin.scanned.then(before, step))
-    if names_of(said):
-        paths = kept(origin.snapshot, after.where)["path"].to_pylist()
-        fewer = after.scanned.only(found, paths)
-        if fewer is not None:
-            found, after = fewer, replace(after, scanned=replace(after.scanned, count=len(paths)))
+    paths = _could_match(after) if names_of(said) else None
+    fewer = None if paths is None else after.scanned.only(found, paths)
+    if paths is not None and fewer is not None:
+        found, after = fewer, replace(after, scanned=replace(after.scanned, count=len(paths)))
     _origins[found] = after
     return found
+
+
+def _could_match(origin: _Origin) -> list[str] | None:
+    """The files that may hold such rows; None where that cannot be said, which the query itself may not need."""
+    try:
+        return list(kept(origin.snapshot, origin.where)["path"].to_pylist())
+    except AnabranchError:
+        return None
 
 
 def _predicate(origin: _Origin, condition: Any) -> Predicate:
@@ -112,9 +119,10 @@ def _predicate(origin: _Origin, condition: Any) -> Predicate:
     engine = SparkEngine(origin.scanned.spark)
     try:
         if isinstance(condition, str):
+            if "${" in condition:  # Spark fills it in
+                return Unknown()
             names = () if origin.alias is None else (origin.alias,)
-            text = "" if "${" in condition else condition
-            return block_predicate(text, names, context_of(origin.snapshot, engine), sole=True)
+            return block_predicate(condition, names, context_of(origin.snapshot, engine), sole=True)
         return understood(condition, origin.snapshot, engine, alias=origin.alias).predicate
     except AnabranchError:
         return Unknown()
