@@ -49,7 +49,7 @@ def test_a_writer_that_could_not_read_where_rows_went_is_refused_and_no_other_is
         Setup(files=(((1, 0, 0), (2, 1, 0)),)),
         (Optimize(("x",)), Replace(Test("p", "=", 1), ())),
         Dice(60340, 0.5, 0.02),
-        (Failure(1, 18, "disk full"),),
+        (Failure(1, 16, "disk full"),),
     )
     assert told(plan) == ["committed", "refused"]
     history = run(plan)
