@@ -103,7 +103,9 @@ def _read(expression: Any, sides: Sides, context: Context) -> _Read:
     if isinstance(expression, str):
         return _read_text(expression, sides, context)
     check_assigned(expression)
-    known = column_condition(expression, context, lambda name: sides.target_column(name.split(".")))
+    known = column_condition(
+        expression, context, lambda name: sides.target_column(name.split(".")), others=sides.source_columns
+    )
     return _Read(expression, frozenset() if known.row_local else None, known.predicate)
 
 

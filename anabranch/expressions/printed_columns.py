@@ -1,19 +1,21 @@
 """PySpark Columns: what their printed form lets one know.
 
 Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator: so a word
-that could be a call counts as one wherever it stands, and for skipping only a print without any quote is read.
+that could be a call counts as one wherever it stands, and for skipping only a print without any quote is read. Names
+have no quotes either: a print that may hold the name of a column that is no word, such as ``57``, is not read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from anabranch.errors import InvalidArgument, NotBuilt
 from anabranch.expressions.context import Context
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
@@ -31,6 +33,7 @@ _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|==|[=<>!(),])L?")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _SEPARATORS = frozenset("(),")
 _MOST_NESTED = 50
 _LITERAL_WORDS = frozenset({"true", "false", "null"})
@@ -39,8 +42,13 @@ Named = Callable[[str], str | None]
 """Which column of the table a printed name is; None for none of its top-level columns."""
 
 
-def column_condition(column: Any, context: Context, named: Named = str, *, queries: bool = False) -> Condition:
+def column_condition(
+    column: Any, context: Context, named: Named = str, *, queries: bool = False, others: Iterable[str] = ()
+) -> Condition:
     """A Column as a condition; its names are the table's own, unless ``named`` says otherwise.
+
+    Args:
+        others: the names of columns that are not the table's, such as those of a source.
 
     Raises:
         NotBuilt: it holds a subquery, and may not hold ``queries``.
@@ -51,7 +59,8 @@ def column_condition(column: Any, context: Context, named: Named = str, *, queri
     _refuse_query(text)
     is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
     row_local = is_open and not _calls(text)
-    predicate = _printed_predicate(text, context, named) if row_local else Unknown()
+    is_clear = row_local and not _names_oddly(text, (*_names_in(context.schema), *others))
+    predicate = _printed_predicate(text, context, named) if is_clear else Unknown()
     return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
 
 
@@ -110,6 +119,19 @@ def _refuse_query(text: str) -> None:
 def _without_strings(text: str) -> str:
     """The text with its quoted literals emptied, where it is certain what is one."""
     return text if _ODD_QUOTES.search(text) else re.sub("'[^']*'", "''", text)
+
+
+def _names_in(schema: Struct) -> Iterator[str]:
+    """The names of columns, and of members of structs."""
+    return (name for leaf in leaves_of(schema.fields) for name in leaf.names)
+
+
+def _names_oddly(text: str, names: Iterable[str]) -> bool:
+    """Whether a print may hold the name of a column that can be taken for something else: ``F.col("57")`` prints as
+    the number does.
+    """
+    odd = (re.escape(name) for name in names if not _NAME.fullmatch(name))
+    return any(re.search(rf"(?<![\w-]){name}(?!\w)", text, re.IGNORECASE) for name in odd)
 
 
 def _calls(text: str) -> frozenset[str]:
@@ -204,7 +226,7 @@ def _printed_meaning(tree: Any, context: Context, named: Named, depth: int = 0) 
 
 def _integer_column(word: str, context: Context, named: Named) -> str | None:
     name = None if word.lower() in _LITERAL_WORDS else named(word)
-    is_name = name is not None and re.fullmatch(r"[A-Za-z_]\w*", name) is not None
+    is_name = name is not None and _NAME.fullmatch(name) is not None
     found = context.schema.find(name) if name is not None and is_name else None
     return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
 

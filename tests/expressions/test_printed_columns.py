@@ -21,7 +21,7 @@ SCHEMA = Struct(
         Field("x", "byte"),
         Field("name", "string"),
         Field("price", "double"),
-        Field("5", "long"),
+        Field("40", "long"),
         Field("true", "long"),
     )
 )
@@ -51,6 +51,8 @@ def said_of(text: str) -> Condition:
         ("==(id, 1)", ID1),
         ("not(==(id, 1))", Not(ID1)),
         ("=(id, -5)", Compare("id", "=", -5)),
+        ("=(id, -40)", Compare("id", "=", -40)),
+        ("=(id, 401)", Compare("id", "=", 401)),
         ("=(id, 1099511627776L)", Compare("id", "=", 1 << 40)),
         ("<=>(id, 1)", Compare("id", "<=>", 1)),
         ("and(>(id, 1), <=(x, 2))", And((Compare("id", ">", 1), Compare("x", "<=", 2)))),
@@ -80,7 +82,7 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
         "=(s.id, 1)",
         "=(__anabranch_row.id, 1)",
         "=(a b, 1)",
-        "=(5, 1)",
+        "=(40, 1)",
         "=(true, 1)",
         "=(1, id)",
         "=(id, 1, 2)",
@@ -98,6 +100,8 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
         "=(id, ٥)",
         "=(id, 1)=(id, 2)",
         "",
+        "=(id, 40)",
+        "and(=(id, 1), =(x, 40))",
     ],
 )
 def test_of_anything_else_nothing_is_said(text: str) -> None:
@@ -141,6 +145,22 @@ def test_no_text_at_all_is_taken_for_operators(parts: list[str]) -> None:
         Unknown(),
         Or((Unknown(), Compare("id", ">", 5))),
     )
+
+
+@pytest.mark.parametrize("name", ["=(id, 1)", "1", "-1", "1L", "1, 1), or(x", "a), =(id, 1", "b.1"])
+@pytest.mark.parametrize("text", ["{}", "and({}, >(id, 5))", "=(id, {})", "!({})"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_name_of_a_column_is_not_taken_for_operators_or_numbers(text: str, name: str, *, nested: bool) -> None:
+    field = Field(name, "long")
+    schema = Struct((*SCHEMA.fields, Field("s", Struct((field,))) if nested else field))
+    printed = text.format(f"s.{name}" if nested else name)
+    found = column_condition(Printed(printed), Context("t", schema, CONTEXT.now, "UTC", lambda names: True))
+    assert found.predicate == Unknown()
+
+
+def test_the_name_of_a_column_of_a_source_is_not_taken_for_a_number() -> None:
+    assert column_condition(Printed("=(id, 1)"), CONTEXT, others=("1",)).predicate == Unknown()
+    assert column_condition(Printed("=(id, 1)"), CONTEXT, others=("x y", "12")).predicate == ID1
 
 
 # -- row by row --------------------------------------------------------------------------------------------------------
