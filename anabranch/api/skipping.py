@@ -2,13 +2,15 @@
 
 What `anabranch.api.install` puts around `filter`, `alias`, `select` and `drop` of DataFrames. Guarantee: the rows are
 those of Spark's own method; a condition that cannot be read leaves out no file. A frame stays one of a table's rows
-for as long as its columns mean the table's.
+for as long as its columns mean the table's. A frame that is a union is made anew where files are left out: only if all
+conditions that it was filtered by before mean what they meant then.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
@@ -20,13 +22,22 @@ from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.blocks import block_predicate
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import And, Predicate, Unknown, names_of
+from anabranch.protocol.predicates import And, Predicate, Unknown, is_whole, names_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.pruned_frames import Scanned, Step
 from anabranch.statements.conditions import context_of, understood
 
-_NOTHING = And(())
 _BARE = re.compile(r"\w+|\*")
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A condition, under a name of the frame and settings of the session, and what it says of the table's rows."""
+
+    condition: Any = field(compare=False)
+    alias: str | None
+    settings: Mapping[str, str]
+    predicate: Predicate
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class _Origin:
     snapshot: Snapshot
     scanned: Scanned
     alias: str | None = None
-    where: Predicate = _NOTHING
+    said: tuple[_Said, ...] = ()
 
 
 _origins: PerObject[DataFrame, _Origin] = hold("frames of tables' rows", "they go with the frame")(PerObject())
@@ -80,11 +91,16 @@ def choosing(plain: Any) -> Any:
     def choose(self: DataFrame, *columns: Any) -> DataFrame:
         found: DataFrame = plain(self, *columns)
         named = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
-        if not all(isinstance(each, str) and _BARE.fullmatch(each) for each in named):
+        is_bare = all(isinstance(each, str) and _BARE.fullmatch(each) for each in named)
+        if self not in _origins or not is_bare or not _folded(found) <= _folded(self):  # a variable of the session
             return found
         return _passed_on(self, found, lambda rows: plain(rows, *columns))
 
     return choose
+
+
+def _folded(frame: DataFrame) -> set[str]:
+    return {name.lower() for name in frame.columns}
 
 
 def _passed_on(before: DataFrame, found: DataFrame, step: Step, alias: str | None = None) -> DataFrame:
@@ -96,9 +112,10 @@ def _passed_on(before: DataFrame, found: DataFrame, step: Step, alias: str | Non
 
 def _skipping(origin: _Origin, before: DataFrame, found: DataFrame, condition: Any, step: Step) -> DataFrame:
     """The filtered frame, or one of the same rows that opens fewer files."""
-    said = _predicate(origin, condition)
-    after = replace(origin, where=And((origin.where, said)), scanned=origin.scanned.then(before, step))
-    paths = _could_match(after) if names_of(said) else None
+    said = _said(origin, condition, origin.alias)
+    after = replace(origin, said=(*origin.said, said), scanned=origin.scanned.then(before, step))
+    may_skip = names_of(said.predicate) and (not origin.scanned.is_union or _still_holds(origin))
+    paths = _could_match(after) if may_skip else None
     fewer = None if paths is None else after.scanned.only(found, paths)
     if paths is not None and fewer is not None:
         found, after = fewer, replace(after, scanned=replace(after.scanned, count=len(paths)))
@@ -106,23 +123,33 @@ def _skipping(origin: _Origin, before: DataFrame, found: DataFrame, condition: A
     return found
 
 
+def _still_holds(origin: _Origin) -> bool:
+    """Whether the conditions so far, which Spark is to read again, mean what they meant when they were said."""
+    return all(is_whole(each.predicate) and _said(origin, each.condition, each.alias) == each for each in origin.said)
+
+
 def _could_match(origin: _Origin) -> list[str] | None:
     """The files that may hold such rows; None where that cannot be said, which the query itself may not need."""
+    where = And(tuple(each.predicate for each in origin.said))
     try:
-        return list(kept(origin.snapshot, origin.where)["path"].to_pylist())
+        return list(kept(origin.snapshot, where)["path"].to_pylist())
     except AnabranchError:
         return None
 
 
-def _predicate(origin: _Origin, condition: Any) -> Predicate:
+def _said(origin: _Origin, condition: Any, alias: str | None) -> _Said:
     """What a condition says of the table's rows, as far as it can be read."""
     engine = SparkEngine(origin.scanned.spark)
+    return _Said(condition, alias, engine.settings(), _predicate(origin.snapshot, engine, condition, alias))
+
+
+def _predicate(snapshot: Snapshot, engine: SparkEngine, condition: Any, alias: str | None) -> Predicate:
     try:
         if isinstance(condition, str):
             if "${" in condition:  # Spark fills it in
                 return Unknown()
-            names = () if origin.alias is None else (origin.alias,)
-            return block_predicate(condition, names, context_of(origin.snapshot, engine), sole=True)
-        return understood(condition, origin.snapshot, engine, alias=origin.alias).predicate
+            names = () if alias is None else (alias,)
+            return block_predicate(condition, names, context_of(snapshot, engine), sole=True)
+        return understood(condition, snapshot, engine, alias=alias).predicate
     except AnabranchError:
         return Unknown()

@@ -127,6 +127,15 @@ def names_of(predicate: Predicate) -> frozenset[Name]:
     return frozenset() if isinstance(predicate, Always | Unknown) else frozenset({predicate.column})
 
 
+def is_whole(predicate: Predicate) -> bool:
+    """Whether every part of a predicate is known."""
+    if isinstance(predicate, Not):
+        return is_whole(predicate.p)
+    if isinstance(predicate, And | Or):
+        return all(map(is_whole, predicate.ps))
+    return not isinstance(predicate, Unknown)
+
+
 def columns_of(predicate: Predicate) -> frozenset[str]:
     """The top-level columns that the known part of a predicate names."""
     return frozenset(name if isinstance(name, str) else name[0] for name in names_of(predicate))

@@ -53,6 +53,11 @@ class Scanned:
     before: tuple[DataFrame, ...] = ()
     count: int = 0
 
+    @property
+    def is_union(self) -> bool:
+        """Whether the filter goes into parts, and what was done to the frame is done again."""
+        return len(self.parts) > 1
+
     def then(self, frame: DataFrame, step: Step) -> Scanned:
         """What one more step makes of the frame."""
         return replace(self, finish=_chained(self.finish, step), before=(*self.before, frame))
@@ -72,11 +77,12 @@ class Scanned:
             return None
 
     def _filtered(self, frame: DataFrame, shown: list[str]) -> DataFrame | None:
-        if len(self.parts) == 1:
+        if not self.is_union:
             return _among(frame, shown)
         if is_connect(self.spark):  # what is done again makes other columns there
             return None
-        return self.finish(reduce(DataFrame.unionAll, [_among(part, shown) for part in self.parts]))
+        redone = self.finish(reduce(DataFrame.unionAll, [_among(part, shown) for part in self.parts]))
+        return redone if redone.columns == frame.columns else None  # what was done may mean something else by now
 
     def _is_cached(self, frame: DataFrame) -> bool:
         """Whether its rows are kept: with a filter below them Spark would not find those."""

@@ -146,6 +146,80 @@ def test_the_rows_are_those_of_sql(
         assert ids_of(frame.where(condition)) == ids_of(wanted), condition
 
 
+BEFORE = "CREATE OR REPLACE TEMPORARY VIEW wanted_ids AS SELECT id FROM range(100)"
+AFTER = "CREATE OR REPLACE TEMPORARY VIEW wanted_ids AS SELECT id FROM range(1)"
+CHANGED: dict[str, tuple[str, str, str]] = {
+    "a view": (BEFORE, "id IN (SELECT id FROM wanted_ids)", AFTER),
+    "a variable": ("DECLARE OR REPLACE VARIABLE most INT DEFAULT 99", "id < most", "SET VARIABLE most = 1"),
+    "a function": (
+        "CREATE OR REPLACE TEMPORARY FUNCTION wanted(n BIGINT) RETURNS BOOLEAN RETURN n < 99",
+        "wanted(id)",
+        "CREATE OR REPLACE TEMPORARY FUNCTION wanted(n BIGINT) RETURNS BOOLEAN RETURN n < 1",
+    ),
+    "the time zone": (
+        "SET spark.sql.session.timeZone = UTC",
+        "hour(timestamp_seconds(id * 0)) = 0",
+        "SET spark.sql.session.timeZone = America/New_York",
+    ),
+    "the time zone of a time": (
+        "SET spark.sql.session.timeZone = UTC",
+        "id >= 0 AND (id < 0 OR TIMESTAMP_NTZ '2020-01-01 00:00:00' = TIMESTAMP '2020-01-01 00:00:00Z')",
+        "SET spark.sql.session.timeZone = America/New_York",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "condition", "after"), CHANGED.values(), ids=CHANGED.keys())
+def test_a_filter_means_what_it_meant_when_it_was_made_whatever_the_session_says_later(
+    session: SparkSession, tmp_path: Path, before: str, condition: str, after: str
+) -> None:
+    frame = session.read.format("delta").load(table_of(tmp_path, session, "id = 33"))
+    zone = str(session.conf.get("spark.sql.session.timeZone"))
+    try:
+        session.sql(before)
+        filtered = frame.where(condition)
+        session.sql(after)
+        assert ids_of(filtered.where("id = 57")) == [57]
+    finally:
+        session.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_a_column_that_was_dropped_stays_so_whatever_the_session_says_later(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    frame = session.read.format("delta").load(table_of(tmp_path, session, "id = 33")).drop("PART")
+    session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert frame.where("id = 57").columns == ["id", "s"]
+    finally:
+        session.conf.unset("spark.sql.caseSensitive")
+
+
+def test_rows_that_were_drawn_stay_those_that_were_drawn(session: SparkSession, tmp_path: Path) -> None:
+    drawn = session.read.format("delta").load(table_of(tmp_path, session, "id = 33")).where("rand() < 0.5")
+    assert ids_of(drawn.where("id > 50 AND id < 60")) == [i for i in ids_of(drawn) if 50 < i < 60]
+
+
+def test_a_variable_is_not_taken_for_a_column_that_was_left_out(session: SparkSession, tmp_path: Path) -> None:
+    frame = session.read.format("delta").load(table_of(tmp_path, session))
+    session.sql("DECLARE OR REPLACE VARIABLE id BIGINT DEFAULT 1000")
+    try:
+        assert frame.drop("id").select("part", "id").where("id = 1000").count() == FILES * ROWS
+        assert frame.select("part").select("part", "id").where(F.col("id") == 1000).count() == FILES * ROWS
+    finally:
+        session.sql("DROP TEMPORARY VARIABLE id")
+
+
+def test_a_column_that_is_called_by_a_number_is_not_taken_for_it(session: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    session.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, `57` BIGINT)")
+    for i in range(FILES):
+        anabranch.append(session, table, [{"id": i, "57": i}])
+    frame = session.read.format("delta").load(table)
+    assert ids_of(frame.where(F.col("id") == F.col("57"))) == list(range(FILES))
+    assert ids_of(frame.where(F.col("id") == 5)) == [5]
+
+
 def test_rows_that_are_cached_are_not_read_again(session: SparkSession, tmp_path: Path) -> None:
     table = table_of(tmp_path, session)
     frame = session.read.format("delta").load(table).cache()
