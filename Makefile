@@ -57,7 +57,7 @@ interop: ## Run the tests against other engines only, real delta-spark among the
 	@$(WITH_JAVA) ANABRANCH_INTEROP=required ANABRANCH_ENGINES_SECONDS=$(ENGINES_SECONDS) $(PYTEST) -m interop $(ARGS)
 
 clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HDFS only; RACE_SECONDS, ARGS
-	@$(READY) --java --azurite --connectors --servers spark demo dev hdfs
+	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs
 	@$(WITH_JAVA) ANABRANCH_CLOUDS=required ANABRANCH_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -m clouds -rs $(ARGS)
 
 # Files of tests that were seen to hold on Spark Connect; the last brings a server that has this package, for streams.

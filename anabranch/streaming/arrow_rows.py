@@ -79,6 +79,8 @@ def _bucket(store: str) -> tuple[Any, str]:
     """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only."""
     if store.startswith("gs://"):
         return _google(), store.removeprefix("gs://")
+    if store.startswith("abfss://"):
+        return _azure(*store.removeprefix("abfss://").split("@", 1))
     endpoint, region = _said_by("AWS_ENDPOINT_URL", "AWS_ENDPOINT"), _said_by("AWS_REGION", "AWS_DEFAULT_REGION")
     if not store.startswith("s3://") or not (endpoint or region):
         found: tuple[Any, str] = pafs.FileSystem.from_uri(store)
@@ -94,6 +96,37 @@ def _google() -> Any:
     said: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
     anonymous = _said_by("GOOGLE_SKIP_SIGNATURE").lower() == "true"
     return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **said)
+
+
+def _azure(container: str, host: str) -> tuple[Any, str]:
+    """Arrow's client of an account. Where it finds no credentials it ends the process, so all that are said are handed
+    to it; it finds an identity of the machine itself.
+    """
+    account = host.partition(".")[0]
+    said: dict[str, Any] = _azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
+    principal = {
+        name: _said_by(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
+        for name in ("client_id", "client_secret", "tenant_id")
+    }
+    if key := _said_by("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"):
+        said["account_key"] = key
+    elif token := _said_by("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"):
+        said["sas_token"] = f"?{token.removeprefix('?')}"
+    elif all(principal.values()):
+        said |= principal
+    return pafs.AzureFileSystem(account, **said), container
+
+
+def _azure_server(account: str, endpoint: str) -> dict[str, str]:
+    """A server that is none of Azure's own names the account in its path, Azure's in its host."""
+    scheme, _, rest = endpoint.rstrip("/").partition("://")
+    server, _, path = rest.partition("/")
+    if not server:
+        return {}
+    authority = server if path == account else f".{server.partition('.')[2]}"
+    data_lake = authority.replace(".blob.", ".dfs.")
+    schemes = dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), scheme)
+    return {"blob_storage_authority": authority, "dfs_storage_authority": data_lake, **schemes}
 
 
 def _said_by(*names: str) -> str:

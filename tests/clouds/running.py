@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,9 +30,9 @@ def required(reason: str) -> None:
         (pytest.fail if os.environ.get("ANABRANCH_CLOUDS") == "required" else pytest.skip)(reason)
 
 
-def run_verbs(url: str, settings: str, environment: Mapping[str, str]) -> None:
+def run_verbs(url: str, master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Run every verb below a URL, in a process of its own."""
-    command = [sys.executable, "-m", "tests.clouds.verbs", url, settings]
+    command = [sys.executable, "-m", "tests.clouds.verbs", url, master, json.dumps(settings)]
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
     done = subprocess.run(command, env={**own, **environment}, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["all done"], done.stdout[-2000:] + done.stderr[-4000:]

@@ -1,4 +1,4 @@
-"""Every verb on one store, with Spark reading and writing the rows: ``python -m tests.clouds.verbs URL CONFIGURATION``.
+"""Every verb on one store, with Spark reading and writing the rows: ``… -m tests.clouds.verbs URL MASTER SETTINGS``.
 
 A process of its own, since a connector has to be there when the JVM starts. It ends with an error at the first verb
 that does not do what it does on a disk.
@@ -19,18 +19,27 @@ import anabranch
 from anabranch import DeltaTable, errors
 
 
-def main(url: str, configuration: str) -> None:
-    """Run all of them on tables below this URL, in a session with these settings."""
+def main(url: str, master: str, configuration: str) -> None:
+    """Run all of them on tables below this URL, in a session with these settings; the master may be ``connect``."""
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": tempfile.mkdtemp()}
-    spark = anabranch.session("clouds", "local[2]", **settings, **json.loads(configuration))
-    anabranch.install(spark)
+    spark = session(master, settings | json.loads(configuration))
     verbs = Verbs(spark, url)
     for verb in (verbs.rows, verbs.merge, verbs.upkeep, verbs.versions, verbs.copies, verbs.changes, verbs.streams):
         verb()
         print(verb.__name__, "done", flush=True)
-    if not url.startswith("hdfs:"):
+    if "://" in url and not url.startswith("hdfs:"):
         missing(spark, url)
     print("all done")
+
+
+def session(master: str, settings: dict[str, str]) -> SparkSession:
+    """A session with these settings; of Spark Connect, on a server of this process."""
+    if master != "connect":
+        return anabranch.session("clouds", master, **settings)
+    builder = SparkSession.builder.remote("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return anabranch.install(builder.getOrCreate())
 
 
 class Verbs:

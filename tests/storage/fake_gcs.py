@@ -118,7 +118,7 @@ class XmlToJson:
     def __call__(self, request: Request) -> Answer | None:
         asked = Asked.of(request)
         if asked.bucket in _JSON_ROOTS:
-            return self.inner(request)
+            return _continued_here(self.inner(request), request)
         answer = self._answered(asked)
         if answer is not None and answer.status in (404, 500) and not self._has(asked.bucket):
             return Answer(404, _XML, b"<Error><Code>NoSuchBucket</Code></Error>")
@@ -179,6 +179,15 @@ class XmlToJson:
         tag = dict(answer.headers)["etag"].strip('"')
         body = f"<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
         return replace(answer, headers=answer.headers + _XML, body=body.encode())
+
+
+def _continued_here(answer: Answer | None, request: Request) -> Answer | None:
+    """The answer, whose upload goes on at this front; the server names the host that it is asked by."""
+    if answer is None:
+        return None
+    here = f"http://{request.header('host')}"
+    told = ((name, value.replace(f"http://{PUBLIC_HOST}", here)) for name, value in answer.headers)
+    return replace(answer, headers=tuple(told))
 
 
 def _as_xml(answer: Answer | None) -> Answer | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -79,9 +80,13 @@ def _asked(connection: HTTPConnection, request: Request, host: str) -> Answer:
 
 
 @contextlib.contextmanager
-def serving(handle: Handler | None = None) -> Iterator[Front]:
-    """A front on a free port of this machine; its handler may be set later, but before the first request."""
-    front = Front(handle)
+def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Front]:
+    """A front on a free port of this machine; its handler may be set later, but before the first request.
+
+    Args:
+        tls: with it the front speaks TLS; the server behind it is still asked without.
+    """
+    front = Front(handle, tls)
     thread = threading.Thread(target=front.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
@@ -98,9 +103,11 @@ class Front(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, handle: Handler | None) -> None:
+    def __init__(self, handle: Handler | None, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.handle: Handler = handle or (lambda request: Answer(503))
+        if tls:  # the handshake waits for the connection's own thread
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     @property
     def url(self) -> str:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
     """What the script says in its last line."""
     pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
-    with _the_port():
+    with the_port():
         ran = subprocess.run(
             [sys.executable, "-m", module, str(folder), *map(str, arguments)],
             capture_output=True,
@@ -37,7 +37,7 @@ def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
 
 
 @contextmanager
-def _the_port() -> Iterator[None]:
+def the_port() -> Iterator[None]:
     """One process at a time, since a local server takes one port, which PySpark chooses for it."""
     with Path(tempfile.gettempdir(), "anabranch-tests-of-connect.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,0 +1,61 @@
+"""Every verb on every store, whose rows Spark reads and writes: in one process, on a cluster, and by Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.clouds.running import SETTINGS, required, run_verbs
+from tests.clouds.stores import STORES, Place
+from tests.support.connect_scripts import the_port
+from tests.support.spark_servers import cluster
+from tools import bare_python
+
+pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(900)]
+
+WAYS = ["classic", "cluster", "connect"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("store", STORES)
+def test_every_verb_runs(store: str, way: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    why_absent, serving = STORES[store]
+    required(why_absent())
+    folder = tmp_path_factory.mktemp("servers")
+    with serving(folder) as place, _master(way, folder) as master:
+        run_verbs(f"{place.url}/all verbs", master, _settings(place, way), _environment(place, way))
+
+
+@contextmanager
+def _master(way: str, folder: Path) -> Iterator[str]:
+    """What Spark runs on. The workers of the cluster have nothing of ours; the server of Spark Connect has."""
+    if way == "cluster":
+        required("" if bare_python.is_ready() else "there is no Python for the workers; `make clouds` brings it")
+        with cluster(folder) as address:
+            yield address
+    elif way == "connect":
+        pytest.importorskip("grpc", reason="Spark Connect's client needs grpcio")
+        with the_port():
+            yield "connect"
+    else:
+        yield "local[2]"
+
+
+def _settings(place: Place, way: str) -> dict[str, str]:
+    java = f"{SETTINGS['spark.driver.extraJavaOptions']} {place.trusts}".strip()
+    told = {**SETTINGS, **place.settings, "spark.driver.extraJavaOptions": java}
+    if way != "cluster":
+        return told
+    told |= {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "768m", "spark.executor.extraJavaOptions": java}
+    return told | {f"spark.executorEnv.{name}": value for name, value in place.environment.items()}
+
+
+def _environment(place: Place, way: str) -> Mapping[str, str]:
+    """Each machine of a cluster runs the python3 of its own PATH: the driver this one, the workers theirs."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**place.environment, "PATH": path, "PYSPARK_PYTHON": "python3"} if way != "classic" else place.environment

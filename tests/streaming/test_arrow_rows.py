@@ -1,0 +1,73 @@
+"""Rows of files in an Azure container, as tasks read them: Arrow's client has to be told where and who."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch.streaming import arrow_rows
+from tests.storage import azurite
+
+ABFSS = f"abfss://container@{azurite.ACCOUNT}.dfs.core.windows.net"
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@pytest.mark.skipif(bool(azurite.why_absent()), reason=azurite.why_absent())
+def test_the_rows_of_a_file_in_a_container_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with azurite.serving() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        buffer = io.BytesIO()
+        pq.write_table(ROWS, buffer)
+        system, container = arrow_rows._bucket(ABFSS)
+        with system.open_output_stream(f"{container}/50% é.parquet") as file:
+            file.write(buffer.getvalue())
+        where = {"store": ABFSS, "name": "50% é.parquet", "path": "50% é.parquet", "table": "t", "version": 0}
+        which = {"size": 0, "constants": {}, "mask": None, "beyond": True, "share": (0, 1)}
+        task = {"wanted": ROWS.schema, "physical": ROWS.schema, "files": [{**where, **which}]}
+        assert pa.Table.from_batches(arrow_rows.rows_of(task)) == ROWS
+        task["files"] = [{**where, **which, "name": "gone"}]
+        with pytest.raises(FileNotFoundError, match=r"DELTA_DATA_FILE_MISSING.*50%"):
+            list(arrow_rows.rows_of(task))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "blob", "data_lake", "scheme"),
+    [
+        ("https://a.blob.core.windows.net", ".blob.core.windows.net", ".dfs.core.windows.net", "https"),
+        ("https://a.blob.core.chinacloudapi.cn/", ".blob.core.chinacloudapi.cn", ".dfs.core.chinacloudapi.cn", "https"),
+        ("http://127.0.0.1:10000/a", "127.0.0.1:10000", "127.0.0.1:10000", "http"),
+    ],
+)
+def test_an_endpoint_names_its_account_in_its_host_or_in_its_path(
+    endpoint: str, blob: str, data_lake: str, scheme: str
+) -> None:
+    told = arrow_rows._azure_server("a", endpoint)
+    assert told == {
+        "blob_storage_authority": blob,
+        "dfs_storage_authority": data_lake,
+        "blob_storage_scheme": scheme,
+        "dfs_storage_scheme": scheme,
+    }
+    assert pafs.AzureFileSystem("a", account_key="a2V5", **told)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"AZURE_STORAGE_ACCESS_KEY": "a2V5"},
+        {"AZURE_STORAGE_SAS_TOKEN": "sv=2&sig=x"},
+        {"AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "s", "AZURE_STORAGE_TENANT_ID": "t"},
+    ],
+)
+def test_every_kind_of_credentials_is_handed_on(monkeypatch: pytest.MonkeyPatch, said: dict[str, str]) -> None:
+    handed = {}
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(pafs, "AzureFileSystem", lambda account, **named: handed.update(named))
+    arrow_rows._bucket(ABFSS)
+    assert {value.removeprefix("?") for value in handed.values()} == set(said.values())
