@@ -28,7 +28,7 @@ def test_every_verb_runs(store: str, way: str, tmp_path_factory: pytest.TempPath
     required(why_absent())
     folder = tmp_path_factory.mktemp("servers")
     with serving(folder) as place, _master(way, folder) as master:
-        run_verbs(f"{place.url}/all verbs", master, _settings(place, way), _environment(place, way))
+        run_verbs(f"{place.url}/all verbs {way}", master, _settings(place, way), _environment(place, way))
 
 
 @contextmanager

@@ -146,6 +146,7 @@ class MergeHandler(RowRebaseHandler):
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
+        self._opened: tuple[pa.Table, FileSet] | None = None
         self._recorder = ChangeRecorder(snapshot, metadata, engine, staging)
         needed = {"update"} if snapshot.properties.vectors else {"update", "delete"}
         recorded = self._recorder.is_on and any(each.action in needed for each in merge.matching.clauses)
@@ -227,8 +228,12 @@ class MergeHandler(RowRebaseHandler):
         return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
 
     def _file_set(self, files: pa.Table) -> FileSet:
-        """These files under the columns to come: what they lack is NULL."""
-        return file_set(self._snapshot, files, self._metadata)
+        """These files under the columns to come: what they lack is NULL. Asked twice in a row, it is made once, since a
+        bucket is asked for the size of each file.
+        """
+        if self._opened is None or self._opened[0] is not files:
+            self._opened = files, file_set(self._snapshot, files, self._metadata)
+        return self._opened[1]
 
     def _part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts as they are after it."""
