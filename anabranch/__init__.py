@@ -10,7 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch import errors
-from anabranch.api.functions import append, check, clone, explain, files, fsck, generate, history, restore, vacuum
+from anabranch.api.functions import (
+    append,
+    appender,
+    check,
+    clone,
+    explain,
+    files,
+    fsck,
+    generate,
+    history,
+    restore,
+    vacuum,
+)
 
 if TYPE_CHECKING:
     from anabranch.api.install import install, uninstall
@@ -23,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DeltaTable",
     "append",
+    "appender",
     "changes",
     "check",
     "clone",

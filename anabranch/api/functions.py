@@ -1,11 +1,12 @@
-"""The functions that need no Spark: ``append``, ``clone``, ``files``, ``explain``, ``history``, ``check``, ``restore``,
-``fsck``, ``generate``, ``vacuum``.
+"""The functions that need no Spark: ``append``, ``appender``, ``clone``, ``files``, ``explain``, ``history``,
+``check``, ``restore``, ``fsck``, ``generate``, ``vacuum``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from anabranch.catalog.names import may_be_name
 from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.appender import Appender
 from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import Report, check_table
@@ -33,7 +35,19 @@ from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
 from anabranch.transaction.commit import Committed
 
-__all__ = ["append", "check", "clone", "explain", "files", "fsck", "generate", "history", "restore", "vacuum"]
+__all__ = [
+    "append",
+    "appender",
+    "check",
+    "clone",
+    "explain",
+    "files",
+    "fsck",
+    "generate",
+    "history",
+    "restore",
+    "vacuum",
+]
 
 
 def append(
@@ -78,25 +92,66 @@ def append(
         >>> anabranch.append(None, "/data/flights", [{"carrier": "UA", "flight": 1545}])
         0
     """
-    columns = None if partition_by is None else tuple(partition_by)
-    clusters = None if cluster_by is None else paths_of(cluster_by)
-    txn = application(txn_app_id, txn_version)
+    command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
+    return replace(command, rows=rows, txn=application(txn_app_id, txn_version)).run().version
+
+
+def appender(
+    spark: Any,
+    path_or_name: Location,
+    *,
+    partition_by: tuple[str, ...] | list[str] | None = None,
+    cluster_by: tuple[str, ...] | list[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Appender:
+    """What gathers the appends of many threads of this process into few commits.
+
+    While one commit runs, rows that come meanwhile wait, and go together into the next one: many small appends at once
+    make few versions and few files. Each caller gets the version at which its own rows stand. A table is made with the
+    rows that come first.
+
+    Args:
+        spark, path_or_name, partition_by, cluster_by, properties, storage_options: as for `append`.
+
+    Returns:
+        an object with ``append(rows)``, which waits for its commit, and ``submit(rows)``, which returns a
+        ``concurrent.futures.Future`` of the version. Use it in a ``with`` statement, or ``close()`` it.
+
+    Raises:
+        UnknownPathOrName: there is no table of this name.
+
+    Example:
+        >>> with anabranch.appender(None, "/data/flights") as flights:
+        ...     flights.append([{"carrier": "UA", "flight": 1545}])  # from any thread
+        0
+    """
+    return Appender(_append(spark, path_or_name, partition_by, cluster_by, properties, storage_options))
+
+
+def _append(
+    spark: Any,
+    path_or_name: Location,
+    partition_by: tuple[str, ...] | list[str] | None,
+    cluster_by: tuple[str, ...] | list[str] | None,
+    properties: Mapping[str, str] | None,
+    storage_options: Mapping[str, str] | None,
+) -> Append:
+    """An append whose rows are still to come."""
     place = path_or_name
     if spark is not None and may_be_name(path_or_name):
         from anabranch.catalog.resolver import Resolver  # needs Spark, which what has a path does not
 
         place = Resolver(spark).anywhere(path_or_name).location
-    command = Append(
+    return Append(
         place,
-        rows,
-        columns,
+        (),
+        None if partition_by is None else tuple(partition_by),
         dict(properties or {}),
         storage_options,
-        txn=txn,
-        cluster_by=clusters,
+        cluster_by=None if cluster_by is None else paths_of(cluster_by),
         texts=Texts(exact_predicate, exact_literal),
     )
-    return command.run().version
 
 
 def clone(

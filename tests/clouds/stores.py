@@ -68,9 +68,7 @@ def azure(folder: Path) -> Iterator[Place]:
         port = urlsplit(environment["AZURE_STORAGE_ENDPOINT"]).port
         assert port is not None
         with tls_front.before(port, folder) as front:
-            trust = (
-                f"-Djavax.net.ssl.trustStore={front.truststore} -Djavax.net.ssl.trustStorePassword={tls_front.PASSWORD}"
-            )
+            trust = {"trustStore": front.truststore, "trustStorePassword": tls_front.PASSWORD}
             told = {
                 f"account.key.{_AZURE}": azurite.KEY,
                 f"account.key.{azurite.ACCOUNT}.blob.core.windows.net": azurite.KEY,

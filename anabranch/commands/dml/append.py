@@ -94,11 +94,15 @@ class Append(Masked):
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        table = as_arrow(self.rows, self._shows)
+        table = self.as_table(self.rows)
         for _ in range(_TIMES_STAGED - 1):
             with suppress(StagedFilesVacuumed):  # the rows are still at hand
                 return self._once(table, context)
         return self._once(table, context)
+
+    def as_table(self, rows: Any) -> pa.Table:
+        """Rows for this table as an Arrow table. Raises InvalidOption, InvalidSchema: see `as_arrow`."""
+        return as_arrow(rows, self._shows)
 
     def _shows(self) -> bool:
         """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""

@@ -1,0 +1,135 @@
+"""Appender: appends of many callers in one process, gathered into few commits.
+
+Knows who waits, and that one commit runs at a time; `anabranch.commands.dml.append` does the rest. Guarantees: whoever
+is told a version finds all of its rows there, once; the rows of a caller are in one commit; rows that a table refuses
+are refused to their own caller only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.commands.dml.append import Append
+from anabranch.errors import (
+    AnabranchError,
+    CommitOutcomeUnknown,
+    DeltaConcurrentModificationException,
+    InvalidArgument,
+    StoreError,
+)
+
+MOST_BYTES = 128 << 20
+"""A commit takes no further rows once it has so many bytes of them in memory."""
+
+_OF_ALL = (CommitOutcomeUnknown, DeltaConcurrentModificationException, StoreError)
+"""Errors that are due to no rows: all callers of a commit get them."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    rows: pa.Table
+    told: Future[int] = field(default_factory=Future)
+
+
+class Appender:
+    """Gathers the rows of many callers and appends them in few commits; made by `anabranch.appender`.
+
+    While one commit runs, what comes meanwhile waits, and goes together into the next one. A caller who is alone waits
+    for nobody. Close it, or use it in a ``with`` statement.
+    """
+
+    def __init__(self, append: Append) -> None:
+        self._append = append
+        self._lock, self._waiting, self._closed = Lock(), list[_Call](), False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="anabranch-appender")
+        self._pid = os.getpid()
+
+    def append(self, rows: Any) -> int:
+        """Append rows; returns the version at which they stand.
+
+        Arguments and errors as for `anabranch.append`; an error which no rows are the reason for, such as
+        ``CommitOutcomeUnknown``, is raised to every caller whose rows were in the same commit.
+        """
+        return self.submit(rows).result()
+
+    def submit(self, rows: Any) -> Future[int]:
+        """Append rows without waiting: the future of the version. It can be cancelled as long as its commit has not
+        begun.
+
+        Raises:
+            InvalidOption, InvalidSchema: these are not rows.
+            InvalidArgument: the appender is closed, or was made in the process that this one was forked from.
+        """
+        call = _Call(self._append.as_table(rows))
+        with self._lock:
+            self._check_open()
+            self._waiting.append(call)
+            if len(self._waiting) == 1:
+                self._thread.submit(self._commit_waiting)
+        return call.told
+
+    def close(self) -> None:
+        """Commit what waits, and take no more."""
+        with self._lock:
+            self._closed = True
+        self._thread.shutdown()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            reason = "it belongs to the process that this one was forked from; make another one."
+            raise InvalidArgument(option="appender", value=self._pid, reason=reason)
+        if self._closed:
+            raise InvalidArgument(option="appender", value="closed", reason="make another one.")
+
+    def _commit_waiting(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        begun = [call for call in waiting if call.told.set_running_or_notify_cancel()]
+        for calls in _together(begun):
+            self._commit(calls)
+
+    def _commit(self, calls: Sequence[_Call]) -> None:
+        """Append the rows of these calls in one commit, and tell the callers."""
+        rows = pa.concat_tables([call.rows for call in calls])
+        try:
+            version = replace(self._append, rows=rows).run().version
+        except BaseException as error:
+            if len(calls) > 1 and isinstance(error, AnabranchError) and not isinstance(error, _OF_ALL):
+                half = len(calls) // 2  # nothing was committed, and the rows of one of them may be the reason
+                self._commit(calls[:half])
+                self._commit(calls[half:])
+                return
+            for call in calls:
+                call.told.set_exception(error)
+            return
+        for call in calls:
+            call.told.set_result(version)
+
+
+def _together(calls: Sequence[_Call]) -> Iterator[list[_Call]]:
+    """The calls that may share a commit: with the same columns, in the order in which they came, and not too large."""
+    kinds: dict[pa.Schema, list[_Call]] = {}
+    for call in calls:
+        kinds.setdefault(call.rows.schema.remove_metadata(), []).append(call)
+    for alike in kinds.values():
+        group, size = list[_Call](), 0
+        for call in alike:
+            if group and size + call.rows.nbytes > MOST_BYTES:
+                yield group
+                group, size = [], 0
+            group.append(call)
+            size += call.rows.nbytes
+        yield group

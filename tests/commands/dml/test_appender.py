@@ -1,0 +1,183 @@
+"""Appends of many callers in one process share commits, and each caller is told of its own rows."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import anabranch
+from anabranch.commands.dml import appender as module
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.appender import Appender
+from anabranch.errors import InvalidArgument, InvalidOption, SchemaMismatch, StoreError
+from anabranch.log.log import Log
+from anabranch.storage.open import open_store
+from tests.support.worlds import World
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@contextmanager
+def busy(gathering: Appender, monkeypatch: pytest.MonkeyPatch, then: Any = Append.run) -> Iterator[None]:
+    """An appender in the middle of a commit, which ends when this ends; ``then`` makes those behind it."""
+    begun, may_end, first, run = Event(), Event(), iter([True]), Append.run
+
+    def held(self: Append, *arguments: Any) -> Any:
+        if not next(first, False):
+            return then(self, *arguments)
+        begun.set()
+        assert may_end.wait(60)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Append, "run", held)
+    gathering.submit([{"id": -1}])
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        may_end.set()
+
+
+def ids(path: str) -> list[int]:
+    return sorted(row["id"] for row in World(path).rows())
+
+
+def rows_of_version(path: str, version: int) -> int:
+    """How many rows a version added."""
+    return int(
+        next(each for each in anabranch.history(path) if each["version"] == version)["operationMetrics"][
+            "numOutputRows"
+        ]
+    )
+
+
+def test_what_comes_during_a_commit_shares_the_next_one(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch):
+            told = [gathering.submit([{"id": i}]) for i in range(20)]
+        assert {each.result(60) for each in told} == {1}
+    assert ids(path) == list(range(-1, 20))
+    assert rows_of_version(path, 1) == 20
+    assert anabranch.files(path).num_rows == 2
+
+
+def test_a_caller_alone_waits_for_nobody(path: str) -> None:
+    with anabranch.appender(None, path) as gathering:
+        assert [gathering.append({"id": [i]}) for i in range(3)] == [0, 1, 2]
+
+
+def test_every_row_of_many_threads_is_there_once_and_at_the_version_that_was_told(path: str) -> None:
+    with anabranch.appender(None, path, properties={"delta.checkpointInterval": "7"}) as gathering:
+
+        def written(writer: int) -> list[tuple[int, int]]:
+            rows = ((writer * 1000 + n) for n in range(25))
+            return [(gathering.append([{"id": row}]), row) for row in rows]
+
+        with ThreadPoolExecutor(12) as pool:
+            told = [each for some in pool.map(written, range(12)) for each in some]
+    assert ids(path) == sorted(row for _, row in told)
+    by_version = Counter(version for version, _ in told)
+    assert all(rows_of_version(path, version) == count for version, count in by_version.items())
+    assert anabranch.check(path, deep=True).is_clean
+
+
+def test_rows_that_the_table_refuses_are_refused_to_their_caller_alone(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anabranch.append(None, path, pa.table({"id": pa.array([0], pa.int32())}))
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch):
+            told = [gathering.submit([{"id": value}]) for value in (1, 2, 2**40, 3, 4)]
+        with pytest.raises(SchemaMismatch):
+            told.pop(2).result(60)
+        assert len({each.result(60) for each in told}) <= 3
+    assert ids(path) == [-1, 0, 1, 2, 3, 4]
+
+
+def test_rows_with_other_columns_have_a_commit_of_their_own(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    anabranch.append(None, path, [{"id": 0, "x": "a"}])
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch):
+            told = [gathering.submit(rows) for rows in ([{"id": 1}], [{"id": 2, "x": "b"}], [{"id": 3}])]
+        first, second, third = (each.result(60) for each in told)
+        assert first == third != second
+    assert ids(path) == [-1, 0, 1, 2, 3]
+
+
+def test_a_commit_takes_no_more_once_it_is_large(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 16)
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch):
+            told = [gathering.submit([{"id": i}]) for i in range(5)]
+        assert [each.result(60) for each in told] == [1, 1, 2, 2, 3]
+
+
+def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_again(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = list[int]()
+
+    def refused(self: Append) -> None:
+        tried.append(len(self.rows))
+        raise StoreError(name="x", root=path, reason="it is full.")
+
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch, then=refused):
+            told = [gathering.submit([{"id": i}]) for i in range(3)]
+        for each in told:
+            with pytest.raises(StoreError, match="full"):
+                each.result(60)
+    assert tried == [3]
+
+
+def test_what_are_no_rows_is_refused_before_anybody_waits(path: str) -> None:
+    with anabranch.appender(None, path) as gathering, pytest.raises(InvalidOption):
+        gathering.submit(7)
+    assert not Log(open_store(path)).exists()
+
+
+def test_a_call_that_was_cancelled_writes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with anabranch.appender(None, path) as gathering, busy(gathering, monkeypatch):
+        told: Future[int] = gathering.submit([{"id": 5}])
+        assert told.cancel()
+    with pytest.raises(CancelledError):
+        told.result()
+    assert ids(path) == [-1]
+
+
+def test_closing_commits_what_waits_and_takes_no_more(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gathering = anabranch.appender(None, path)
+    with busy(gathering, monkeypatch):
+        told = gathering.submit([{"id": 5}])
+    gathering.close()
+    assert told.done()
+    assert ids(path) == [-1, 5]
+    with pytest.raises(InvalidArgument, match="closed"):
+        gathering.append([{"id": 6}])
+
+
+def test_a_forked_process_is_told_that_it_needs_its_own(path: str) -> None:
+    with anabranch.appender(None, path) as gathering:
+        gathering.append([{"id": 1}])
+
+        def refused() -> None:
+            with pytest.raises(InvalidArgument, match="forked"):
+                gathering.append([{"id": 2}])
+
+        child = multiprocessing.get_context("fork").Process(target=refused)
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+    assert ids(path) == [1]
