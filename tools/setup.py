@@ -429,7 +429,7 @@ def obtain_connectors() -> None:
     folder = connectors.folder()
     if connectors.jars():
         return
-    say(f"Bringing Spark's connectors into {folder} (700 MB) ...")
+    say(f"Bringing Spark's connectors into {folder} (800 MB) ...")
     if not copied_by_maven(connectors.POM, folder / "jars"):
         raise SetupError("The connectors could not be brought; the message is above.")
     (folder / "ready").touch()

@@ -1,7 +1,7 @@
 """Where the JARs stand by which Spark reaches buckets, and by which a small HDFS runs, for tests.
 
 Knows names and versions only, and the standard library; `tools/setup.py` makes what is described here. The JARs, about
-700 MB, are kept in the user's cache folder, so that all clones and worktrees share them.
+800 MB, are kept in the user's cache folder, so that all clones and worktrees share them.
 """
 
 from __future__ import annotations
