@@ -60,15 +60,10 @@ clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HD
 	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs
 	@$(WITH_JAVA) ANABRANCH_CLOUDS=required ANABRANCH_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -m clouds -rs $(ARGS)
 
-# Files of tests that were seen to hold on Spark Connect; the last brings a server that has this package, for streams.
-ON_CONNECT := test_three_doors test_streams dataframe/test_merge_into dataframe/test_reading_and_writing sql/test_merge \
-	delta_table/test_failing_sources
-ON_CONNECT := $(ON_CONNECT:%=tests/doors/%.py)
-
-connect: ## Run tests of the doors on Spark Connect, on a server without this package; ARGS go to pytest
+# About a quarter of an hour. One of its files brings a second server, which has this package, for streams.
+connect: ## Run the tests of the doors on Spark Connect, on a server without this package; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev
-	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) $(ON_CONNECT) -m spark --most 1 -rs $(ARGS)
-	@$(WITH_JAVA) $(PYTEST) tests/doors/test_connect.py
+	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) tests/doors -m spark --most 1 -rs $(ARGS)
 
 cluster: ## Run the tests on a standalone cluster whose workers have no package of ours; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev

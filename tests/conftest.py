@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors.process_state import forget
-from tests.support.connect_session import connect_session
+from tests.support.connect_session import ON_CONNECT, connect_session
 from tests.support.planted import Watch
 from tests.support.spark_options import QUICK_JAVA
 from tests.support.thinning import shorten, thinned
@@ -28,7 +28,6 @@ error still; what is made durable, and when, is asked in tests/storage/test_loca
 QUICK = "not spark and not slow"
 """What `make quick` takes."""
 
-ON_CONNECT = "ANABRANCH_CONNECT" in os.environ
 JVM = {"spark.driver.extraJavaOptions": QUICK_JAVA, "spark.driver.memory": "3g"}
 
 watch = Watch()

@@ -67,7 +67,7 @@ class CatalogDoor:
         schema = None if within is None else entries.whole(self._spark, (*within, "any"))[:-1]
         is_sessions = schema is not None and schema[0].lower() == entries.SESSIONS
         seen = entries.listed(self._spark, schema, pattern) if schema is not None and is_sessions else []
-        if not any(each.is_delta for each in seen):
+        if not any(each.is_delta or each.may_be_entry for each in seen):
             plain: list[Table] = self._plain.listTables(dbName, pattern)
             return plain
         return [self._listed(each) for each in seen]

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
-from anabranch.api.skipping import aliasing, choosing, filtering
+from anabranch.api.skipping import aliasing, choosing, filtering, pinned
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
@@ -215,7 +215,7 @@ def _telling_of_vanished_files(plain: Any) -> Any:
         except AnabranchError:
             raise
         except Exception as error:
-            why = vanished(self, error) if self.sparkSession in formats else None
+            why = vanished(self, error, pinned(self)) if self.sparkSession in formats else None
             if why is None:
                 raise
             raise why from None

@@ -60,6 +60,12 @@ def rows_of(spark: SparkSession, snapshot: Snapshot, files: FileSet, *, as_of: b
     return rows
 
 
+def pinned(rows: DataFrame) -> tuple[str, int] | None:
+    """The table and version whose rows a frame has, as far as that is known without Spark."""
+    origin = _origins.get(rows)
+    return None if origin is None else (origin.snapshot.table, origin.snapshot.version)
+
+
 def filtering(plain: Any) -> Any:
     """``df.filter``, which ``df.where`` calls as well."""
 

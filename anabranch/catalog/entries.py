@@ -23,7 +23,7 @@ from anabranch.catalog import table_entries, view_entries
 from anabranch.catalog.delta_format import is_known
 from anabranch.catalog.entry import Entry, Kind, StoredView
 from anabranch.catalog.names import Name, parts_of, spelled
-from anabranch.catalog.properties import literal
+from anabranch.catalog.properties import LOCATION, literal
 from anabranch.catalog.table_texts import TableText
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
@@ -68,6 +68,11 @@ class Seen:
     def is_delta(self) -> bool:
         """Whether it is a table USING delta."""
         return not self.is_view and self.text is not None and (self.text.first("Provider") or "").lower() == "delta"
+
+    @property
+    def may_be_entry(self) -> bool:
+        """Whether it may be a view that is an entry."""
+        return self.is_view and self.text is not None and self.text.mentions(LOCATION)
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------

@@ -57,6 +57,10 @@ class TableText:
         found = re.findall(_PROPERTY.format(key=re.escape(key)), said[0]) if len(said) == 1 else []
         return found[0] if len(found) == 1 else None
 
+    def mentions(self, word: str) -> bool:
+        """Whether a word is in it, wherever."""
+        return any(word in line for line in self.lines)
+
     def _all(self, field: str) -> list[str]:
         start = f"{field}: "
         return [line.removeprefix(start) for line in self.lines if line.startswith(start)]

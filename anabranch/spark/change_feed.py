@@ -37,6 +37,7 @@ from anabranch.protocol.change_feed import (
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.dataframe_source import marked
+from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Opened, open_files
 from anabranch.spark.row_positions import is_in_words, with_facts, word_lists, words_of
 from anabranch.spark.types import arrow_rows, column, free_name, spark_schema
@@ -143,7 +144,10 @@ def _opened(
         allowed=feed.allowed,
     )
     try:
-        return open_files(spark, files_of)
+        with reported("the changes", feed.root):
+            opened = open_files(spark, files_of)
+            _ = opened.rows.columns  # else Spark Connect looks for the files only later
+        return opened
     except MissingDataFile as error:
         raise _missing(feed, first, error) from None
 

@@ -181,10 +181,10 @@ class SparkEngine:
             return dataframe_source.version_read(source, root, table_id)
 
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.dataframe_source.version_read`; the condition is asked of no row."""
+        """See `anabranch.spark.dataframe_source.version_read`; the plan is read, and no row is asked."""
         with reported(condition.text, root):
-            nothing = self.spark.createDataFrame([], types.spark_schema(schema))
-            named = nothing if condition.alias is None else nothing.alias(condition.alias)
+            row = types.unknown_row(self.spark, schema)
+            named = row if condition.alias is None else row.alias(condition.alias)
             return dataframe_source.version_read(
                 named.filter(as_column(condition.expression, self.spark)), root, table_id
             )
@@ -229,8 +229,7 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        may_show = may_show_rows(files.root)
-        return dataframe_source.marked(rows, files.table_id, files.version, shown=may_show, as_of=as_of)
+        return self._marked(rows, files, as_of)
 
     def scanned(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
         """All live rows, as `to_df` gives them, and what it takes to leave out some files later.
@@ -240,14 +239,18 @@ class SparkEngine:
         """
         if not files.schema.names:
             raise TableWithoutColumns(table=files.root)
-        shown = may_show_rows(files.root)
-
-        def finish(rows: DataFrame) -> DataFrame:
-            return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
-
         parts = parts_of(self.spark, files)
-        rows = finish(reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files))
-        return rows, Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
+        rows = reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files)
+        finish = partial(self._marked, files=files, as_of=as_of)
+        return finish(rows), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
+
+    def _marked(self, rows: DataFrame, files: FileSet, as_of: bool) -> DataFrame:
+        """The rows under the name of their version; where it was asked for, a VACUUM may have removed its files."""
+        if as_of:
+            with reported("the scan", files.root, files.version):
+                _ = rows.schema  # else Spark Connect looks for the files only when rows are asked for
+        shown = may_show_rows(files.root)
+        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

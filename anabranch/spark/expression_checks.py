@@ -7,7 +7,6 @@ column, or depends on more than its row raises an error whether or not any row w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,7 +18,7 @@ from anabranch.protocol.schema.assignments import leaves
 from anabranch.spark.failures import reported
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.scan import scan
-from anabranch.spark.types import free_name
+from anabranch.spark.types import free_name, paired
 from anabranch.spark.write import changed, text_of
 
 
@@ -51,4 +50,4 @@ def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:
     """Raises Spark's AnalysisException unless conditions over rows are deterministic: have the same value each time."""
     # Spark demands a deterministic condition of a join, but not of a WHERE.
     other = rows.sparkSession.range(0).select(F.lit(1).alias(free_name("__anabranch_other", rows.columns)))
-    _ = rows.join(other, reduce(Column.__and__, conditions)).schema
+    _ = rows.join(other, paired(Column.__and__, conditions)).schema

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException, 
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, Nondeterministic, UnreadableExpression
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.spark.connectors import check_reached
-from anabranch.spark.missing_files import file_in, is_within, missing
+from anabranch.spark.missing_files import file_in, is_within, missing, path_in
 from anabranch.spark.violations import violation_in
 
 _CLASS = re.compile(r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
@@ -50,8 +50,8 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
     except ParseException as error:
         raise UnreadableExpression(expression=expression, table=table, reason=reason_of(error)) from None
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            raise missing(table, _path_in(error), version) from None
+        if (path := path_in(error)) is not None:
+            raise missing(table, path, version) from None
         refused = Nondeterministic if error.getCondition() == Nondeterministic.condition else InvalidCondition
         raise refused(expression=expression, table=table, reason=reason_of(error)) from None
     except (PySparkException, Py4JJavaError) as error:
@@ -108,11 +108,6 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):
         lines = [line for line in lines if _CLASS.match(line)][-1:] or lines
     return _sentence(lines[0] if lines else type(error).__name__)
-
-
-def _path_in(error: AnalysisException) -> str:
-    path = (error.getMessageParameters() or {}).get("path", "")
-    return re.sub(r"\\(.)", r"\1", path)  # wildcards are escaped in there
 
 
 def _sentence(line: str) -> str:

@@ -26,7 +26,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import value_at
-from anabranch.spark.types import column, quoted, spark_type
+from anabranch.spark.types import column, paired, quoted, spark_type
 
 Numbered = Sequence[tuple[int, Clause]]
 """Clauses with their numbers in the command."""
@@ -136,7 +136,7 @@ class Decider:
             ours = (SourceColumn, Reserved)
             values = [as_column(each, spark) for _, each in leaves(clause.values) if not isinstance(each, ours)]
             if values:
-                rows = rows.filter(reduce(Column.__or__, [each.isNull() for each in values]))
+                rows = rows.filter(paired(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
 
     def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:

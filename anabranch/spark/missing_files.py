@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
 from anabranch.errors import AnabranchError, MissingDataFile
@@ -24,8 +25,18 @@ _GONE = re.compile(
 
 def file_in(error: Exception) -> str | None:
     """The URL of the missing file, percent-decoded; None where the error is another one."""
+    if isinstance(error, AnalysisException):
+        return path_in(error)
     match = _GONE.search(str(error))
     return None if match is None else unquote(match[1])
+
+
+def path_in(error: AnalysisException) -> str | None:
+    """The path that Spark missed when it looked for the files of a query; None where the error is another one."""
+    if error.getCondition() != "PATH_NOT_FOUND":
+        return None
+    path = (error.getMessageParameters() or {}).get("path", "")
+    return re.sub(r"\\(.)", r"\1", path)  # wildcards are escaped in there
 
 
 def is_within(table: str, file: str) -> bool:
@@ -43,11 +54,18 @@ def missing(table: str, file: str, version: int | None) -> MissingDataFile:
     return MissingDataFile(table=table, file=file, version=version, reason=reason)
 
 
-def vanished(rows: DataFrame, error: Exception) -> MissingDataFile | None:
-    """The error of an action that failed because a file of the pinned version is gone; None for other failures."""
+def vanished(rows: DataFrame, error: Exception, pinned: tuple[str, int] | None) -> MissingDataFile | None:
+    """The error of an action that failed because a file of the pinned version is gone; None for other failures.
+
+    Args:
+        rows, error: what failed, and how.
+        pinned: the table and version where they are known; of a plan whose files are gone Spark Connect shows nothing.
+    """
     file = file_in(error)
     if file is None:
         return None
+    if pinned is not None and is_within(pinned[0], file):
+        return missing(pinned[0], file, pinned[1])
     try:
         folder = file
         while "/" in folder.partition("://")[2].rstrip("/") or folder.startswith("/"):
@@ -56,6 +74,6 @@ def vanished(rows: DataFrame, error: Exception) -> MissingDataFile | None:
             if snapshot is not None:
                 versions = versions_named(rows, snapshot.metadata.id)
                 return missing(snapshot.table, file, min(versions)) if versions else None
-    except AnabranchError:
+    except (AnabranchError, PySparkException):
         return None  # Spark's own error says more than this one
     return None

@@ -78,7 +78,10 @@ class Scanned:
 
     def _filtered(self, frame: DataFrame, shown: list[str]) -> DataFrame | None:
         if not self.is_union:
-            return _among(frame, shown)
+            found = _among(frame, shown)
+            if self.files.layouts:  # the one part may be a union, of which Spark Connect would say so only later
+                _ = found.schema
+            return found
         if is_connect(self.spark):  # what is done again makes other columns there
             return None
         redone = self.finish(reduce(DataFrame.unionAll, [_among(part, shown) for part in self.parts]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ from anabranch.spark.listing import few_tasks
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
 from anabranch.spark.row_positions import is_marked, with_facts
-from anabranch.spark.types import column, free_name, spark_schema, spark_type
+from anabranch.spark.types import column, free_name, paired, spark_schema, spark_type
 
 READ_OPTIONS = {
     "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish silently
@@ -126,7 +125,7 @@ def _addressed(
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
         columns = [*logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
         parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
-    return reduce(DataFrame.unionAll, parts)
+    return paired(DataFrame.unionAll, parts)
 
 
 def _by_layout(files: FileSet, found: list[Place]) -> list[tuple[Struct, list[Place]]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,7 +20,7 @@ from anabranch.protocol.schema.voids import has_void, held
 from anabranch.spark.failures import reported
 from anabranch.spark.rule_columns import check_column, generated_column
 from anabranch.spark.type_fit import assigned
-from anabranch.spark.types import column, free_name, spark_type
+from anabranch.spark.types import column, free_name, paired, spark_type
 from anabranch.spark.violations import raised, stated
 
 _SHOWN_COLUMNS = 20
@@ -179,4 +178,4 @@ def _text(field: Field) -> Column:
 
 
 def _any(conditions: Sequence[Column]) -> Column:
-    return reduce(Column.__or__, conditions)
+    return paired(Column.__or__, conditions)

@@ -6,9 +6,9 @@ Knows how Spark quotes names and which of its types Delta can hold. Knows nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -33,6 +33,8 @@ from anabranch.protocol.schema.types import (
     from_arrow,
     to_arrow,
 )
+
+_T = TypeVar("_T")
 
 _SPARK_TYPES: dict[str, T.DataType] = {
     "string": T.StringType(),
@@ -79,6 +81,19 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
     while wanted.lower() in used:
         wanted += "_"
     return wanted
+
+
+def paired(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
+    """All of them in one, joined two by two, and so on: Spark Connect takes no chain of a hundred.
+
+    Example:
+        >>> paired(lambda one, other: f"({one} {other})", "abc")
+        '((a b) c)'
+    """
+    while len(parts) > 1:
+        left_over = parts[len(parts) - len(parts) % 2 :]
+        parts = [*map(join, parts[::2], parts[1::2]), *left_over]
+    return parts[0]
 
 
 # -- Delta to Spark ----------------------------------------------------------------------------------------------------
@@ -149,6 +164,16 @@ def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
     schema = from_arrow(table.schema)
     # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
     return spark.createDataFrame(table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+
+
+def unknown_row(spark: SparkSession, schema: Struct) -> DataFrame:
+    """A row of these columns, of which Spark knows no value while it plans. Of rows that are known, or not there, its
+    optimizer leaves out what a query asks of them.
+    """
+    wanted = spark_schema(schema)
+    rows = F.array_repeat(F.lit(None).cast(wanted), F.col("id").cast("int"))
+    row = spark.range(1).select(F.explode(rows).alias("row"))
+    return row.select(*[row["row"][each.name].alias(each.name, metadata=each.metadata) for each in wanted.fields])
 
 
 def _spark_field(field: Field) -> T.StructField:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from math import ceil
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +39,7 @@ from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.type_fit import fitted, given_columns
-from anabranch.spark.types import column, free_name
+from anabranch.spark.types import column, free_name, paired
 
 _ONE_FILE_ROWS = 250_000
 WRITE_OPTIONS = {
@@ -143,7 +142,7 @@ def changed(
     rows = named_for(rows, (value for _, value in single))
     with reported(text_of(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
-        _ = rows.filter(reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
+        _ = rows.filter(paired(Column.__or__, [each.isNull() for each in values.values()])).schema
         valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
         types = valued.schema
     # A column of its own each: what is random must not be evaluated a second time when it is fitted.

@@ -20,6 +20,7 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
+@pytest.mark.classic("the server needs this package for streams; tests/doors/test_connect.py has one that has it")
 def test_each_reading_arrives_once_also_when_the_job_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     job = runpy.run_path(str(medallion.STREAM))["main"]
     try:

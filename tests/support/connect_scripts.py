@@ -18,6 +18,8 @@ import pytest
 from tests.support.spark_options import QUICK_JAVA
 
 ROOT = Path(__file__).parents[2]
+_OWN = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "JAVA_TOOL_OPTIONS": QUICK_JAVA}
+"""Its server has this package, whatever other servers of the run have."""
 
 
 def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
@@ -28,7 +30,7 @@ def run_on_connect(module: str, folder: Path, *arguments: object) -> Any:
             [sys.executable, "-m", module, str(folder), *map(str, arguments)],
             capture_output=True,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_JAVA},
+            env={**os.environ, **_OWN},
             cwd=folder,
             check=False,
         )

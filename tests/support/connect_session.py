@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+ON_CONNECT = "ANABRANCH_CONNECT" in os.environ
+"""Whether the tests run there."""
 
 
 @contextmanager
@@ -20,4 +24,11 @@ def connect_session(folder: Path, settings: Mapping[str, str]) -> Iterator[objec
     with connect_server(folder, settings) as address:
         session = SparkSession.builder.remote(address).getOrCreate()
         yield session
-        session.stop()
+        _stop_all(type(session))
+
+
+def _stop_all(kind: type) -> None:
+    """Stop each session: one that tests have made beside the first would look for the server as the process ends."""
+    for each in gc.get_objects():
+        if type(each) is kind:
+            each.stop()

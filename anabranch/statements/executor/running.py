@@ -177,7 +177,9 @@ class Running:
             with of_spark(view.query, self.spark):
                 if len(set(view.output)) == len(view.output):
                     rows = rows.select(*map(column, view.output))
-                return rows.toDF(*view.columns)
+                rows = rows.toDF(*view.columns)
+                _ = rows.schema  # else Spark Connect looks at it only later, where the view is not spoken of
+                return rows
 
     def _asked_changes(self, table: Table, changes: Changes) -> ReadChanges:
         start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)

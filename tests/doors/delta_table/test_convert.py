@@ -26,6 +26,7 @@ EVERY_TYPE = """
         NAMED_STRUCT('a', id, 'b', ARRAY(NAMED_STRUCT('c', CAST(id AS SHORT)))) AS st
     FROM RANGE(20)
 """
+WRITTEN_AS = "spark.sql.parquet.outputTimestampType"
 
 
 @pytest.fixture
@@ -35,9 +36,12 @@ def path(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("timestamps", ["TIMESTAMP_MICROS", "INT96"])
 def test_every_type_is_read_as_spark_read_it(spark: SparkSession, path: str, timestamps: str) -> None:
-    spark.sql(EVERY_TYPE).repartition(3).write.option("outputTimestampType", timestamps).parquet(path)
-    before = spark.read.parquet(path)
-    expected, schema = bag(before), before.schema
+    before = spark.conf.get(WRITTEN_AS)
+    spark.conf.set(WRITTEN_AS, timestamps)
+    spark.sql(EVERY_TYPE).repartition(3).write.parquet(path)
+    spark.conf.set(WRITTEN_AS, before)
+    read = spark.read.parquet(path)
+    expected, schema = bag(read), read.schema
     table = DeltaTable.convertToDelta(spark, f"parquet.`{path}`")
     assert table.toDF().schema == schema
     assert bag(table.toDF()) == expected
