@@ -14,6 +14,7 @@ from anabranch import DeltaTable
 from anabranch.commands.opening import open_log
 from anabranch.errors import UnsupportedType
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.spark.types import paired
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
@@ -91,3 +92,8 @@ def test_a_column_with_a_collation_is_read_as_text_and_never_skipped_by(spark: A
     )
     assert [row["c"] for row in spark.read.format("delta").load(path).collect()] == ["A"]
     assert len(anabranch.files(path, where="c = 'zz'")) == 1
+
+
+def test_parts_are_joined_two_by_two_in_their_order() -> None:
+    assert paired(lambda one, other: f"({one} {other})", "abcde") == "(((a b) (c d)) e)"
+    assert paired(lambda one, other: one + other, [7]) == 7

@@ -146,6 +146,7 @@ def test_the_rows_are_those_of_sql(
         assert ids_of(frame.where(condition)) == ids_of(wanted), condition
 
 
+read_again = pytest.mark.classic("there Spark reads every text again whenever rows are asked for")
 BEFORE = "CREATE OR REPLACE TEMPORARY VIEW wanted_ids AS SELECT id FROM range(100)"
 AFTER = "CREATE OR REPLACE TEMPORARY VIEW wanted_ids AS SELECT id FROM range(1)"
 CHANGED: dict[str, tuple[str, str, str]] = {
@@ -169,6 +170,7 @@ CHANGED: dict[str, tuple[str, str, str]] = {
 }
 
 
+@read_again
 @pytest.mark.parametrize(("before", "condition", "after"), CHANGED.values(), ids=CHANGED.keys())
 def test_a_filter_means_what_it_meant_when_it_was_made_whatever_the_session_says_later(
     session: SparkSession, tmp_path: Path, before: str, condition: str, after: str
@@ -195,6 +197,7 @@ def test_a_column_that_was_dropped_stays_so_whatever_the_session_says_later(
         session.conf.unset("spark.sql.caseSensitive")
 
 
+@read_again
 def test_rows_that_were_drawn_stay_those_that_were_drawn(session: SparkSession, tmp_path: Path) -> None:
     drawn = session.read.format("delta").load(table_of(tmp_path, session, "id = 33")).where("rand() < 0.5")
     assert ids_of(drawn.where("id > 50 AND id < 60")) == [i for i in ids_of(drawn) if 50 < i < 60]
