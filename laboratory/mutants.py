@@ -200,9 +200,9 @@ _both = rebase.joined
 # -- the put -----------------------------------------------------------------------------------------------------------
 
 
-def _lost_is_failed(ours: Transaction, log: Any, version: int, data: bytes, *rest: Any) -> bool:
+def _lost_is_failed(once: Callable[[], bool], ours: Transaction, version: int, *rest: Any) -> bool:
     try:
-        return bool(log.put(version, data))
+        return once()
     except PutOutcomeUnknown as error:
         raise StoreError(name=str(version), root=ours.table, reason="the reply was lost.") from error
 
