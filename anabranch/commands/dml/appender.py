@@ -68,6 +68,7 @@ class Appender:
             InvalidArgument: the appender is closed, or was made in the process that this one was forked from.
         """
         call = _Call(self._append.as_table(rows))
+        self._check_process()
         with self._lock:
             self._check_open()
             self._waiting.append(call)
@@ -87,10 +88,12 @@ class Appender:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _check_open(self) -> None:
-        if self._pid != os.getpid():
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():  # before the lock, which was perhaps held when the process was forked
             reason = "it belongs to the process that this one was forked from; make another one."
             raise InvalidArgument(option="appender", value=self._pid, reason=reason)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise InvalidArgument(option="appender", value="closed", reason="make another one.")
 
@@ -103,8 +106,8 @@ class Appender:
 
     def _commit(self, calls: Sequence[_Call]) -> None:
         """Append the rows of these calls in one commit, and tell the callers."""
-        rows = pa.concat_tables([call.rows for call in calls])
         try:
+            rows = pa.concat_tables([call.rows for call in calls])
             version = replace(self._append, rows=rows).run().version
         except BaseException as error:
             if len(calls) > 1 and isinstance(error, AnabranchError) and not isinstance(error, _OF_ALL):

@@ -142,6 +142,16 @@ def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_a
     assert tried == [3]
 
 
+def test_nobody_waits_for_rows_that_cannot_be_put_together(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with anabranch.appender(None, path) as gathering:
+        with busy(gathering, monkeypatch):
+            told = [gathering.submit([{"id": i}]) for i in range(2)]
+            monkeypatch.setattr("pyarrow.concat_tables", lambda tables: (_ for _ in ()).throw(MemoryError()))
+        for each in told:
+            with pytest.raises(MemoryError):
+                each.result(20)
+
+
 def test_what_are_no_rows_is_refused_before_anybody_waits(path: str) -> None:
     with anabranch.appender(None, path) as gathering, pytest.raises(InvalidOption):
         gathering.submit(7)
@@ -177,7 +187,8 @@ def test_a_forked_process_is_told_that_it_needs_its_own(path: str) -> None:
                 gathering.append([{"id": 2}])
 
         child = multiprocessing.get_context("fork").Process(target=refused)
-        child.start()
+        with gathering._lock:  # as when another thread is just in the middle of a call
+            child.start()
         child.join(60)
         assert child.exitcode == 0
     assert ids(path) == [1]
