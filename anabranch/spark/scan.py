@@ -22,6 +22,7 @@ from anabranch.errors import CorruptVector
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark import metadata_column
 from anabranch.spark.raw_rows import address_of, open_files, open_plain
+from anabranch.spark.relations import reused
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.types import column, spark_schema
 
@@ -70,7 +71,14 @@ def parts_of(
 ) -> list[DataFrame]:
     """The frames whose union a `scan` is: one of the files without deleted rows, and one of the others."""
     wanted = _wanted(files, columns, address, ids, metadata)
-    return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
+    if address or ids or metadata:
+        return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
+
+    def made() -> list[DataFrame]:
+        return [part.select(*map(column, files.schema.names)) for part in _parts(spark, files, False, False, False)]
+
+    parts = reused(spark, files, made)
+    return list(parts) if columns is None else [part.select(*map(column, wanted)) for part in parts]
 
 
 def _wanted(files: FileSet, columns: Sequence[str] | None, address: bool, ids: bool, metadata: bool) -> list[str]:
