@@ -32,6 +32,9 @@ IN_PLAN_FILES = 64
 IN_PLAN_WORDS = 1 << 20
 """Up to this size (8 MB, 64 M rows) the plan holds the bits."""
 
+IN_TEXT_WORDS = 256
+"""Up to this size they are written into the expression, for a value of another query costs a job of Spark."""
+
 
 # -- bitmaps and words -------------------------------------------------------------------------------------------------
 
@@ -96,12 +99,25 @@ def is_marked(
 def _words_in_plan(spark: SparkSession, file: str, names: list[str], bits: list[Words]) -> Column:
     keys, key = file_keys(names)
     known = F.array(*[F.lit(each) for each in keys.to_pylist()])
+    # array_position gives 0 for an unknown key, and at -1 there is nothing.
+    found = F.get(_sets(spark, bits), F.array_position(known, key(column(file))).cast("int") - 1)
+    return F.coalesce(found, _unknown(file))
+
+
+def _sets(spark: SparkSession, bits: list[Words]) -> Column:
+    """All sets as one value."""
+    if sum(map(len, bits)) <= IN_TEXT_WORDS:
+        return F.array(*map(_listed, bits))
     lists = word_lists(bits)
     one_list = pa.ListArray.from_arrays(pa.array([0, len(lists)], pa.int32()), lists)
-    sets = spark.createDataFrame(pa.table({"sets": one_list})).scalar()
-    # array_position gives 0 for an unknown key, and at -1 there is nothing.
-    found = F.get(sets, F.array_position(known, key(column(file))).cast("int") - 1)
-    return F.coalesce(found, _unknown(file))
+    return spark.createDataFrame(pa.table({"sets": one_list})).scalar()
+
+
+def _listed(words: Words) -> Column:
+    """A set as a constant: Spark splits and casts the text while it plans."""
+    if not len(words):
+        return F.array().cast("array<bigint>")
+    return F.split(F.lit(",".join(map(str, words.tolist()))), ",").cast("array<bigint>")
 
 
 def with_facts(
