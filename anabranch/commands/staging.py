@@ -36,6 +36,7 @@ from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.features.table_features import required_by_types
 from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.layout.paths import encode
+from anabranch.protocol.parquet_files import said_nan_free
 from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
@@ -166,6 +167,7 @@ class Staging:
             modified_ms=entry.modified_ms,
             size=entry.size,
             footer=footer,
+            nan_free=said_nan_free(footer),
         )
 
     def sweep(self) -> None:

@@ -19,7 +19,6 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
-from anabranch.commands.dml.append import parquet_bytes
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
@@ -30,6 +29,7 @@ from anabranch.log.log import forget
 from anabranch.log.vectors import vector_location
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
+from anabranch.protocol.parquet_files import parquet_bytes
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import open_store

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.commands.context import NEWEST, RunContext
@@ -31,8 +30,8 @@ from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.iceberg import folder_keys, materialises
 from anabranch.protocol.layout.clustering import Path
+from anabranch.protocol.parquet_files import nan_free, parquet_bytes
 from anabranch.protocol.partitions import hive_segment, write_value
-from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.table_rules import Rules, rules_of
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
@@ -177,7 +176,7 @@ class _SmallFiles:
             modified_ms=self._runtime.now_ms(),
             size=len(data),
             footer=footer,
-            nan_free=_nan_free(rows),
+            nan_free=nan_free(rows),
         )
 
     def _folders(self, values: Mapping[str, str | None], metadata: Metadata) -> list[str]:
@@ -186,14 +185,6 @@ class _SmallFiles:
             return [self._runtime.new_id().hex[:length]]
         keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
         return [hive_segment(folder, values[key]) for folder, key in keys]
-
-
-def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
-    """Rows as one Parquet file."""
-    sink = io.BytesIO()
-    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
-    pq.write_table(rows, sink, compression=spelled, coerce_timestamps="us", allow_truncated_timestamps=True)
-    return sink.getvalue()
 
 
 def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
@@ -372,24 +363,3 @@ def _partition_text(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.A
         reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
         raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)
     return words.take(distinct.indices)
-
-
-def _nan_free(rows: pa.Table) -> frozenset[Name]:
-    """The floating-point columns, and members of structs, that hold no NaN: only those get bounds."""
-    return frozenset(
-        path[0] if len(path) == 1 else path
-        for path in _floats(rows.schema)
-        if not pc.any(pc.is_nan(_at(rows.column(path[0]), path[1:]))).as_py()
-    )
-
-
-def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for each in fields:
-        if pa.types.is_struct(each.type):
-            yield from _floats(each.type, (*around, each.name))
-        elif pa.types.is_floating(each.type):
-            yield (*around, each.name)
-
-
-def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.ChunkedArray:
-    return pc.struct_field(column, list(path)) if path else column

@@ -1,0 +1,59 @@
+"""Parquet files that this process writes: their bytes, and what a footer of Arrow's cannot say.
+
+Pure. Knows what a reader of statistics has to know of floating-point numbers: Arrow leaves NaN out of the bounds of a
+column, and Spark holds it for the greatest number.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from anabranch.protocol.predicates import Name
+
+_NAN_FREE = b"anabranch.nanFree"
+
+
+def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
+    """Rows as one Parquet file."""
+    sink = io.BytesIO()
+    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
+    pq.write_table(rows, sink, compression=spelled, coerce_timestamps="us", allow_truncated_timestamps=True)
+    return sink.getvalue()
+
+
+def nan_free(rows: pa.Table) -> frozenset[Name]:
+    """The floating-point columns, and members of structs, that hold no NaN: only those get bounds."""
+    return frozenset(
+        path[0] if len(path) == 1 else path
+        for path in _floats(rows.schema)
+        if not pc.any(pc.is_nan(_at(rows.column(path[0]), path[1:]))).as_py()
+    )
+
+
+def saying_nan_free(rows: pa.Table, columns: Collection[str]) -> pa.Table:
+    """The rows, whose file will say that these columns hold no NaN."""
+    return rows.replace_schema_metadata({_NAN_FREE: json.dumps(sorted(columns)).encode()})
+
+
+def said_nan_free(footer: pq.FileMetaData) -> frozenset[Name]:
+    """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`)."""
+    said = (footer.metadata or {}).get(_NAN_FREE)
+    return frozenset(json.loads(said)) if said is not None else frozenset()
+
+
+def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for each in fields:
+        if pa.types.is_struct(each.type):
+            yield from _floats(each.type, (*around, each.name))
+        elif pa.types.is_floating(each.type):
+            yield (*around, each.name)
+
+
+def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.struct_field(column, list(path)) if path else column
