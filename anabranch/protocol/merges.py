@@ -111,6 +111,7 @@ class Joined:
         updated_alone, deleted_alone: the same by clauses for rows without a match.
         handle: what the engine needs to write the new images, and to know which source rows matched, and what changed
             rows were if that is `Matching.recorded`; opaque to others.
+        pairs: how many rows lie there.
     """
 
     marks: Marks
@@ -121,6 +122,7 @@ class Joined:
     updated_alone: int = 0
     deleted_alone: int = 0
     handle: Any = None
+    pairs: int = 0
 
     @property
     def updates(self) -> Marks:

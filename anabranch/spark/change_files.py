@@ -20,15 +20,22 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import merge
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
 from anabranch.spark.types import column
-from anabranch.spark.write import are_few, changed, files_for, gathered, marked_rows, text_of, write_into, write_tracked
-
-_FEW_FILES = 64
+from anabranch.spark.write import (
+    are_few,
+    changed,
+    files_for,
+    gathered,
+    marked_rows,
+    rows_in,
+    text_of,
+    write_into,
+    write_tracked,
+)
 
 
 def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
@@ -55,7 +62,8 @@ def record_update(
     Arguments and errors as for `anabranch.spark.write.update`.
     """
     both, count = F.explode(F.array(F.lit(PREIMAGE), F.lit(POSTIMAGE))), count_of(marks)
-    rows = gathered(marked_rows(spark, files, marks), count).select("*", both.alias(CHANGE_TYPE))
+    found = gathered(marked_rows(spark, files, marks), count, rows_in(files.restricted(dict(marks))))
+    rows = found.select("*", both.alias(CHANGE_TYPE))
     is_new = column(CHANGE_TYPE) == POSTIMAGE
     images = changed(rows, files, assignments, is_new, beside=[CHANGE_TYPE])
     write_tracked(spark, recorded(files), images, text_of(assignments), folder, few=are_few(count))
@@ -70,10 +78,7 @@ def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: st
 
 def _most(images: Images) -> float:
     """At most how many rows they are; infinite where nothing says it cheaply."""
-    if images.rows is not None:
-        return count_of(images.rows)
-    counts = [num_records(stats) for stats in images.files.files["stats"].slice(0, _FEW_FILES + 1).to_pylist()]
-    return inf if len(counts) > _FEW_FILES else sum(inf if count is None else count for count in counts)
+    return rows_in(images.files) if images.rows is None else count_of(images.rows)
 
 
 def _gathered(rows: DataFrame, changes: Sequence[Images], count: float) -> DataFrame:
@@ -81,7 +86,7 @@ def _gathered(rows: DataFrame, changes: Sequence[Images], count: float) -> DataF
     write the files, without a shuffle; the table's own files are read by as many tasks as Spark likes.
     """
     if any(each.rows is not None and each.joined is None for each in changes):
-        return gathered(rows, count)
+        return gathered(rows, count, sum(rows_in(each.files) for each in changes))
     return rows if count == inf else rows.coalesce(files_for(count))
 
 

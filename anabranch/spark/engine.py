@@ -23,7 +23,7 @@ from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks
+from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
@@ -76,6 +76,14 @@ class SparkEngine:
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """See `anabranch.spark.row_addresses.find`."""
         return row_addresses.find(self.spark, files, condition)
+
+    def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
+        """See `anabranch.spark.write.find_changed`."""
+        return write.find_changed(self.spark, files, condition, assignments)
+
+    def write_changed(self, files: FileSet, changed: Changed, folder: str) -> None:
+        """See `anabranch.spark.write.find_changed`."""
+        changed.images.put(files.root, folder)
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """See `anabranch.spark.write.update`."""
@@ -130,11 +138,12 @@ class SparkEngine:
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch.spark.merge_source.hold`; the source is a DataFrame or an Arrow table."""
         with self._quiet(source):
-            return merge_source.hold(self.spark, self._frame(source), root, folder)
+            here = merge_source.held_here(source) if isinstance(source, pa.Table) else None
+            return here or merge_source.hold(self.spark, self._frame(source), root, folder)
 
     def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch.spark.row_numbers.with_numbers`."""
-        return row_numbers.with_numbers(self.spark, held.url, held.schema, values)
+        return row_numbers.with_numbers(self.spark, held.place, held.schema, values)
 
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
         """See `anabranch.spark.merge.join`."""

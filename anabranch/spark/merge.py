@@ -12,30 +12,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import AmbiguousMerge, Nondeterministic
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, union_of
+from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
+from anabranch.spark.merge_here import IMAGE, ROW_ID, few_changes, images_here, inserts_here, left_here
+from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source
 from anabranch.spark.raw_rows import address_of
-from anabranch.spark.row_addresses import as_column, by_key, keys_of
+from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import counted
-from anabranch.spark.row_positions import rows_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
 from anabranch.spark.type_fit import default_value
 from anabranch.spark.types import column, free_name
-from anabranch.spark.write import are_few, gathered, write_into
+from anabranch.spark.write import are_few, gathered, put_as_they_are, put_few, rows_in, write_into
 
 BROADCAST_BYTES = 64 << 20
 """Up to this size a source is broadcast, so that the table's rows need not be sorted.
@@ -45,7 +46,6 @@ Measured with 4 M rows in the table: a source of 24 MB takes half the time so, o
 
 _RANDOM = "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
 _KEPT = ("path", "row", "number", "clause")
-_ROW_ID = "row_id"
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Changes:
     """Where a join's outcome lies: a row for each pair that matched, and for each row changed because it did not.
 
     Attributes:
-        url: the folder.
+        place: the folder, or the rows themselves where they are few.
         schema: address, source row, acting clause, new image, and where that is recorded the old one.
         updates: number of an updating clause -> the columns that it sets.
         repeats: whether it may hold a row that is deleted several times.
     """
 
-    url: str
+    place: str | pa.Table
     schema: T.StructType
     updates: Mapping[int, frozenset[str]]
     repeats: bool
@@ -114,10 +114,14 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
+    updates, repeats = columns_set(matching, files.schema, "update"), matching.may_match_twice
     with explained(f"MERGE ON {matching.on}", files.root):
+        here = few_rows.attempted(lambda: few_changes(rows, files, held))
+        if here is not None:
+            return _found(counted_here(here), Changes(here, rows.schema, updates, repeats), files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
-        changes = Changes(url, rows.schema, columns_set(matching, files.schema, "update"), matching.may_match_twice)
-        return _found(kept(spark, [url], rows.schema), changes, files, matching)
+        found = counted_in(kept(spark, [url], rows.schema), files)
+        return _found(found, Changes(url, rows.schema, updates, repeats), files, matching)
 
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> None:
@@ -129,23 +133,31 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         return
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
-        images = new_rows(spark, files, changes, [each.name for each in hidden])
-        schema = Struct((*files.schema.fields, *hidden))
-        write_into(spark, gathered(images, count), replace(files, schema=schema), folder, few=are_few(count))
+        whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
+        here = None if isinstance(changes.place, str) else images_here(changes.place, changes.updates, whole)
+        if here is None or not put_as_they_are(here, whole, folder):
+            images = new_rows(spark, files, changes, [each.name for each in hidden])
+            _write(spark, images, whole, folder, count, joined.pairs)
+
+
+def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> None:
+    """Write so many rows, most likely, of so many that are read for that."""
+    if not put_few(rows, files, folder, count):
+        write_into(spark, gathered(rows, count, read), files, folder, few=are_few(count))
 
 
 def new_rows(spark: SparkSession, files: FileSet, changes: Changes, ids: Sequence[str] = ()) -> DataFrame:
     """The rows that a join found to be updated, as they become, with their ids where ``ids`` names a column."""
-    rows = kept(spark, [changes.url], changes.schema).filter(F.col("clause").isin(*changes.updates))
+    rows = kept(spark, [changes.place], changes.schema).filter(F.col("clause").isin(*changes.updates))
     acting = free_name("__anabranch_clause", files.schema.names)
     named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
-    images = rows.select(*named, *[F.col(_ROW_ID).alias(each) for each in ids], F.col("clause").alias(acting))
+    images = rows.select(*named, *[F.col(ROW_ID).alias(each) for each in ids], F.col("clause").alias(acting))
     return _obeying(images, files, changes.updates, acting, beside=ids)
 
 
 def old_rows(spark: SparkSession, files: FileSet, changes: Changes, *, deleted: bool) -> DataFrame:
     """The rows that a join found to be updated, or to be deleted, as they were; it has recorded them."""
-    rows = kept(spark, [changes.url], changes.schema).filter("clause IS NOT NULL")
+    rows = kept(spark, [changes.place], changes.schema).filter("clause IS NOT NULL")
     is_updated = F.col("clause").isin(*changes.updates)
     rows = rows.filter(~is_updated if deleted else is_updated)
     rows = rows.dropDuplicates(["path", "row"]) if deleted and changes.repeats else rows
@@ -166,17 +178,27 @@ def write_inserts(
     if not clauses:
         return
     names = _names(files, matching, held)
+    held, joined = left_here(held, joined)
+    if held.here is not None and (not len(held.here) or _put_inserts(files, matching, held, folder)):
+        return
     source = named_source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
-        rows = rows.withColumn(names.place, counted(source, names.number))
+        place = column(names.number) if held.here is not None else counted(source, names.number)
+        rows = rows.withColumn(names.place, place)
     decided = _inserted(files, matching, held, rows)
     with explained("the rows that MERGE inserts", files.root):
         acting = column(names.clause)
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = columns_set(matching, files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
-        write_into(spark, gathered(images, held.rows), files, folder, few=are_few(held.rows))
+        _write(spark, images, files, folder, held.rows, held.rows)
+
+
+def _put_inserts(files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
+    """Write the rows that are here without Spark, if they are inserted as they are."""
+    rows = inserts_here(files, matching, held)
+    return rows is not None and put_as_they_are(rows, files, folder)
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
@@ -228,7 +250,7 @@ def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined],
     if not found:
         return source
     address = T.StructType(found[0].schema.fields[: len(_KEPT)])  # all have these, whatever images some may have
-    matched = kept(spark, [each.url for each in found], address).select(F.col("number").alias(f"{names.number}_"))
+    matched = kept(spark, [each.place for each in found], address).select(F.col("number").alias(f"{names.number}_"))
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 
 
@@ -245,12 +267,10 @@ def is_broadcast(held: Held, master: str | None) -> bool:
 def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
     """The join's outcome, not yet evaluated: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
-    source = named_source(spark, held, names)
-    if is_broadcast(held, spark.conf.get("spark.master", None)):
-        source = F.broadcast(source)
+    sides = _sides(spark, _target(spark, files, names, matching), files, matching, held)
     kind = "left" if matching.acts_without_match else "inner"
     with explained(f"MERGE ON {matching.on}", files.root):
-        rows = _target(spark, files, names, matching).join(source, as_column(matching.on, spark), kind)
+        rows = sides[0].join(sides[1], as_column(matching.on, spark), kind)
         _ = rows.schema  # else Spark Connect looks at the condition only later
     old = _old(names, matching)
     olds = {names.old(i): old(each) for i, each in enumerate(files.schema) if matching.recorded}
@@ -267,9 +287,22 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     if columns_set(matching, files.schema, "update"):
         kept_columns += _images(names, files.schema, _image)
     if _keeps_ids(files, matching):
-        kept_columns.append(column(names.row_id).alias(_ROW_ID))
+        kept_columns.append(column(names.row_id).alias(ROW_ID))
     kept_columns += [column(name).alias(_old_image(i)) for i, name in enumerate(olds)]
     return rows.select(*kept_columns)
+
+
+def _sides(
+    spark: SparkSession, target: DataFrame, files: FileSet, matching: Matching, held: Held
+) -> tuple[DataFrame, DataFrame]:
+    """The table's rows and the source's, as they are joined best."""
+    source = named_source(spark, held, _names(files, matching, held))
+    if matching.equated and held.here is not None and few_rows.is_small(files, rows_in(files)):
+        # One task, since a broadcast is a job of its own.
+        return target.coalesce(1), source.coalesce(1).hint("shuffle_hash")
+    if is_broadcast(held, spark.conf.get("spark.master", None)):
+        source = F.broadcast(source)
+    return target, source
 
 
 def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
@@ -308,7 +341,7 @@ def _images(names: Names, schema: Struct, named: Callable[[int], str]) -> list[C
 
 
 def _image(i: int) -> str:
-    return f"image{i}"
+    return f"{IMAGE}{i}"
 
 
 def _old_image(i: int) -> str:
@@ -318,13 +351,13 @@ def _old_image(i: int) -> str:
 # -- what was found ----------------------------------------------------------------------------------------------------
 
 
-def _found(rows: DataFrame, changes: Changes, files: FileSet, matching: Matching) -> Joined:
-    """Marks and counts of a join's outcome, by one query over it."""
-    by_clause, pairs = _by_clause(rows, files)
+def _found(counted: Outcome, changes: Changes, files: FileSet, matching: Matching) -> Joined:
+    """Marks and counts of a join's outcome."""
+    by_clause, pairs = counted.by_clause, counted.pairs
     matched = numbered(matching, "matched")
     acting = union_of([by_clause.get(i, {}) for i, _ in matched])
     if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > count_of(acting):
-        raise AmbiguousMerge(table=files.root, count=_ambiguous(rows, [i for i, _ in matched]))
+        raise AmbiguousMerge(table=files.root, count=counted.ambiguous([i for i, _ in matched]))
 
     def count(when: When, action: str) -> int:
         return sum(count_of(by_clause.get(i, {})) for i, each in numbered(matching, when) if each.action == action)
@@ -339,27 +372,5 @@ def _found(rows: DataFrame, changes: Changes, files: FileSet, matching: Matching
         updated_alone=count("not matched by source", "update"),
         deleted_alone=count("not matched by source", "delete"),
         handle=changes,
+        pairs=sum(pairs.values()),
     )
-
-
-def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks], dict[int | None, int]]:
-    """By acting clause (None where none acts on a pair) the table's rows, and the number of pairs."""
-    path_of, key = keys_of(files.files["path"].to_pylist())
-    bit = F.expr("shiftleft(1L, cast(row & 63 as int))")
-    words = rows.groupBy("clause", key(F.col("path")).alias("key"), F.shiftright(F.col("row"), 6).alias("number"))
-    found = words.agg(F.bit_or(bit).alias("word"), F.count(F.lit(1)).alias("pairs")).toArrow()
-    marks: dict[int | None, Marks] = {}
-    pairs: dict[int | None, int] = {}
-    for clause in pc.unique(found["clause"]).to_pylist():
-        part = found.filter(pc.equal(found["clause"], clause) if clause is not None else pc.is_null(found["clause"]))
-        part = part.sort_by([("key", "ascending"), ("number", "ascending")])
-        pairs[clause] = pc.sum(part["pairs"]).as_py()
-        marks[clause] = {
-            path_of[each]: rows_of(np.asarray(some["number"]), np.asarray(some["word"])) for each, some in by_key(part)
-        }
-    return marks, pairs
-
-
-def _ambiguous(rows: DataFrame, matched: list[int]) -> int:
-    acting = rows.filter(F.col("clause").isin(*matched))
-    return acting.groupBy("path", "row").count().filter("count > 1").count()

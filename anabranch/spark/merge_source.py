@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.spark.dataframe_source import printed_plan
+from anabranch.protocol.schema.types import from_arrow, to_arrow
+from anabranch.spark import few_rows
+from anabranch.spark.dataframe_source import is_constant, printed_plan
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Names
 from anabranch.spark.scratch import keep, kept, size_of
-from anabranch.spark.types import column
+from anabranch.spark.types import column, spark_schema
 
+_NUMBER = T.StructField("number", T.LongType())
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
@@ -32,16 +37,23 @@ class Held:
     """A source that was evaluated.
 
     Attributes:
-        url: the folder of its rows.
+        url: the folder of its rows; empty where they were at hand.
         schema: its columns.
         rows: how many rows it has.
         bytes: their size in the folder.
+        here: the rows and their numbers, from 0 on, where they are few.
     """
 
     url: str
     schema: T.StructType
     rows: int
     bytes: int
+    here: pa.Table | None = None
+
+    @property
+    def place(self) -> str | pa.Table:
+        """Where its rows are."""
+        return self.url if self.here is None else self.here
 
 
 def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
@@ -53,9 +65,41 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
     """
     with reported("the source of the MERGE", root):
         schema = T.StructType([as_kept(each) for each in source.schema])
+        here = few_rows.attempted(lambda: _constant(source))
+        if here is not None:
+            return Held("", schema, len(here), here.nbytes, _with_numbers(here))
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
-        url = keep(spark, rows, root, f"{folder}/_source-{uuid4().hex}")
-        return Held(url, schema, *size_of(spark, url))
+        inside = f"{folder}/_source-{uuid4().hex}"
+        url, files = keep(spark, rows, root, inside), few_rows.files_in(root, inside)
+        if files is None:
+            return Held(url, schema, *size_of(spark, url))
+        count = few_rows.count_in(root, files)
+        here = few_rows.read(root, files, count, T.StructType([*schema, _NUMBER]))
+        return Held(url, schema, count, sum(each.size for each in files), None if here is None else _renumbered(here))
+
+
+def held_here(source: pa.Table) -> Held | None:
+    """A source that is at hand, as if it had been kept; None where it is not small."""
+    found = from_arrow(source.schema)
+    schema = spark_schema(found)
+    if not few_rows.are_few(schema, len(source)) or source.nbytes > few_rows.MOST_BYTES:
+        return None
+    return Held("", schema, len(source), source.nbytes, _with_numbers(source.cast(to_arrow(found), safe=False)))
+
+
+def _constant(source: DataFrame) -> pa.Table | None:
+    """The rows of a source that Spark knows as soon as it has planned, where they are few."""
+    if not few_rows.are_few(source.schema, 1) or not is_constant(source):
+        return None
+    return few_rows.collected(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf)
+
+
+def _renumbered(rows: pa.Table) -> pa.Table:
+    return _with_numbers(rows.select(range(rows.num_columns - 1)))
+
+
+def _with_numbers(rows: pa.Table) -> pa.Table:
+    return rows.append_column(_NUMBER.name, pa.array(range(len(rows)), pa.int64()))
 
 
 def as_kept(field: T.StructField) -> T.StructField:
@@ -67,13 +111,14 @@ def as_kept(field: T.StructField) -> T.StructField:
 def named_source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
     """The rows of a source under its alias, with their numbers."""
     schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
-    rows = kept(spark, [held.url], schema) if held.url else spark.createDataFrame([], schema)
+    is_known = held.here is not None or held.url
+    rows = kept(spark, [held.place], schema) if is_known else spark.createDataFrame([], schema)
     return rows.alias(names.source)
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
     """The distinct values of a column of the kept rows; None where there are more than ``limit``."""
-    rows = kept(spark, [held.url], T.StructType([*held.schema, T.StructField("number", T.LongType())]))
+    rows = kept(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
     found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
     return found["value"].to_pylist() if len(found) <= limit else None
 

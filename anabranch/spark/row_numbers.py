@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate, chain
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -20,15 +21,17 @@ _IN_PARTITION = 33
 """Bits that `monotonically_increasing_id` leaves for the rows of one partition."""
 
 
-def with_numbers(spark: SparkSession, url: str, schema: T.StructType, values: Mapping[str, range]) -> DataFrame:
-    """The rows kept in a folder (`anabranch.spark.scratch.keep`, whose last column numbers them), with one more column
+def with_numbers(
+    spark: SparkSession, place: str | pa.Table, schema: T.StructType, values: Mapping[str, range]
+) -> DataFrame:
+    """The rows kept in a place (`anabranch.spark.scratch.keep`, whose last column numbers them), with one more column
     for each name of ``values``: one of its values for each row, none twice; there are enough. ``schema`` has the other
     columns.
     """
     number = free_name("__anabranch_number", schema.names)
-    rows = kept(spark, [url], T.StructType([*schema, T.StructField(number, T.LongType())]))
-    place = counted(rows, number)
-    return rows.select("*", *[value_at(place, each).alias(name) for name, each in values.items()]).drop(number)
+    rows = kept(spark, [place], T.StructType([*schema, T.StructField(number, T.LongType())]))
+    before = counted(rows, number)
+    return rows.select("*", *[value_at(before, each).alias(name) for name, each in values.items()]).drop(number)
 
 
 def counted(rows: DataFrame, number: str) -> Column:

@@ -7,7 +7,9 @@ what was written, evaluated once, by position: columns may have any names, which
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -19,7 +21,7 @@ from anabranch.spark import timestamps
 from anabranch.spark.paths import literal, spark_root
 from anabranch.spark.raw_rows import READ_OPTIONS
 from anabranch.spark.shapes import shaped
-from anabranch.spark.types import delta_type, is_void, spark_type
+from anabranch.spark.types import delta_type, is_void, paired, spark_type
 from anabranch.spark.write import WRITE_OPTIONS
 
 _NOT_IN_PARQUET = ("interval", "time")
@@ -48,8 +50,29 @@ def check_types(schema: T.StructType) -> None:
             check_writable(Struct((Field(field.name, delta_type(field.dataType, field.name)),)))
 
 
-def kept(spark: SparkSession, urls: Sequence[str], schema: T.StructType) -> DataFrame:
-    """The rows of folders that were written with these columns."""
+def kept(spark: SparkSession, places: Sequence[str | pa.Table], schema: T.StructType) -> DataFrame:
+    """The rows of folders that were written with these columns, and of tables that begin with them."""
+    here = [each for each in places if not isinstance(each, str)]
+    parts = [_local(spark, each, schema) for each in here]
+    if urls := [each for each in places if isinstance(each, str)]:
+        parts.append(_in_folders(spark, urls, schema))
+    return paired(DataFrame.unionAll, parts)
+
+
+def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    names = [_name(i) for i in range(len(schema))]  # by position: names may be there twice
+    plain = T.StructType([T.StructField(name, each.dataType) for name, each in zip(names, schema, strict=True)])
+    found = spark.createDataFrame(rows.select(range(len(schema))).rename_columns(names), plain)
+    return found.select(
+        *[F.col(name).alias(each.name, **_said(each)) for name, each in zip(names, schema, strict=True)]
+    )
+
+
+def _said(field: T.StructField) -> dict[str, Any]:
+    return {"metadata": field.metadata} if field.metadata else {}
+
+
+def _in_folders(spark: SparkSession, urls: Sequence[str], schema: T.StructType) -> DataFrame:
     fields = [(_name(i), each) for i, each in enumerate(schema)]
     solid = [(name, each) for name, each in fields if not is_void(each.dataType)]
     stored = T.StructType([T.StructField(name, _solid_type(each), True, each.metadata) for name, each in solid])

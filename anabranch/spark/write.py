@@ -10,29 +10,34 @@ PROTOCOL.md, section "Partition Value Serialization".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, inf
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.protocol.actions import empty_files
 from anabranch.protocol.iceberg import folder_key
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
+from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
+from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
-from anabranch.spark import timestamps
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.spark import few_rows, timestamps
 from anabranch.spark.failures import reported
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.paths import spark_root
 from anabranch.spark.physical_names import stored
-from anabranch.spark.raw_rows import open_files
+from anabranch.spark.raw_rows import address_of, open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
@@ -42,6 +47,9 @@ from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import column, free_name, paired
 
 _ONE_FILE_ROWS = 250_000
+_ONE_TASK_ROWS = 20_000
+"""So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
+_FEW_FILES = 64
 WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
@@ -75,6 +83,9 @@ def write(
     with reported("the rows to write", root):
         whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
         obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
+        files = FileSet(root, schema, tuple(partition_columns), empty_files(), {}, rules)
+        if rows.isLocal() and put_few(obedient, files, folder, inf):
+            return
         even = evened(spark, obedient, partition_columns, rules)
         write_files(spark, even, schema, partition_columns, root, folder, rules)
 
@@ -94,9 +105,32 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    rows, few = gathered(marked_rows(spark, files, marks), count_of(marks)), are_few(count_of(marks))
+    read, few = rows_in(files.restricted(dict(marks))), are_few(count_of(marks))
+    rows = gathered(marked_rows(spark, files, marks), count_of(marks), read)
     images = changed(rows, files, assignments, F.lit(True))
     write_tracked(spark, files, images, text_of(assignments), folder, few=few)
+
+
+def find_changed(
+    spark: SparkSession, files: FileSet, condition: Condition, assignments: Mapping[str, Any]
+) -> Changed | None:
+    """The rows for which a condition is TRUE, and their new images, evaluated once; None where these files are not
+    small, or something cannot be evaluated.
+    """
+    count, address = rows_in(files), address_of(files.schema)
+    if not len(files.files) or not few_rows.is_small(files, count):
+        return None
+
+    def found() -> Brought | None:
+        rows = scan(spark, files, address=True, ids=True)
+        named = rows if condition.alias is None else rows.alias(condition.alias)
+        hits = named.filter(as_column(condition.expression, spark)).select(*map(column, rows.columns))
+        images = changed(hits, files, assignments, F.lit(True), beside=address)
+        whole = files if files.tracked is None else replace(files, schema=files.tracked.beside(files.schema))
+        return brought(images, whole, count, beside=address)
+
+    images = few_rows.attempted(found)
+    return None if images is None else Changed(few_rows.marks(*images.beside.columns), images)
 
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
@@ -189,9 +223,17 @@ def _utc_text(value: Column) -> Column:
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
 
 
-def gathered(rows: DataFrame, count: float) -> DataFrame:
-    """Few rows in one file, not in one for each part of the table that was read."""
+def gathered(rows: DataFrame, count: float, read: float = inf) -> DataFrame:
+    """Few rows in one file, not in one for each part of what was read; that are at most so many rows."""
+    if read <= _ONE_TASK_ROWS:
+        return rows.coalesce(1)
     return rows.repartition(1) if are_few(count) else rows
+
+
+def rows_in(files: FileSet) -> float:
+    """At most how many rows these files hold; infinite where nothing says it cheaply."""
+    counts = [num_records(stats) for stats in files.files["stats"].slice(0, _FEW_FILES + 1).to_pylist()]
+    return inf if len(counts) > _FEW_FILES else sum(inf if count is None else count for count in counts)
 
 
 def are_few(count: float) -> bool:
@@ -238,6 +280,18 @@ def write_files(
     ``materialised``. ``options`` are further options of the writer. Raises UnwritableVoid: no file can hold such rows,
     for their void.
     """
+    as_stored, folders = _as_stored(schema, partition_columns, rules)
+    several = {**WRITE_OPTIONS, **options, "compression": rules.codec}
+    several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
+    writer = rows.select(*as_stored).write.mode("append").options(**several)
+    with timestamps.in_micros(spark):
+        writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
+
+
+def _as_stored(schema: Struct, partition_columns: Sequence[str], rules: Rules) -> tuple[list[Column], list[str]]:
+    """A schema's columns as files hold them, and the values of partitions as folders name them; these folders' names.
+    Raises UnwritableVoid: no file can hold such rows.
+    """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]
     inside = [each for each in schema if each not in partitions and held(each.type) is not None]
@@ -246,11 +300,64 @@ def write_files(
     folders = [folder_key(each.physical_name, materialised=both) for each in partitions]
     named = zip(partitions, folders, strict=True)
     values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
-    several = {**WRITE_OPTIONS, **options, "compression": rules.codec}
-    several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
-    writer = rows.select(*data, *values).write.mode("append").options(**several)
-    with timestamps.in_micros(spark):
-        writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
+    return [*data, *values], folders
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Rows that are here as files of their table hold them, and the columns that they had besides."""
+
+    rows: pa.Table
+    shape: few_rows.Shape
+    beside: pa.Table
+
+    def put(self, root: str, folder: str) -> None:
+        """Write them below ``root/folder``."""
+        few_rows.put(root, folder, self.rows, self.shape)
+
+
+def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str] = ()) -> Brought | None:
+    """Evaluate rows with the columns of a file set and those ``beside``, at most ``count``, and bring them here; None
+    where they are too many or too large for that, or only Spark can write them.
+    """
+    schema, rules = files.schema, files.rules
+    if rules.materialised or rules.most_rows is not None:
+        return None
+    as_stored, folders = _as_stored(schema, files.partition_columns, rules)
+    found = few_rows.collected(rows.select(*as_stored, *map(column, beside)), count)
+    if found is None:
+        return None
+    for name in folders:
+        found[name].validate(full=True)  # what is no UTF-8 has no folder of ours
+    return Brought(found.drop_columns(list(beside)), _shape(files, folders), found.select(list(beside)))
+
+
+def put_as_they_are(rows: pa.Table, files: FileSet, folder: str) -> bool:
+    """Write rows with the columns of a file set, of plain types, without Spark; False where it takes Spark to know what
+    their files hold, or whether they obey the table's rules, and nothing was written.
+    """
+    rules = files.rules
+    if files.partition_columns or rules.bind_rows or rules.materialised or rules.most_rows is not None:
+        return False
+    names = [each.physical_name for each in files.schema]
+    few_rows.put(files.root, folder, rows.rename_columns(names), _shape(files, ()))
+    return True
+
+
+def _shape(files: FileSet, folders: Sequence[str]) -> few_rows.Shape:
+    names = {each.physical_name: each.name for each in files.schema}
+    ids = {each.physical_name: each.metadata[FIELD_ID] for each in files.schema if FIELD_ID in each.metadata}
+    return few_rows.Shape(folders, names, ids, files.rules.codec)
+
+
+def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
+    """Write rows as `write_into` does, without a job that writes; False where nothing was written, since they are not
+    few, or some of them cannot be computed.
+    """
+    found = few_rows.attempted(lambda: brought(rows, files, count))
+    if found is not None:
+        found.put(files.root, folder)
+    return found is not None
 
 
 def text_of(assignments: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +39,16 @@ def difference_of(marks: Marks, others: Marks) -> dict[str, BitMap64]:
 def count_of(marks: Marks) -> int:
     """The number of rows."""
     return sum(map(len, marks.values()))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Rows that were found, with their new images, which are not written yet: these are opaque to others than the
+    engine that made them.
+    """
+
+    marks: Marks
+    images: Any
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,204 @@
+"""Few rows: rows that are brought here instead of being kept in files, and written from here without a job of Spark.
+
+Knows Arrow, Parquet and stores; not what the rows mean. Guarantees: at most `MOST_ROWS` rows are ever held, and texts
+of at most about `MOST_BYTES`; what is more, or of a type that Arrow and Spark may see differently, is left to Spark.
+Files hold what Spark's own writer would have put there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyroaring import BitMap64
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch.errors import AnabranchError
+from anabranch.log.footers import read_footer
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
+from anabranch.protocol.partitions import hive_segment
+from anabranch.protocol.schema.column_mapping import PARQUET_ID
+from anabranch.protocol.schema.types import arrow_type
+from anabranch.spark.types import column, delta_type
+from anabranch.storage import open_store
+from anabranch.storage.contract import Entry, Store
+from anabranch.storage.native import native_file
+
+_logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+MOST_ROWS = 10_000
+MOST_BYTES = 8 << 20
+_VALUE_BYTES = 16
+"""So much, at most, takes a value that is no text."""
+
+_MOST_FILES = 16
+_AT_ONCE = 256
+_TEXTS = (T.StringType(), T.BinaryType())
+_PLAIN = (
+    *(T.LongType(), T.IntegerType(), T.ShortType(), T.ByteType(), T.FloatType(), T.DoubleType(), T.BooleanType()),
+    *(T.DateType(), T.TimestampType(), T.TimestampNTZType()),
+)
+_OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+def are_few(schema: T.StructType, count: float) -> bool:
+    """Whether so many rows of these columns may be held, as far as that can be told before their texts are seen."""
+    is_plain = all(isinstance(each.dataType, T.DecimalType) or each.dataType in (*_PLAIN, *_TEXTS) for each in schema)
+    return is_plain and count <= MOST_ROWS and count * len(schema) * _VALUE_BYTES <= MOST_BYTES
+
+
+def is_small(files: FileSet, count: float) -> bool:
+    """Whether files with at most so many rows are read in no time."""
+    return count <= MOST_ROWS and sum(files.files["size"].to_pylist()) <= MOST_BYTES
+
+
+def collected(rows: DataFrame, count: float) -> pa.Table | None:
+    """Evaluate rows, at most ``count`` by what the caller knows (less than infinite), and bring them here; None where
+    they turn out to be too many or too large.
+
+    Their names must differ. Whatever comes back was evaluated once, and None says that nothing of it is used.
+    """
+    schema, most = rows.schema, int(min(count, MOST_ROWS))
+    if not are_few(schema, most):
+        return None
+    rows = rows if count <= MOST_ROWS else rows.limit(most + 1)
+    texts = [each.name for each in schema if each.dataType in _TEXTS]
+    found = (_without_long(rows, texts, MOST_BYTES // max(most, 1)) if texts else rows).toArrow()
+    if len(found) > most or (texts and pc.any(found.column(len(schema))).as_py()):
+        return None
+    return as_arrow(found.select(range(len(schema))), schema)
+
+
+def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame:
+    """The rows, and whether the texts of each have more bytes than they may; then they are not there."""
+    sizes = [F.coalesce(F.octet_length(column(name)), F.lit(0)) for name in texts]
+    fits = reduce(Column.__add__, sizes) <= most
+    shown = [F.when(fits, column(name)).alias(name) if name in texts else column(name) for name in rows.columns]
+    return rows.select(*shown, (~fits).alias("__anabranch_long"))
+
+
+def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
+    """Rows with Arrow's types for these columns."""
+    types = [arrow_type(delta_type(each.dataType, each.name)) for each in schema]
+    columns = [one.cast(wanted) for one, wanted in zip(rows.columns, types, strict=True)]
+    return pa.table(columns, schema=pa.schema(list(zip(schema.names, types, strict=True))))
+
+
+def marks(paths: pa.ChunkedArray, rows: pa.ChunkedArray) -> dict[str, BitMap64]:
+    """Rows by their addresses."""
+    found: dict[str, BitMap64] = {}
+    for path, row in zip(paths.to_pylist(), rows.to_pylist(), strict=True):
+        found.setdefault(path, BitMap64()).add(row)
+    return found
+
+
+def attempted(work: Callable[[], _T]) -> _T | None:
+    """What a short way gives; None where it fails, so that the long way says why."""
+    try:
+        return work()
+    except (AnabranchError, PySparkException, Py4JJavaError, pa.ArrowException) as error:
+        _logger.debug("few rows were left to Spark: %s", type(error).__name__)
+        return None
+
+
+# -- rows that Spark has kept ------------------------------------------------------------------------------------------
+
+
+def files_in(root: str, folder: str) -> list[Entry] | None:
+    """The files that Spark has kept rows in; None where they are too many to be looked at one by one."""
+    found = [each for each in open_store(root).list_all(f"{folder}/") if _is_kept(each.name[len(folder) + 1 :])]
+    return found if len(found) <= _MOST_FILES else None
+
+
+def _is_kept(name: str) -> bool:
+    return name.endswith(".parquet") and not name.startswith((".", "_"))
+
+
+def count_in(root: str, files: Sequence[Entry]) -> int:
+    """How many rows they hold."""
+    store = open_store(root)
+    return sum(read_footer(store, each).num_rows for each in files)
+
+
+def read(root: str, files: Sequence[Entry], count: int, schema: T.StructType) -> pa.Table | None:
+    """The rows of these files, ``count`` in all, where they are few."""
+    if not files or not are_few(schema, count) or sum(each.size for each in files) > MOST_BYTES:
+        return None
+    store, left = open_store(root), MOST_BYTES
+    batches: list[pa.RecordBatch] = []
+    for each in files:
+        file = pq.ParquetFile(native_file(store.get(each.name)))
+        if any(key in (file.metadata.metadata or {}) for key in _OLD_CALENDAR):
+            return None
+        for batch in file.iter_batches(_AT_ONCE):
+            batches.append(batch)
+            left -= batch.nbytes
+            if left < 0:
+                return None
+    return as_arrow(pa.Table.from_batches(batches, file.schema_arrow), schema)
+
+
+# -- rows that are written ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How rows lie in files: the columns with texts of partition values, which name the folders; physical names with
+    the logical ones, and with Parquet field ids where they have some; and the codec.
+    """
+
+    folders: Sequence[str]
+    names: Mapping[str, str]
+    ids: Mapping[str, int]
+    codec: str
+
+
+def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
+    """Write rows below ``root/folder``, one file for each combination of partition values: they have the columns that
+    files hold, under physical names, and the texts of the partition values.
+    """
+    store = open_store(root)
+    for values, part in _parts(rows, shape.folders):
+        if len(part):
+            segments = [hive_segment(name, value) for name, value in zip(shape.folders, values, strict=True)]
+            file = _numbered(part.drop_columns(list(shape.folders)), shape.ids)
+            _put_one(store, "/".join([folder, *segments]), file, shape)
+
+
+def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
+    known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
+    data = parquet_bytes(saying_nan_free(rows, known), shape.codec)
+    store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
+
+
+def _parts(rows: pa.Table, keys: Sequence[str]) -> list[tuple[tuple[str | None, ...], pa.Table]]:
+    """The rows of each combination of these texts."""
+    if not keys:
+        return [((), rows)]
+    found = zip(*[rows[key].to_pylist() for key in keys], range(len(rows)), strict=True)
+    ordered = sorted(((tuple(each[:-1]), each[-1]) for each in found), key=lambda each: [(k or "") for k in each[0]])
+    groups = groupby(ordered, key=lambda each: tuple(k or None for k in each[0]))
+    return [(values, rows.take(pa.array([i for _, i in some], pa.int64()))) for values, some in groups]
+
+
+def _numbered(rows: pa.Table, ids: Mapping[str, int]) -> pa.Table:
+    """The rows with Parquet field ids."""
+    if not ids:
+        return rows
+    said = [{PARQUET_ID: str(ids[name]).encode()} if name in ids else None for name in rows.column_names]
+    both = zip(rows.schema, said, strict=True)
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema([each.with_metadata(ids) for each, ids in both]))
