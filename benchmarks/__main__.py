@@ -16,7 +16,7 @@ from benchmarks.harness import PAGE, Result, Tell, load_all, page, save
 ROWS = 20_000_000
 NAMES = (
     *("appenders", "small_appends", "checksums", "opening", "vacuum"),
-    *("untouched", "dml", "merge", "one_file", "scan", "optimize", "feeds", "streams"),
+    *("fixed_cost", "untouched", "dml", "merge", "one_file", "scan", "optimize", "feeds", "streams"),
 )
 """One module each, with ``run(folder, rows, tell) -> Result``; those with Spark last: its heap would be in the way."""
 

@@ -1,0 +1,96 @@
+"""How many jobs of Spark a command on a tiny table costs: these are counted, since timings differ from day to day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch import DeltaTable
+from tests.support.worlds import table_path
+
+pytestmark = [pytest.mark.spark, pytest.mark.classic("a client is told of no jobs")]
+
+ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": ["n"] * 100, "v": [0.5] * 100})
+TWO = pa.table({"id": pa.array([5, 1000], pa.int64()), "name": ["a", "b"], "v": [1.0, 2.0]})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    found = table_path(tmp_path)
+    anabranch.append(None, found, ROWS)
+    return found
+
+
+def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
+    """How many jobs a piece of work starts."""
+    group = str(uuid4())
+    spark.sparkContext.setJobGroup(group, "")
+    try:
+        work()
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def merge(spark: SparkSession, path: str) -> Any:
+    source = spark.createDataFrame(TWO).alias("s")
+    return DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll()
+
+
+def test_a_delete_is_one_job(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    assert jobs(spark, lambda: table.delete("id = 7")) == 1
+    assert jobs(spark, lambda: table.delete("id = 8")) == 1, "also of a file that has deleted rows"
+    assert table.toDF().count() == 98
+
+
+def test_an_update_is_one_job(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    assert jobs(spark, lambda: table.update("id < 7", {"v": "v + id"})) == 1
+    assert jobs(spark, lambda: table.update("id = 3 OR id = 9", {"name": "upper(name)"})) == 1
+    assert [tuple(row) for row in table.toDF().filter("id IN (3, 4, 9)").orderBy("id").collect()] == [
+        (3, "N", 3.5),
+        (4, "n", 4.5),
+        (9, "N", 0.5),
+    ]
+
+
+def test_an_update_that_has_to_be_recorded_is_three_jobs(spark: SparkSession, path: str) -> None:
+    anabranch.sql(spark, f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("id < 7", {"v": "v + 1"})) == 3
+
+
+def test_a_merge_of_two_rows_is_two_jobs(spark: SparkSession, path: str) -> None:
+    assert jobs(spark, merge(spark, path).whenNotMatchedInsertAll().execute) == 2
+    assert jobs(spark, merge(spark, path).whenNotMatchedInsertAll().execute) == 2, "also of rows in several files"
+    found = DeltaTable.forPath(spark, path).toDF().filter("id IN (5, 1000)").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [(5, "a", 1.0), (1000, "b", 2.0)]
+
+
+def test_a_merge_that_computes_what_it_inserts_is_three_jobs(spark: SparkSession, path: str) -> None:
+    builder = merge(spark, path).whenNotMatchedInsert(values={"id": "s.id", "v": "s.v * 2"})
+    assert jobs(spark, builder.execute) == 3
+
+
+def test_a_count_costs_what_a_count_of_its_parquet_files_costs(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    table.delete("id = 7")
+    schema, file = table.toDF().schema, str(next(Path(path).glob("*.parquet")))
+    plain = jobs(spark, lambda: spark.read.schema(schema).parquet(file).count())
+    assert jobs(spark, lambda: table.toDF().count()) == plain
+
+
+def test_an_append_of_a_dataframe_is_one_job(spark: SparkSession, path: str) -> None:
+    rows = spark.createDataFrame(TWO)
+    anabranch.install(spark)
+    assert jobs(spark, lambda: rows.write.format("delta").mode("append").save(path)) == 1

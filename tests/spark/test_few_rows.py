@@ -1,0 +1,206 @@
+"""Few rows: small commands take a short way, and come to the same as by the long one, or fail the same way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from anabranch import DeltaTable
+from anabranch.commands.dml.append import Append
+from anabranch.errors import AnabranchError
+from anabranch.spark import few_rows
+from tests.support.readers import same_rows
+from tests.support.thinning import examples
+from tests.support.worlds import World, table_path
+
+pytestmark = pytest.mark.spark
+
+SEEDS = examples(40, 12)
+SCHEMA = pa.schema(
+    {
+        "k": pa.int64(),
+        "v": pa.int32(),
+        "d": pa.decimal128(7, 2),
+        "f": pa.float64(),
+        "day": pa.date32(),
+        "moment": pa.timestamp("us", "UTC"),
+        "word": pa.string(),
+        "data": pa.binary(),
+    }
+)
+VALUES: dict[str, list[Any]] = {
+    "k": [None, 1, 2, 3, 4, 5, 6, 7],
+    "v": [None, 0, 1, 2, 7],
+    "d": [None, Decimal("-1.50"), Decimal("0.10"), Decimal("99999.99")],
+    "f": [None, -0.0, 0.0, 0.1, math.nan, math.inf],
+    "day": [None, dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29)],
+    "moment": [None, dt.datetime(1582, 10, 4, tzinfo=dt.UTC), dt.datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC)],
+    "word": [None, "", "a", "é", "it's", "7", "x" * 40],
+    "data": [None, b"", b"\xff\x00"],
+}
+TABLES: list[tuple[tuple[str, ...], dict[str, str]]] = [
+    ((), {}),
+    ((), {}),
+    (("v",), {}),
+    (("word", "day"), {}),
+    ((), {"delta.enableRowTracking": "true"}),
+    ((), {"delta.enableChangeDataFeed": "true"}),
+    ((), {"delta.columnMapping.mode": "name"}),
+    (("v",), {"delta.columnMapping.mode": "id", "delta.parquet.compression.codec": "zstd"}),
+    ((), {"delta.enableDeletionVectors": "false"}),
+]
+ONS = ["t.k = s.k", "t.k = s.k", "t.k = s.k AND t.v = s.v", "t.word = s.word", "t.f = s.f", "t.k <=> s.k"]
+ONS += ["t.k = s.k OR t.v = s.v", "t.k > s.k", "t.k = 10 / s.v", "s.k = 1", "false"]
+BOTH = [None, None, "s.v > 1", "t.day > DATE'2000-01-01'", "1 / t.v > 0", "s.word IS NOT NULL"]
+UPDATES = [None, {"v": "s.v + 1"}, {"word": "upper(s.word)", "f": "t.f * 2"}, {"d": "s.k * 100000"}, {"v": "200"}]
+UPDATES += [{"k": "CAST(s.word AS BIGINT)"}, {"word": "repeat(coalesce(s.word, 'é'), 3)", "day": "s.day"}]
+INSERTS = [
+    None,
+    None,
+    {"k": "CAST(s.word AS BIGINT)"},
+    {"k": "s.k", "v": "s.v * 2"},
+    {"k": "s.k", "d": "s.d", "word": "concat(s.word, '!')"},
+]
+OWN = [None, "t.k > 3", "t.word = 'a'", "10 / t.k > 2"]
+NO_SOURCE = [{"v": "t.v - 1"}, {"word": "NULL"}, {"f": "t.f / 0"}]
+CONDITIONS = [None, "k = 3", "v > 0", "word = 'a' OR f > 0", "1 / v > 0", "k IS NULL", "k = 99"]
+ASSIGNED = [{"v": "v + 1"}, {"word": "upper(word)", "k": "v"}, {"d": "k * 100000"}, {"v": "200"}, {"f": "1 / v"}]
+ASSIGNED += [{"day": "date_add(day, 1)", "moment": "NULL"}, {"word": "repeat('y', 5000000)"}, {"k": "rand() * 0 + 5"}]
+
+
+def drawn(dice: random.Random, count: int) -> pa.Table:
+    return pa.Table.from_pylist(
+        [{name: dice.choice(values) for name, values in VALUES.items()} for _ in range(count)], schema=SCHEMA
+    )
+
+
+def table(folder: Path, dice: random.Random) -> World:
+    """Two or three files; values of one column obey a constraint, where there is one."""
+    partition_by, properties = dice.choice(TABLES)
+    world = World(table_path(folder))
+    vectors = {"delta.enableDeletionVectors": "true"}
+    for i in range(dice.choice([1, 2])):
+        given = {**vectors, **properties} if i == 0 else {}
+        Append(world.path, drawn(dice, 5), partition_by if i == 0 else None, given).run()
+    return world
+
+
+def merged(spark: SparkSession, world: World, dice: random.Random) -> Any:
+    source = drawn(dice, dice.choice([0, 1, 3, 5]))
+    frame: Any = spark.createDataFrame(source, _spark(source))
+    if dice.random() < 0.5:
+        frame = frame.dropDuplicates(["k"])
+    builder: Any = DeltaTable.forPath(spark, world.path).alias("t").merge(frame.alias("s"), dice.choice(ONS))
+    for condition in dice.choice([[], [None], [None], ["s.v = 2", None]]):
+        values, also = dice.choice(UPDATES), condition or dice.choice(BOTH)
+        if dice.random() < 0.25:
+            builder = builder.whenMatchedDelete(also)
+        else:
+            builder = builder.whenMatchedUpdateAll(also) if values is None else builder.whenMatchedUpdate(also, values)
+    inserted = dice.choice(INSERTS)
+    if dice.random() < 0.7:
+        also = dice.choice([None, None, "s.k > 2"])  # Spark may judge rows that match, where that fails
+        builder = (
+            builder.whenNotMatchedInsertAll(also) if inserted is None else builder.whenNotMatchedInsert(also, inserted)
+        )
+    else:
+        builder = builder.whenNotMatchedInsertAll("s.k = 1")
+    if dice.random() < 0.3:
+        builder = builder.whenNotMatchedBySourceUpdate(dice.choice(OWN), dice.choice(NO_SOURCE))
+    elif dice.random() < 0.3:
+        builder = builder.whenNotMatchedBySourceDelete(dice.choice(OWN))
+    return builder.execute().collect()
+
+
+def updated(spark: SparkSession, world: World, dice: random.Random) -> Any:
+    DeltaTable.forPath(spark, world.path).update(dice.choice(CONDITIONS), dice.choice(ASSIGNED))
+
+
+def _spark(rows: pa.Table) -> Any:
+    from anabranch.protocol.schema.types import from_arrow
+    from anabranch.spark.types import spark_schema
+
+    return spark_schema(from_arrow(rows.schema))
+
+
+def outcome(run: Any, spark: SparkSession, world: World, seed: str) -> Any:
+    """What a command gives, or what its error says, but for where the table is."""
+    try:
+        return run(spark, world, random.Random(seed))
+    except AnabranchError as error:
+        facts = {name: value for name, value in error.facts.items() if name not in ("table", "values")}
+        return type(error), {name: str(value).replace(world.path, "") for name, value in facts.items()}
+
+
+def metrics(world: World) -> dict[str, int]:
+    said = json.loads((Path(world.path) / "_delta_log" / f"{world.version:020}.json").read_text().splitlines()[0])
+    found = said["commitInfo"].get("operationMetrics", {})
+    return {name: value for name, value in found.items() if "Rows" in name}
+
+
+def bounds(world: World) -> list[Any]:
+    """What statistics say of each file."""
+    return sorted(
+        json.dumps(json.loads(text), sort_keys=True) for text in world.log.snapshot().files["stats"].to_pylist()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("run", [merged, updated])
+def test_the_short_way_comes_to_the_same_as_the_long_one(
+    run: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, ends = 0, set()
+    for seed in range(SEEDS):
+        one = table(tmp_path, random.Random(f"table {seed}"))
+        other = one.copy(tmp_path)
+        for turn in ("first", "second"):
+            command = f"{run.__name__} {seed} {turn}"
+            with monkeypatch.context() as long:
+                long.setattr(few_rows, "MOST_ROWS", -1)
+                expected = outcome(run, spark, other, command)
+            with monkeypatch.context() as watched:
+                puts = []
+                put = few_rows.put
+                watched.setattr(few_rows, "put", lambda *given: (puts.append(given), put(*given)))  # noqa: B023
+                assert outcome(run, spark, one, command) == expected, command
+            short += bool(puts)
+            ends.add(expected[0] if isinstance(expected, tuple) else "run")
+            assert one.version == other.version
+            assert metrics(one) == metrics(other), command
+            assert same_rows(one.rows(), other.rows()), command
+            assert bounds(one) == bounds(other), command
+        one.assert_clean()
+    assert short > SEEDS / 3, "most commands take the short way"
+    assert len(ends) > 2, "and some fail"
+
+
+def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
+    rows = spark.range(1000).select(F.repeat(F.lit("x"), 100_000).alias("text"))
+    assert few_rows.collected(rows, 1000) is None
+    assert few_rows.collected(rows.select(F.substring("text", 1, 100).alias("text")), 1000) is not None
+
+
+def test_more_rows_than_are_few_are_left_to_spark(spark: SparkSession) -> None:
+    rows = spark.range(few_rows.MOST_ROWS + 1)
+    assert few_rows.collected(rows, math.inf) is None
+    assert few_rows.collected(rows.limit(7), math.inf).num_rows == 7
+
+
+def test_rows_of_types_that_arrow_may_see_otherwise_are_left_to_spark(spark: SparkSession) -> None:
+    assert few_rows.collected(spark.sql("SELECT 'a' COLLATE UTF8_LCASE AS c"), 1) is None
+    assert few_rows.collected(spark.sql("SELECT array(1) AS c"), 1) is None
