@@ -1,49 +1,27 @@
-"""The store over a folder of HDFS, through hdfs-native.
+"""The store over a folder of HDFS, whichever way its NameNode is asked.
 
 Knows names, paths, and what the NameNode's refusals mean for a put. A file is written aside, under a hidden
 ``.NAME.ID.tmp`` that no call lists or reads, and then renamed: the NameNode refuses to rename to a name that exists,
 and decides that as one. So put-if-absent has one winner, whoever else writes, Spark and delta-spark among them.
 
-What is acknowledged is on as many DataNodes as the file system replicates to, which were told to write it to their
-disks (``hsync``); files of an erasure-coded folder cannot be told so.
+A request that was not answered is sent again. That is safe even for the rename: nobody else knows the file aside, and
+it can be renamed only once, however late a request of ours arrives. If it is gone, an earlier one was carried out.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import posixpath
-import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from anabranch.errors import (
-    AlreadyExists,
-    NotFound,
-    PutOutcomeUnknown,
-    StoreError,
-    StoreFull,
-    StorePermissionDenied,
-    UnknownStore,
-)
-from anabranch.errors.process_state import memo
+from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError
 from anabranch.storage.contract import Entry, checked, checked_folder
 from anabranch.storage.disk import is_aside
+from anabranch.storage.name_node import PAUSES_S, FileSystem, Refused, Status, Unanswered, reason, tried, typed
 from anabranch.storage.objects import refuse_after_fork
 
-_FAILURES = (OSError, RuntimeError, ValueError)
-_REFUSED = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)')
-"""How the client says that the NameNode has answered: by Java's name for the refusal, and its sentence with frames."""
-_ABSENT = re.compile(r"is not a directory|is a directory|is not a file")
-_ABSENCES = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
-_DENIED = re.compile(r"AccessControlException|Permission denied", re.IGNORECASE)
-_FULL = re.compile(r"QuotaExceededException|could only be written to 0 of")
-_CANNOT_SYNC = re.compile(r"erasure|unsupported|not supported", re.IGNORECASE)
-_FEW_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
-"""Of one NameNode, to which nobody fails over; the client would ask 15 times, for three minutes."""
-_DEFAULT_PORT = 8020
 _NAME_CHARS_ASIDE = 40
 
 
@@ -54,52 +32,56 @@ class HdfsStore:
     Attributes:
         url: the root's canonical URL.
         root: its path, without a slash at its end.
-        client: hdfs-native's client of the file system.
+        files: the client of the file system.
         allowed: other stores whose files a log in this one may name; the store itself does not use it.
+        pauses_s: before a request that was not answered is sent again.
     """
 
     url: str
     root: str
-    client: Any = field(repr=False, compare=False)
+    files: FileSystem = field(repr=False, compare=False)
     allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    pauses_s: tuple[float, ...] = field(default=PAUSES_S, repr=False, compare=False)
 
     def get(self, name: str) -> bytes:
         """See ``Store.get``."""
         path = self._path(name)
-        with self._reading(name), self.client.read(path) as file:
-            return bytes(file.read())
+        with self._typed(name):
+            return tried(lambda: self.files.read(path), self.pauses_s)
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
         path = self._path(name)
-        with self._reading(name), self.client.read(path) as file:
-            size = len(file)
-            first = min(start, size) if start >= 0 else max(0, size + start)
-            return bytes(file.read_range(first, min(length, size - first)))
+        with self._typed(name):
+            return tried(lambda: self.files.read_range(path, start, length), self.pauses_s)
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
         path = self._path(name)
-        with contextlib.suppress(NotFound), self._reading(name):
-            found = self.client.get_file_info(path)
-            return None if found.isdir else _entry(name, found)
+        with contextlib.suppress(NotFound), self._typed(name):
+            found = tried(lambda: self.files.status(path), self.pauses_s)
+            return None if found.is_folder else _entry(name, found)
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
         if self.head(name) is not None:
             raise AlreadyExists(name=name, root=self.url)
-        self._placed(name, (data,), overwrite=False)
+        self._put(name, data, overwrite=False)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
-        self._placed(name, (data,), overwrite=True)
+        self._put(name, data, overwrite=True)
 
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``."""
-        self._placed(name, chunks, overwrite=True)
+        path, counted = self._path(name), _Counted(chunks)
+        aside = _aside(path)
+        with self._writing(name):
+            self.files.write(aside, counted)
+        self._rename(name, aside, lambda: self._existing(name).size == counted.size, overwrite=True)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
@@ -122,7 +104,7 @@ class HdfsStore:
         that are left out.
         """
         ahead = [folder]
-        while ahead:  # the client's own recursion ends where one folder goes meanwhile
+        while ahead:
             files, below = self._scanned(ahead.pop())
             left_out = [name for name in below if skip(name)]
             entered = [name for name in below if name not in left_out]
@@ -133,31 +115,86 @@ class HdfsStore:
         """The files in one folder, and the names of the folders in it; none where it is not there."""
         refuse_after_fork(folder, self.url)
         path = posixpath.join(self.root or "/", folder.rstrip("/")).rstrip("/") or "/"
-        seen: list[Any] = []
-        with contextlib.suppress(NotFound), self._reading(folder):
-            seen = list(self.client.list_status(path, False))
+        seen: list[Status] = []
+        with contextlib.suppress(NotFound), self._typed(folder):
+            seen = tried(lambda: self.files.inside(path), self.pauses_s)
         inside = len(self.root) + 1
         named = [(each.path[inside:], each) for each in seen if each.path != path]
-        files = [_entry(name, each) for name, each in named if not each.isdir]
-        folders = [name for name, each in named if each.isdir]
+        files = [_entry(name, each) for name, each in named if not each.is_folder]
+        folders = [name for name, each in named if each.is_folder]
         return [each for each in files if not is_aside(posixpath.basename(each.name))], folders
 
     def remove_folder(self, folder: str) -> bool:
         """Remove a folder in which nothing is; whether it went."""
         refuse_after_fork(folder, self.url)
-        with contextlib.suppress(*_FAILURES):
-            return bool(self.client.delete(posixpath.join(self.root, folder), False))
-        return False
+        return self._deleted(posixpath.join(self.root, folder))
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
         path = self._path(name)
         if self.head(name) is not None:
-            with contextlib.suppress(NotFound), self._reading(name):
-                self.client.delete(path)
+            with contextlib.suppress(NotFound), self._typed(name):
+                tried(lambda: self.files.delete(path), self.pauses_s)
 
     def sync(self, names: Iterable[str]) -> None:
         """See ``Store.sync``: a file that its writer has closed is on its DataNodes."""
+
+    # -- puts ----------------------------------------------------------------------------------------------------------
+
+    def _put(self, name: str, data: bytes, *, overwrite: bool) -> None:
+        path = self._path(name)
+        with self._writing(name):
+            aside = tried(lambda: self._written(path, data), self.pauses_s)
+        self._rename(name, aside, lambda: self.get(name) == data, overwrite=overwrite)
+
+    def _written(self, path: str, data: bytes) -> str:
+        """Write the bytes aside, and say where: each try has a file of its own, since an older one may come late."""
+        aside = _aside(path)
+        try:
+            self.files.write(aside, (data,))
+        except Refused as error:
+            if error.is_existence:  # a client that repeated the request by itself has met its own file
+                raise Unanswered(error.sentence, passes=True) from None
+            raise
+        return aside
+
+    def _rename(self, name: str, aside: str, has_it: Callable[[], bool], *, overwrite: bool) -> None:
+        """Give a file aside its name.
+
+        Args:
+            has_it: whether the name has what was written aside.
+
+        Raises:
+            AlreadyExists: there is one of the name, and it is not to be overwritten.
+            PutOutcomeUnknown: nobody can say whether it was renamed.
+        """
+        path = self._path(name)
+        try:
+            tried(lambda: self.files.rename(aside, path, overwrite=overwrite), self.pauses_s)
+        except Unanswered as error:  # the file stays: it may have the name already, or get it yet
+            raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
+        except Refused as error:
+            self._refused(name, aside, has_it, error)
+        except BaseException:
+            self._deleted(aside)
+            raise
+
+    def _refused(self, name: str, aside: str, has_it: Callable[[], bool], error: Refused) -> None:
+        """Decide what a refusal to rename means, since an earlier request may have been carried out, or may come yet.
+
+        A file that is removed aside can no longer be renamed; nor can one while there is another of the name.
+        """
+        if error.is_absence:
+            with contextlib.suppress(StoreError):
+                if has_it():
+                    return
+            raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
+        went = self._deleted(aside)
+        if error.is_existence:
+            raise AlreadyExists(name=name, root=self.url) from None
+        if not went:
+            raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
+        raise typed(name, self.url, error) from None
 
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 
@@ -168,151 +205,54 @@ class HdfsStore:
             raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
         return path
 
-    def _placed(self, name: str, chunks: Iterable[bytes], *, overwrite: bool) -> None:
-        """Write the chunks aside, and rename that file.
+    def _existing(self, name: str) -> Entry:
+        entry = self.head(name)
+        if entry is None:
+            raise NotFound(name=name, root=self.url)
+        return entry
 
-        Raises:
-            AlreadyExists: there is one of the name, and it is not to be overwritten.
-            PutOutcomeUnknown: nobody can say whether it was renamed.
-        """
-        path = self._path(name)
-        folder, base = posixpath.split(path)
-        aside = f"{folder}/.{base[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp"
-        renaming = False
-        try:
-            self._write_aside(name, aside, chunks)
-            renaming = True
-            self._rename(name, aside, path, overwrite=overwrite)
-        except BaseException as error:
-            if not (renaming and isinstance(error, PutOutcomeUnknown)):  # it may have the name already, or get it yet
-                with contextlib.suppress(*_FAILURES):
-                    self.client.delete(aside)
-            raise
-
-    def _write_aside(self, name: str, aside: str, chunks: Iterable[bytes]) -> None:
-        """An exception of the chunks themselves is raised as it is."""
-        with self._writing(name):
-            file = self.client.create(aside)
-        try:
-            for chunk in chunks:
-                with self._writing(name):
-                    file.write(chunk)
-            with self._writing(name):
-                _sync(file)
-        except BaseException:
-            with contextlib.suppress(*_FAILURES):  # else it would hide what went wrong
-                file.close()
-            raise
-        with self._writing(name):
-            file.close()
-
-    def _rename(self, name: str, aside: str, path: str, *, overwrite: bool) -> None:
-        try:
-            self.client.rename(aside, path, overwrite)
-        except FileExistsError:
-            raise AlreadyExists(name=name, root=self.url) from None
-        except _FAILURES as error:
-            # A request that was repeated finds the file gone that the first one has renamed.
-            if isinstance(error, FileNotFoundError) or _REFUSED.search(str(error)) is None:
-                raise PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error)) from None
-            raise self._failed(name, error) from None
+    def _deleted(self, path: str) -> bool:
+        """Remove a file, or an empty folder, if that can be done; whether this request did it."""
+        with contextlib.suppress(Refused, Unanswered):
+            return self.files.delete(path)
+        return False
 
     @contextlib.contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except _FAILURES as error:
-            if _is_absent(error):
-                raise NotFound(name=name, root=self.url) from None
-            raise self._failed(name, error) from None
+    def _typed(self, name: str) -> Iterator[None]:
+        with self._writing(name):
+            try:
+                yield
+            except Refused as error:
+                if error.is_absence:
+                    raise NotFound(name=name, root=self.url) from None
+                raise
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
+        """As `_typed`, where an absence is a failure as any other."""
         try:
             yield
-        except _FAILURES as error:
-            raise self._failed(name, error) from None
-
-    def _failed(self, name: str, error: Exception) -> StoreError:
-        text = str(error)
-        denied = isinstance(error, PermissionError) or _DENIED.search(text)
-        kind = StorePermissionDenied if denied else StoreFull if _FULL.search(text) else StoreError
-        return kind(name=name, root=self.url, reason=_reason(error))
+        except (Refused, Unanswered) as error:
+            raise typed(name, self.url, error) from None
 
 
-def open_hdfs(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> HdfsStore:
-    """The store of a folder of a file system.
+class _Counted:
+    """Chunks, and how many bytes they had; what they raise is raised as it is."""
 
-    Args:
-        options: Hadoop's, such as ``dfs.nameservices``; they override those in the folder that HADOOP_CONF_DIR names.
-            Where the location has a port, it is that of the only NameNode, and a request is tried four times at most.
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.size = 0
 
-    Raises:
-        UnknownStore: there is no client, or it cannot be made so.
-    """
-    root = f"{scheme}://{authority}"
-    where = f"/{path}" if path else ""
-    asked = {**(_FEW_ATTEMPTS if ":" in authority else {}), **options}
-    environment = (os.environ.get("HADOOP_USER_NAME"), os.environ.get("HADOOP_CONF_DIR"))
-    return HdfsStore(f"{root}{where}", where, _client(root, tuple(sorted(asked.items())), environment))
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            yield chunk
 
 
-@memo("file systems", 64)
-def _client(root: str, options: tuple[tuple[str, str], ...], environment: tuple[str | None, ...]) -> Any:
-    """``environment`` is what the client reads besides, so that another one makes another client."""
-    for key, value in options:
-        if not isinstance(value, str):
-            raise UnknownStore(location=root, reason=f"the option {key} takes a text.")
-    try:
-        from hdfs_native import Client  # an extra: few need it
-    except ImportError:
-        reason = "HDFS needs a package of its own: pip install 'anabranch[hdfs]'."
-        raise UnknownStore(location=root, reason=reason) from None
-    try:
-        return Client(root, dict(options))
-    except _FAILURES as error:
-        if ":" not in root.partition("://")[2] and "No NameNode hosts found" in str(error):  # no nameservice, so a host
-            return _client(f"{root}:{_DEFAULT_PORT}", tuple({**_FEW_ATTEMPTS, **dict(options)}.items()), environment)
-        raise UnknownStore(location=root, reason=_reason(error)) from None
+def _aside(path: str) -> str:
+    folder, base = posixpath.split(path)
+    return f"{folder}/.{base[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp"
 
 
-def _entry(name: str, found: Any) -> Entry:
-    return Entry(name, found.length, found.modification_time, f"{found.modification_time}-{found.length}")
-
-
-def _sync(file: Any) -> None:
-    """Have the DataNodes write a file to their disks; one that is erasure-coded cannot be told so."""
-    try:
-        file.hsync()
-    except _FAILURES as error:
-        if not _CANNOT_SYNC.search(str(error)):
-            raise
-
-
-def _is_absent(error: Exception) -> bool:
-    """Whether there is nothing of the name, as the client or the NameNode says; a path in its words says nothing."""
-    if isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError)):
-        return True
-    told = _told(error)
-    if told is None:
-        return _ABSENT.search(str(error)) is not None
-    kind, sentence = told
-    return kind in _ABSENCES or (kind == "AccessControlException" and sentence.endswith("(is not a directory)"))
-
-
-def _told(error: Exception) -> tuple[str, str] | None:
-    """Java's name for what the NameNode refused, and its sentence; None where it has not answered."""
-    refused = _REFUSED.search(str(error))
-    if refused is None:
-        return None
-    sentence = refused[2].partition("\\n")[0].replace('\\"', '"').strip()
-    return refused[1].rpartition(".")[2], sentence
-
-
-def _reason(error: Exception) -> str:
-    """The NameNode's own sentence, without Java's frames, or the first line of the client's."""
-    told = _told(error)
-    text = ": ".join(told) if told is not None else str(error).partition("\n")[0].strip()
-    if text.startswith("DataTransferError"):
-        text = "no DataNode gives, or takes, the block"
-    return text if text.endswith(".") else f"{text}."
+def _entry(name: str, found: Status) -> Entry:
+    return Entry(name, found.length, found.modified_ms, f"{found.modified_ms}-{found.length}")

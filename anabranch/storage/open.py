@@ -22,7 +22,8 @@ from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache, hold, memo
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
-from anabranch.storage.hdfs import HdfsStore, open_hdfs
+from anabranch.storage.hdfs import HdfsStore
+from anabranch.storage.hdfs_rpc import open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,8 +17,8 @@ import pytest
 import anabranch
 from anabranch.errors import CommitOutcomeUnknown
 from tests.clouds.running import required
-from tests.storage import azurite, fake_gcs, front, minio_s3, moto_s3
-from tests.storage.faulty import Faulty
+from tests.storage import azurite, fake_gcs, front, mini_hdfs, minio_s3, moto_s3, rpc_front
+from tests.storage.faulty import Chances, Faulty
 from tests.support.worlds import World
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(300)]
@@ -30,47 +31,109 @@ NETWORKS = {
     "throttling": {"busy": 100},
 }
 Options = dict[str, str]
-Server = Callable[[Path], AbstractContextManager[Options]]
-STORES: dict[str, tuple[str, str, Callable[[], str], Server]] = {
-    "moto": ("s3://bucket", "AWS_ENDPOINT", lambda: "", lambda _: moto_s3.serving()),
-    "MinIO": ("s3://bucket", "AWS_ENDPOINT", minio_s3.why_absent, minio_s3.serving),
-    "Azurite": ("az://container", "AZURE_STORAGE_ENDPOINT", azurite.why_absent, lambda _: azurite.serving()),
-    "fake-gcs-server": (
-        "gs://bucket",
-        "GOOGLE_SERVICE_ACCOUNT_KEY",
-        fake_gcs.why_absent,
-        lambda _: fake_gcs.serving(),
-    ),
-}
+
+
+class Served(NamedTuple):
+    """A store that is there: where tables lie on it, and the options by which it is reached."""
+
+    root: str
+    options: Options
+
+
+Worse = Callable[[Served, Chances], AbstractContextManager[Served]]
+"""Reaches a store through a bad network."""
+Server = Callable[[Path], AbstractContextManager[Served]]
 fresh = itertools.count()
 
 
+def bucket(root: str, server: Callable[[Path], AbstractContextManager[Options]]) -> Server:
+    @contextmanager
+    def serving(folder: Path) -> Iterator[Served]:
+        with server(folder) as options:
+            yield Served(root, options)
+
+    return serving
+
+
+@contextmanager
+def hdfs(folder: Path) -> Iterator[Served]:
+    with mini_hdfs.serving(folder) as url:
+        yield Served(url, {})
+
+
+def over_http(key: str) -> Worse:
+    """By an HTTP front before the server that this option names."""
+
+    @contextmanager
+    def reached(served: Served, chances: Chances) -> Iterator[Served]:
+        told = served.options[key]
+        port = port_of(json.loads(told)["gcs_base_url"] if told.startswith("{") else told)
+        with front.serving(Faulty(front.forwarding(port), chances, late_s=3)) as bad:
+            options = {
+                each: value.replace(f"http://127.0.0.1:{port}", bad.url) for each, value in served.options.items()
+            }
+            yield Served(served.root, options | {f"{key.partition('_')[0]}_TIMEOUT": "2s"})
+
+    return reached
+
+
+@contextmanager
+def over_rpc(served: Served, chances: Chances) -> Iterator[Served]:
+    """By a front before the NameNode. Its clients have no time limit, so the sender of a late call is cut off."""
+    with rpc_front.before(port_of(served.root), lambda _: chances.fault()) as port:
+        yield Served(f"hdfs://127.0.0.1:{port}", {})
+
+
+def port_of(url: str) -> int:
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+STORES: dict[str, tuple[Callable[[], str], Server, Worse]] = {
+    "moto": (lambda: "", bucket("s3://bucket", lambda _: moto_s3.serving()), over_http("AWS_ENDPOINT")),
+    "MinIO": (minio_s3.why_absent, bucket("s3://bucket", minio_s3.serving), over_http("AWS_ENDPOINT")),
+    "Azurite": (
+        azurite.why_absent,
+        bucket("az://container", lambda _: azurite.serving()),
+        over_http("AZURE_STORAGE_ENDPOINT"),
+    ),
+    "fake-gcs-server": (
+        fake_gcs.why_absent,
+        bucket("gs://bucket", lambda _: fake_gcs.serving()),
+        over_http("GOOGLE_SERVICE_ACCOUNT_KEY"),
+    ),
+    "HDFS": (mini_hdfs.why_absent, hdfs, over_rpc),
+}
+"""Why there is none of a kind here, or nothing; how to have one; and how to reach it badly."""
+
+
 @pytest.fixture(scope="module", params=STORES)
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Options]]:
-    name: str = request.param
-    _, _, why_absent, server = STORES[name]
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Worse]]:
+    why_absent, server, worse = STORES[request.param]
     required(why_absent())
-    with server(tmp_path_factory.mktemp("server")) as options:
-        yield name, options
+    with server(tmp_path_factory.mktemp("server")) as served:
+        yield served, worse
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_each_acknowledged_append_is_in_the_table_once(served: tuple[str, Options], network: str) -> None:
-    name, options = served
-    place = f"{STORES[name][0]}/{network} {next(fresh)}"
-    anabranch.append(None, place, [{"id": -1}], storage_options=options)
-    with faulty(name, options, NETWORKS[network]) as (worse, faults), ThreadPoolExecutor(WRITERS) as pool:
-        told = list(pool.map(lambda writer: written(place, writer, worse), range(WRITERS)))
-    assert set(faults.met) == set(NETWORKS[network]), "the network was not as bad as it should have been"
+def test_each_acknowledged_append_is_in_the_table_once(store: tuple[Served, Worse], network: str) -> None:
+    served, worse = store
+    table, chances = f"{network} {next(fresh)}", Chances(19, NETWORKS[network])
+    place = f"{served.root}/{table}"
+    anabranch.append(None, place, [{"id": -1}], storage_options=served.options)
+    with worse(served, chances) as bad, ThreadPoolExecutor(WRITERS) as pool:
+        told = list(pool.map(lambda writer: written(f"{bad.root}/{table}", writer, bad.options), range(WRITERS)))
+    assert set(chances.met) == set(NETWORKS[network]), "the network was not as bad as it should have been"
     acknowledged = {row for acked, _ in told for row in acked}
     unknown = {row for _, doubtful in told for row in doubtful}
     assert (
         len(acknowledged) + len(unknown) == WRITERS * COMMITS
     )  # each ended in one way or the other, with no other error
-    there = rows_at(place, options)
+    there = rows_at(place, served.options)
     assert max(there.values()) == 1
     assert acknowledged <= set(there) <= acknowledged | unknown | {-1}
-    assert anabranch.check(place, deep=True, storage_options=options).is_clean
+    assert anabranch.check(place, deep=True, storage_options=served.options).is_clean
 
 
 def written(place: str, writer: int, options: Options) -> tuple[set[int], set[int]]:
@@ -91,17 +154,3 @@ def rows_at(place: str, options: Options) -> Counter[int]:
         for key, value in options.items():
             patch.setenv(key, value)
         return Counter(row["id"] for row in World(place).rows())
-
-
-@contextmanager
-def faulty(name: str, options: Options, shares: Mapping[str, int]) -> Iterator[tuple[Options, Faulty]]:
-    """The options by which a store is reached through a bad network, and the network."""
-    key = STORES[name][1]
-    url = json.loads(options[key])["gcs_base_url"] if name == "fake-gcs-server" else options[key]
-    port = urlsplit(url).port
-    assert port is not None
-    prefix = key.partition("_")[0]
-    network = Faulty(front.forwarding(port), 19, dict(shares), late_s=3)
-    with front.serving(network) as bad:
-        worse = {each: value.replace(f"http://127.0.0.1:{port}", bad.url) for each, value in options.items()}
-        yield worse | {f"{prefix}_TIMEOUT": "2s"}, network

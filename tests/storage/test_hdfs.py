@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,9 +26,11 @@ from anabranch.errors import (
     UnknownStore,
 )
 from anabranch.storage import open_store
+from anabranch.storage.contract import Store
 from anabranch.storage.hdfs import HdfsStore
+from anabranch.storage.hdfs_rpc import NativeFiles
 from anabranch.storage.trees import tree
-from tests.storage import mini_hdfs
+from tests.storage import mini_hdfs, rpc_front
 from tests.storage.contract import StoreContract
 from tests.support.worlds import World
 
@@ -79,10 +85,9 @@ def test_folders_go_with_what_was_in_them(cluster: str) -> None:
 @pytest.mark.clouds
 def test_what_is_written_aside_is_no_name(cluster: str) -> None:
     store = open_store(f"{cluster}/aside")
-    assert isinstance(store, HdfsStore)
     store.put("folder/name", b"x")
     hidden = f"/aside/folder/.name.{'0' * 32}.tmp"
-    store.client.create(hidden).close()
+    client_of(store).create(hidden).close()
     assert [entry.name for entry in store.list_all()] == ["folder/name"]
     with pytest.raises(StoreError, match="kept for writes under way"):
         store.get(hidden.removeprefix("/aside/"))
@@ -92,9 +97,8 @@ def test_what_is_written_aside_is_no_name(cluster: str) -> None:
 def test_who_may_not_write_is_told_so(cluster: str) -> None:
     open_store(f"{cluster}/closed").put("name", b"x")
     store = open_store(f"{cluster}/closed")
-    assert isinstance(store, HdfsStore)
-    store.client.set_permission("/closed", 0o500)
-    store.client.set_owner("/closed", "somebody", "some")
+    client_of(store).set_permission("/closed", 0o500)
+    client_of(store).set_owner("/closed", "somebody", "some")
     try:
         os.environ["HADOOP_USER_NAME"] = "nobody"
         other = open_store(f"{cluster}/closed", {"anabranch.test": "another client"})
@@ -104,14 +108,98 @@ def test_who_may_not_write_is_told_so(cluster: str) -> None:
         del os.environ["HADOOP_USER_NAME"]
 
 
+def client_of(store: Store) -> Any:
+    """hdfs-native's client of a store."""
+    assert isinstance(store, HdfsStore)
+    assert isinstance(store.files, NativeFiles)
+    return store.files.client
+
+
+# -- with a network that fails -----------------------------------------------------------------------------------------
+
+
+class Planned:
+    """The first calls of one method have these faults."""
+
+    def __init__(self, method: str, *faults: str) -> None:
+        self.method, self.faults, self.met = method, list(faults), 0
+
+    def __call__(self, call: rpc_front.Call) -> str:
+        if call.method != self.method or not self.faults:
+            return ""
+        self.met += 1
+        return self.faults.pop(0)
+
+
+FAULTS = [("lost",), ("reply",), ("late",), ("busy",), ("late", "reply"), ("reply", "lost", "busy"), ("late", "busy")]
+
+
+@pytest.mark.clouds
+@pytest.mark.parametrize("faults", FAULTS, ids="+".join)
+@pytest.mark.parametrize("method", ["getFileInfo", "create", "addBlock", "fsync", "complete", "rename2"])
+def test_a_put_outlives_what_a_network_does_to_any_of_its_calls(
+    cluster: str, method: str, faults: tuple[str, ...]
+) -> None:
+    planned, name = Planned(method, *faults), f"{method} {faults}"
+    with rpc_front.before(port_of(cluster), planned, late_s=0.5) as port:
+        store = open_store(f"hdfs://127.0.0.1:{port}/outlives {next(fresh)}")
+        store.put_if_absent(name, b"mine")
+        with pytest.raises(AlreadyExists):
+            store.put_if_absent(name, b"another's")
+    assert planned.met == len(faults)
+    honest = open_store(f"{cluster}{store.url.removeprefix(f'hdfs://127.0.0.1:{port}')}")
+    assert honest.get(name) == b"mine"
+    assert [each.name for each in honest.list_all()] == [name]
+
+
+@pytest.mark.clouds
+@pytest.mark.parametrize("faults", FAULTS, ids="+".join)
+def test_a_name_is_deleted_and_listed_through_a_bad_network(cluster: str, faults: tuple[str, ...]) -> None:
+    for method in ("delete", "getListing"):
+        planned = Planned(method, *faults)
+        with rpc_front.before(port_of(cluster), planned, late_s=0.1) as port:
+            store = open_store(f"hdfs://127.0.0.1:{port}/deleted {next(fresh)}")
+            for name in ("a", "b"):
+                store.put(name, b"x")
+            store.delete("a")
+            assert [each.name for each in store.list_from("")] == ["b"]
+        assert planned.met == len(faults)
+
+
+@pytest.mark.clouds
+def test_a_rename_that_comes_after_its_writer_has_given_up_replaces_no_winner(cluster: str) -> None:
+    planned = Planned("rename2", *["late"] * 20)
+    with rpc_front.before(port_of(cluster), planned, late_s=1) as port:
+        place = f"given up {next(fresh)}"
+        store = open_store(f"hdfs://127.0.0.1:{port}/{place}")
+        assert isinstance(store, HdfsStore)
+        with pytest.raises(PutOutcomeUnknown):
+            replace(store, pauses_s=(0.01,)).put_if_absent("version", b"late")
+        open_store(f"{cluster}/{place}").put_if_absent("version", b"winner")
+    assert planned.met == 2
+    assert open_store(f"{cluster}/{place}").get("version") == b"winner"
+
+
+def port_of(cluster: str) -> int:
+    """The port of its NameNode."""
+    port = urlsplit(cluster).port
+    assert port is not None
+    return port
+
+
 # -- without one -------------------------------------------------------------------------------------------------------
 
 
-class Failing:
-    """A client whose renames fail so."""
+def over(client: Any) -> HdfsStore:
+    """A store that asks a client once only."""
+    return HdfsStore("hdfs://nn/t", "/t", NativeFiles(client), pauses_s=())
 
-    def __init__(self, error: Exception) -> None:
-        self.error, self.deleted = error, list[str]()
+
+class Failing:
+    """A client whose renames fail so, one after the other, and the last one for ever; it has no file to read."""
+
+    def __init__(self, *errors: Exception, removes: bool = True) -> None:
+        self.errors, self.deleted, self.removes = list(errors), list[str](), removes
 
     def get_file_info(self, path: str) -> Any:
         raise FileNotFoundError(path)
@@ -125,10 +213,14 @@ class Failing:
     hsync = close = lambda self: None
 
     def rename(self, *_: Any) -> None:
-        raise self.error
+        raise self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
 
-    def delete(self, path: str) -> None:
+    def read(self, path: str) -> Any:
+        raise FileNotFoundError(path)
+
+    def delete(self, path: str, recursive: bool) -> bool:
         self.deleted.append(path)
+        return self.removes
 
 
 DENIED = 'RPCError("org.apache.hadoop.security.AccessControlException", "Permission denied: user=x, inode=\\"{}\\":y")'
@@ -139,7 +231,7 @@ NO_FOLDER = 'RPCError("org.apache.hadoop.security.AccessControlException", "/t/f
 def test_a_refusal_is_not_taken_for_an_absence_whatever_the_folder_is_called(folder: str) -> None:
     client = Failing(RuntimeError(DENIED.format(folder)))
     client.get_file_info = client.list_status = client.read = client.rename  # type: ignore[method-assign]
-    store = HdfsStore("hdfs://nn/t", "/t", client)
+    store = over(client)
     for ask in (lambda: store.head("x"), lambda: store.get("x"), lambda: store.list_all(), lambda: store.list_from("")):
         with pytest.raises(StorePermissionDenied) as told:
             ask()
@@ -149,7 +241,7 @@ def test_a_refusal_is_not_taken_for_an_absence_whatever_the_folder_is_called(fol
 def test_a_name_below_a_file_is_absent() -> None:
     client = Failing(RuntimeError(NO_FOLDER))
     client.get_file_info = client.list_status = client.rename  # type: ignore[method-assign]
-    store = HdfsStore("hdfs://nn/t", "/t", client)
+    store = over(client)
     assert (store.head("file/x"), store.list_all("file/")) == (None, [])
 
 
@@ -166,7 +258,7 @@ class Vanishing:
 
 
 def test_a_folder_that_goes_while_all_is_listed_takes_no_other_file_along() -> None:
-    store = HdfsStore("hdfs://nn/t", "/t", Vanishing())
+    store = over(Vanishing())
     assert [each.name for each in store.list_all()] == ["kept/a", "kept/b"]
     found = tree(store, lambda folder: False)
     assert [each.name for each in found.files] == ["kept/a", "kept/b"]
@@ -212,7 +304,7 @@ def test_what_went_wrong_first_is_told_and_nothing_is_left(
 ) -> None:
     client = Breaking(**breaks)
     with pytest.raises(kind) as told:
-        HdfsStore("hdfs://nn/t", "/t", client).put("name", b"x")
+        over(client).put("name", b"x")
     assert type(told.value) is kind
     assert len(client.deleted) == 1
 
@@ -225,7 +317,7 @@ def test_what_the_chunks_raise_is_raised_as_it_is_and_nothing_is_left() -> None:
     for error in (ValueError("mine"), PutOutcomeUnknown(name="y", root="s3://other", reason="lost")):
         client = Breaking(close=PIPE)
         with pytest.raises(type(error)) as told:
-            HdfsStore("hdfs://nn/t", "/t", client).put_stream("name", chunks(error))
+            over(client).put_stream("name", chunks(error))
         assert told.value is error
         assert len(client.deleted) == 1
 
@@ -233,7 +325,7 @@ def test_what_the_chunks_raise_is_raised_as_it_is_and_nothing_is_left() -> None:
 def test_a_file_that_cannot_be_synced_is_closed_all_the_same() -> None:
     client = Breaking(hsync=RuntimeError("UnsupportedFeature: hsync of erasure coded files"))
     client.rename = lambda *_: None  # type: ignore[method-assign]
-    HdfsStore("hdfs://nn/t", "/t", client).put("name", b"x")
+    over(client).put("name", b"x")
 
 
 def test_options_are_texts() -> None:
@@ -257,13 +349,53 @@ REFUSED = 'RPCError("org.apache.hadoop.security.AccessControlException", "Permis
 )
 def test_only_a_refusal_of_the_name_node_is_definite(error: Exception, kind: type[StoreError], cleans: bool) -> None:
     client = Failing(error)
-    store = HdfsStore("hdfs://nn/t", "/t", client)
+    store = over(client)
     for put in (store.put_if_absent, store.put):
         with pytest.raises(StoreError) as told:
             put("name", b"x")
         assert type(told.value) is kind
         assert "\tat" not in str(told.value)
     assert (len(client.deleted) == 2) is cleans, "a name may be given yet to what lies aside"
+
+
+@pytest.mark.parametrize("refused", [RuntimeError(REFUSED), RuntimeError('RPCError("x.SafeModeException", "no")')])
+def test_a_refusal_is_not_definite_while_what_lies_aside_may_still_be_renamed(refused: Exception) -> None:
+    """An earlier request for it, of a client that repeats by itself, may be under way."""
+    with pytest.raises(PutOutcomeUnknown):
+        over(Failing(refused, removes=False)).put_if_absent("name", b"x")
+
+
+class Renamed(Failing):
+    """A client whose rename was carried out before its reply was lost; the name has these bytes now."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(OSError("RPC listener disconnected"), FileNotFoundError("rename source is not found."))
+        self.data = data
+
+    def read(self, path: str) -> Any:
+        return contextlib.nullcontext(io.BytesIO(self.data))
+
+
+def test_a_rename_that_finds_its_file_gone_is_taken_for_done_only_where_the_name_has_the_bytes() -> None:
+    once_more = {"pauses_s": (0.0,)}
+    replace(over(Renamed(b"mine")), **once_more).put_if_absent("name", b"mine")
+    with pytest.raises(PutOutcomeUnknown):
+        replace(over(Renamed(b"another's")), **once_more).put_if_absent("name", b"mine")
+
+
+def test_a_request_is_sent_again_only_where_what_hinders_it_may_pass() -> None:
+    busy, denied = 'RPCError("org.apache.hadoop.ipc.RetriableException", "too busy")', REFUSED
+    for text, times in ((busy, 4), (denied, 1)):
+        client, asked = Failing(RuntimeError(text)), list[str]()
+
+        def ask(path: str, asked: list[str] = asked, text: str = text) -> Any:
+            asked.append(path)
+            raise RuntimeError(text)
+
+        client.get_file_info = ask  # type: ignore[method-assign]
+        with pytest.raises(StoreError):
+            replace(over(client), pauses_s=(0.0,) * 3).head("name")
+        assert len(asked) == times
 
 
 def test_a_location_needs_a_file_system() -> None:
