@@ -20,7 +20,7 @@ _WHOLE = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
 _HOST_ALONE = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
 """A URL without a scheme: ``//user:password@host``."""
 _WITHIN = re.compile(
-    r"(?<![A-Za-z+.-])(?P<scheme>s3[an]?|gs|az|azure|adl|abfss?|wasbs?|https?|hdfs|oss|ftp|memory)"
+    r"(?<![A-Za-z+.-])(?P<scheme>s3[an]?|gs|az|azure|adl|abfss?|wasbs?|https?|(?:web)?hdfs|oss|ftp|memory)"
     r":(?P<slashes>/+)(?P<rest>[^\s/:@'\"`<>]*:[^\s@'\"`<>]*@[^\s'\"`<>]*)",
     re.IGNORECASE,
 )

@@ -26,6 +26,7 @@ from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.hdfs_rpc import open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
+from anabranch.storage.webhdfs import open_webhdfs
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Bucket
@@ -38,7 +39,10 @@ _CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss":
 _SERVICE = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
 _CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
 _HADOOP = ("hdfs", "viewfs")
-_KNOWN = "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, hdfs://, viewfs://, http:// or https://."
+_KNOWN = (
+    "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, hdfs://, viewfs://, webhdfs://, "
+    "http:// or https://."
+)
 
 ALLOWED_OPTION = "anabranch.allowedStores"
 """The storage option that lists, separated by commas, the URLs of other stores whose files a table's log may name."""
@@ -88,8 +92,9 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         location: a path (relative to the working folder), ``file:///path``, ``memory://name/path`` (lives as long as
             the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
-            ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), or
-            ``http[s]://host/path`` (a WebDAV server; read-only, since HTTP has no put-if-absent).
+            ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
+            (the NameNode's HTTP port; with the extra ``webhdfs``), or ``http[s]://host/path`` (a WebDAV server;
+            read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
             ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours.
@@ -132,11 +137,13 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
     rest = text[match.end() :]
     if scheme in ("http", "https"):
         return _web(text.rstrip("/"), given, scheme, options)
-    if scheme not in ("memory", *_HADOOP, *_CANONICAL):
+    if scheme not in ("memory", "webhdfs", *_HADOOP, *_CANONICAL):
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
     if scheme in _HADOOP:
         return open_hdfs(scheme, authority, path, options)
+    if scheme == "webhdfs":
+        return open_webhdfs(authority, path, options)
     return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, options)
 
 

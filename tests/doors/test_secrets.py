@@ -61,7 +61,7 @@ def server() -> Iterator[Counting]:
 
 
 @each_place
-@pytest.mark.parametrize("scheme", ["s3", "S3A", "gs", "abfss", "http", "https", "memory", "hdfs"])
+@pytest.mark.parametrize("scheme", ["s3", "S3A", "gs", "abfss", "http", "https", "memory", "hdfs", "webhdfs"])
 def test_a_location_is_spelled_without_its_secrets(place: str, scheme: str) -> None:
     if scheme == "abfss" and place.startswith("{scheme}://{secret}@"):
         return  # that is a container's name
@@ -124,7 +124,7 @@ def _encoded(text: str, which: int) -> str:
 
 
 _SCHEMES = st.sampled_from(
-    ["s3", "S3A", "gs", "az", "hdfs", "memory", "oss", "https", "http", "jdbc:postgresql", "file"]
+    ["s3", "S3A", "gs", "az", "hdfs", "webhdfs", "memory", "oss", "https", "http", "jdbc:postgresql", "file"]
 )
 _BEFORE = st.sampled_from(["", " ", "in '", "x: "])
 _NOISE = st.text(st.sampled_from("abcAZ09-_.~+"), max_size=6)

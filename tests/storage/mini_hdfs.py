@@ -12,10 +12,11 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tools import connectors
 
-_LISTENS = re.compile(r"listens on (hdfs://\S+)")
+_LISTENS = re.compile(r"listens on (hdfs://\S+) and (webhdfs://\S+)")
 _SOURCE = Path(__file__).with_name("MiniHdfs.java")
 
 
@@ -26,9 +27,23 @@ def why_absent() -> str:
     return "" if _java() else "HDFS needs Java, and there is none"
 
 
+class Urls(NamedTuple):
+    """Those of one file system: in Hadoop's own language, and over HTTP."""
+
+    hdfs: str
+    webhdfs: str
+
+
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """The URL of a new and empty file system, which keeps its files in a folder."""
+    with serving_both(folder) as urls:
+        yield urls.hdfs
+
+
+@contextlib.contextmanager
+def serving_both(folder: Path) -> Iterator[Urls]:
+    """Both URLs of such a file system."""
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
@@ -36,16 +51,16 @@ def serving(folder: Path) -> Iterator[str]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, **pipes) as server:  # type: ignore[call-overload]
         try:
-            yield _url_of(server)
+            yield _urls_of(server)
         finally:
             server.kill()
 
 
-def _url_of(server: subprocess.Popen[str]) -> str:
+def _urls_of(server: subprocess.Popen[str]) -> Urls:
     assert server.stdout is not None
     for line in server.stdout:
         if listens := _LISTENS.search(line):
-            return listens[1]
+            return Urls(*listens.groups())
     raise AssertionError("HDFS ended before it listened")
 
 

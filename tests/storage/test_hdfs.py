@@ -399,7 +399,7 @@ def test_a_request_is_sent_again_only_where_what_hinders_it_may_pass() -> None:
 
 
 def test_a_location_needs_a_file_system() -> None:
-    for location in ("hdfs:///data", "webhdfs://host/data"):
+    for location in ("hdfs:///data", "webhdfs:///data", "swebhdfs://host/data"):
         with pytest.raises(UnknownStore):
             open_store(location)
 

@@ -80,7 +80,7 @@ def test_an_azure_container_finds_its_account_in_the_environment_or_the_options(
     "location",
     [
         "",
-        "webhdfs://host/t",
+        "swebhdfs://host/t",
         "dbfs:/t",
         "wasbs://c@acc.blob.core.windows.net/t",
         "file://elsewhere/t",
