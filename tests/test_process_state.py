@@ -35,6 +35,7 @@ BOUNDS = {
     "locations warned of": 1000,
     "buckets": 64,
     "file systems": 64,
+    "connections of WebHDFS": 64,
     "newest snapshots": 1000,
     "checksums": 1000,
     "clean-ups of logs": 10_000,

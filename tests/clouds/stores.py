@@ -106,13 +106,6 @@ def hdfs(folder: Path) -> Iterator[Place]:
         yield Place(url)
 
 
-@contextmanager
-def webhdfs(folder: Path) -> Iterator[Place]:
-    """The same, over HTTP."""
-    with mini_hdfs.serving_both(folder / "hdfs") as urls:
-        yield Place(urls.webhdfs)
-
-
 def _told(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
     jars = {"spark.jars": ",".join(map(str, connectors.jars()))}
     return jars | {f"spark.hadoop.{prefix}.{name}": value for name, value in settings.items()}
@@ -130,6 +123,5 @@ STORES: dict[str, Store] = {
     "Azure": (lambda: _no_connectors() or azurite.why_absent() or tls_front.why_absent(), azure),
     "Google Cloud": (lambda: _no_connectors() or fake_gcs.why_absent(), google),
     "HDFS": (mini_hdfs.why_absent, hdfs),
-    "HDFS over HTTP": (mini_hdfs.why_absent, webhdfs),
 }
 """Why there is none of a kind here, or nothing where there may be one; and how to have one."""

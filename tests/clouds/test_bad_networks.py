@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -22,7 +21,7 @@ from tests.storage import azurite, fake_gcs, front, mini_hdfs, minio_s3, moto_s3
 from tests.storage.faulty import Chances, Faulty
 from tests.support.worlds import World
 
-pytestmark = [pytest.mark.clouds, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.clouds, pytest.mark.timeout(600)]
 
 WRITERS, COMMITS = 4, 15
 NETWORKS = {
@@ -79,42 +78,6 @@ def over_http(key: str) -> Worse:
 
 
 @contextmanager
-def webhdfs(folder: Path) -> Iterator[Served]:
-    with mini_hdfs.serving_both(folder) as urls:
-        yield Served(urls.webhdfs, {})
-
-
-@contextmanager
-def over_webhdfs(served: Served, chances: Chances) -> Iterator[Served]:
-    """By two fronts, before the NameNode and before the DataNode that it hands requests to."""
-    with front.serving() as names, front.serving() as data:
-        redirecting = Redirecting(front.forwarding(port_of(served.root)), data)
-        names.handle = Faulty(redirecting, chances, late_s=3)
-        data.handle = Faulty(lambda request: redirecting.hand_on(request), chances, late_s=3)
-        yield Served(f"webhdfs://127.0.0.1:{names.server_port}", {"timeout": "2"})
-
-
-@dataclass
-class Redirecting:
-    """Sends clients whom a NameNode hands on to its DataNode to a front before that."""
-
-    inner: front.Handler
-    data: front.Front
-    hand_on: front.Handler = lambda request: front.Answer(502)
-
-    def __call__(self, request: front.Request) -> front.Answer | None:
-        answer = self.inner(request)
-        location = answer and dict(answer.headers).get("Location")
-        if answer is None or not location:
-            return answer
-        node = urlsplit(location)
-        if self.hand_on is Redirecting.hand_on:
-            self.hand_on = front.forwarding(port_of(location))
-        to = location.replace(f"{node.scheme}://{node.netloc}", self.data.url)
-        return replace(answer, headers=(*(each for each in answer.headers if each[0] != "Location"), ("Location", to)))
-
-
-@contextmanager
 def over_rpc(served: Served, chances: Chances) -> Iterator[Served]:
     """By a front before the NameNode. Its clients have no time limit, so the sender of a late call is cut off."""
     with rpc_front.before(port_of(served.root), lambda _: chances.fault()) as port:
@@ -141,7 +104,6 @@ STORES: dict[str, tuple[Callable[[], str], Server, Worse]] = {
         over_http("GOOGLE_SERVICE_ACCOUNT_KEY"),
     ),
     "HDFS": (mini_hdfs.why_absent, hdfs, over_rpc),
-    "HDFS over HTTP": (mini_hdfs.why_absent, webhdfs, over_webhdfs),
 }
 """Why there is none of a kind here, or nothing; how to have one; and how to reach it badly."""
 

@@ -18,9 +18,6 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable, errors
 
-HADOOP = ("hdfs:", "webhdfs:")
-"""Whose tables executors read by no client of ours."""
-
 
 def main(url: str, master: str, configuration: str) -> None:
     """Run all of them on tables below this URL, in a session with these settings; the master may be ``connect``."""
@@ -30,7 +27,7 @@ def main(url: str, master: str, configuration: str) -> None:
     for verb in (verbs.rows, verbs.merge, verbs.upkeep, verbs.versions, verbs.copies, verbs.changes, verbs.streams):
         verb()
         print(verb.__name__, "done", flush=True)
-    if "://" in url and not url.startswith(HADOOP):
+    if "://" in url and not url.startswith("hdfs:"):
         missing(spark, url)
     print("all done")
 
@@ -137,7 +134,7 @@ class Verbs:
 
     def streams(self) -> None:
         """A table is read as a stream by Arrow on the executors, which has no client of HDFS there."""
-        if self.url.startswith(HADOOP):
+        if self.url.startswith("hdfs:"):
             rates = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
             written = rates.writeStream.format("delta").option("checkpointLocation", f"{self.url}/checkpoint")
             query = written.trigger(processingTime="0 seconds").start(f"{self.url}/streamed")
