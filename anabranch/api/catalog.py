@@ -25,6 +25,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
 from anabranch.spark.cached_rows import is_kept
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.sql_text import verbatim
 from anabranch.spark.types import declared, spark_type
 from anabranch.statements.executor.name_resolver import Names
@@ -37,6 +38,7 @@ def catalog_door(spark: SparkSession, plain: Any) -> CatalogDoor:
     return (ClassicCatalogDoor if isinstance(plain, Catalog) else CatalogDoor)(spark, plain)
 
 
+@speaks
 class CatalogDoor:
     """What a session's catalog answers of Delta tables; all else goes to its own."""
 

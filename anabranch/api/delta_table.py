@@ -37,13 +37,14 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.queries.read import Read
-from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotBuilt
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import given_as_text, speaking, speaks
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import honoured, honours, setting
 from anabranch.spark.types import parse_columns, schema_of
@@ -53,6 +54,7 @@ from anabranch.statements.executor.parquet_tables import refuse_conversion, tabl
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
+@speaks
 class DeltaTable:
     """A Delta table at a path.
 
@@ -64,24 +66,33 @@ class DeltaTable:
         >>> table.delete("dep_time IS NULL")
     """
 
-    def __init__(self, spark: SparkSession, path: Location, alias: str | None = None, name: Name | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: Location,
+        alias: str | None = None,
+        name: Name | None = None,
+        file_settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._spark, self._path, self._engine = spark, path, SparkEngine(spark)
-        self._alias, self._name = alias, name
+        self._alias, self._name, self._file_settings = alias, name, file_settings or {}
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """The table at a path or URL.
 
         Args:
-            hadoopConf: settings of the file system, which begin with ``fs.`` or ``dfs.``; a local path needs none.
+            hadoopConf: settings of the file system, which begin with ``fs.`` or ``dfs.``, for this handle alone: they
+                count more than the session's and the environment. A local path needs none.
 
         Raises:
-            NotATable: there is none. InvalidOption: a setting is of something else.
-            NotBuilt: there are settings, and the path is in a bucket.
+            NotATable: there is none. InvalidOption: a setting is of something else, or would be mixed with what the
+            environment says. NotBuilt: the two sides could not both follow a setting.
         """
-        _check_file_settings(path, hadoopConf)
-        open_log(path).snapshot()
-        return cls(sparkSession, path)
+        settings = _file_settings(hadoopConf)
+        with speaking(sparkSession, settings):
+            open_log(path).snapshot()
+        return cls(sparkSession, path, file_settings=settings)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
@@ -90,17 +101,19 @@ class DeltaTable:
         Raises:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
-        found = Resolver(sparkSession).named(tableOrViewName)
-        open_log(found.location).snapshot()
+        with speaking(sparkSession):
+            found = Resolver(sparkSession).named(tableOrViewName)
+            open_log(found.location).snapshot()
         return cls(sparkSession, found.location, name=found.name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
-        if open_log(identifier).exists():
-            return True
-        found = Resolver(sparkSession).find(identifier)
-        return found is not None and open_log(found.location).exists()
+        with speaking(sparkSession):
+            if open_log(identifier).exists():
+                return True
+            found = Resolver(sparkSession).find(identifier)
+            return found is not None and open_log(found.location).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
@@ -145,7 +158,7 @@ class DeltaTable:
             return cls.forName(sparkSession, identifier) if found else refuse_conversion(sparkSession, name)
         form, path = parquet_path(identifier)
         if form == "parquet":
-            with honoured(sparkSession, "CONVERT"):
+            with speaking(sparkSession), honoured(sparkSession, "CONVERT"):
                 Convert(path, _partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
@@ -166,7 +179,7 @@ class DeltaTable:
         """
         if not isinstance(aliasName, str) or not aliasName:
             raise InvalidArgument(option="aliasName", value=aliasName, reason="it takes a name.")
-        return DeltaTable(self._spark, self._path, aliasName, self._name)
+        return DeltaTable(self._spark, self._path, aliasName, self._name, self._file_settings)
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """A builder that lays out the table's files anew, in fewer files or in an order that lets more be skipped.
@@ -175,7 +188,7 @@ class DeltaTable:
             >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()
             >>> table.optimize().executeZOrderBy("carrier", "dep_time")
         """
-        return DeltaOptimizeBuilder(self._spark, self._path)
+        return DeltaOptimizeBuilder(self._spark, self._path, _file_settings=self._file_settings)
 
     @honours("DELETE")
     def delete(self, condition: str | Column | None = None) -> None:
@@ -229,7 +242,14 @@ class DeltaTable:
             raise InvalidArgument(option="source", value=type(source).__name__, reason="it must be DataFrame.")
         check_condition("condition", condition)
         return DeltaMergeBuilder(
-            self._path, self._engine, source, condition, self._alias, reads_target=reads_target, reshaped=self._reshaped
+            self._path,
+            self._engine,
+            source,
+            condition,
+            self._alias,
+            reads_target=reads_target,
+            reshaped=self._reshaped,
+            _file_settings=self._file_settings,
         )
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -376,7 +396,7 @@ class DeltaTable:
         named = target if name is None else Resolver(self._spark).target(name)
         if isinstance(named, str):
             dataclasses.replace(clone, target=named).run()
-            return DeltaTable.forPath(self._spark, named)
+            return DeltaTable.forPath(self._spark, named, self._file_settings)
         if named.entry is not None and not replaces:
             raise NameTaken(name=spelled(named.name), table=named.location)
         with naming(self._spark, named):
@@ -454,14 +474,14 @@ def _session(spark: SparkSession | None) -> SparkSession:
     return found
 
 
-def _check_file_settings(path: str, settings: Mapping[str, str] | None) -> None:
-    if not isinstance(settings or {}, Mapping):
-        raise InvalidArgument(option="hadoopConf", value=settings, reason="it takes a dict of text to text.")
-    for key in settings or {}:
+def _file_settings(given: Mapping[str, str] | None) -> dict[str, str]:
+    if not isinstance(given or {}, Mapping):
+        told = type(given).__name__  # not the value, which may hold a secret
+        raise InvalidArgument(option="hadoopConf", value=told, reason="it takes a dict of text to text.")
+    for key in given or {}:
         if not str(key).startswith(("fs.", "dfs.")):
             raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
-    if settings and "://" in str(path) and not str(path).startswith("file:"):
-        raise NotBuilt(what="hadoopConf of a bucket", instead="Set the credentials in the environment.")
+    return given_as_text(given or {})
 
 
 def _partition_columns(given: Any) -> Struct:

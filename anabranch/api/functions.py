@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +68,8 @@ def append(
     A blind append: it conflicts with nothing, and reads protocol and metadata only.
 
     Args:
-        spark: a session or None; it is asked where a table lies that is said by its name, and for nothing else.
+        spark: a session or None; it is asked where a table lies that is said by its name, and how a bucket is reached
+            where neither the environment nor ``storage_options`` say so.
         path_or_name: path or URL of the table, or, with a session, the name of one that is there.
         rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
         partition_by: for a new table.
@@ -93,7 +95,8 @@ def append(
         0
     """
     command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
-    return replace(command, rows=rows, txn=application(txn_app_id, txn_version)).run().version
+    with _speaking(spark):
+        return replace(command, rows=rows, txn=application(txn_app_id, txn_version)).run().version
 
 
 def appender(
@@ -126,7 +129,18 @@ def appender(
         ...     flights.append([{"carrier": "UA", "flight": 1545}])  # from any thread
         0
     """
-    return Appender(_append(spark, path_or_name, partition_by, cluster_by, properties, storage_options))
+    command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
+    with _speaking(spark):
+        return Appender(command)
+
+
+def _speaking(spark: Any) -> AbstractContextManager[None]:
+    """Within the block, buckets are opened as a session says, if there is one."""
+    if spark is None:
+        return nullcontext()
+    from anabranch.spark.file_settings import speaking
+
+    return speaking(spark)
 
 
 def _append(
@@ -142,7 +156,8 @@ def _append(
     if spark is not None and may_be_name(path_or_name):
         from anabranch.catalog.resolver import Resolver  # needs Spark, which what has a path does not
 
-        place = Resolver(spark).anywhere(path_or_name).location
+        with _speaking(spark):
+            place = Resolver(spark).anywhere(path_or_name).location
     return Append(
         place,
         (),

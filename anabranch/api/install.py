@@ -30,6 +30,7 @@ from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import hold
+from anabranch.spark.file_settings import speaking
 from anabranch.spark.missing_files import vanished
 from anabranch.spark.session import has_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
@@ -215,7 +216,8 @@ def _telling_of_vanished_files(plain: Any) -> Any:
         except AnabranchError:
             raise
         except Exception as error:
-            why = vanished(self, error, pinned(self)) if self.sparkSession in formats else None
+            with speaking(self.sparkSession):
+                why = vanished(self, error, pinned(self)) if self.sparkSession in formats else None
             if why is None:
                 raise
             raise why from None

@@ -6,8 +6,8 @@ nothing is read, and each step leaves the builder that it is called on as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,6 +18,7 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.opening import open_log
 from anabranch.errors.rows import statement
 from anabranch.protocol.merges import Action, When
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.settings import honours
 from anabranch.statements.merge_request import AskedClause, Condition, MergeRequest, Values
 
@@ -31,6 +32,7 @@ _COUNTS = {
 """The columns of `DeltaMergeBuilder.execute`, and the metrics that they show."""
 
 
+@speaks
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(MergeRequest):
     """Says clause by clause what a MERGE does; each step gives a builder with one more clause.
@@ -50,6 +52,7 @@ class DeltaMergeBuilder(MergeRequest):
     """
 
     reshaped: Callable[[], None] | None = None
+    _file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def whenMatchedUpdate(self, condition: Condition = None, set: Values = None) -> DeltaMergeBuilder:
         """Set columns of a row that matches, where the condition is TRUE of the pair.

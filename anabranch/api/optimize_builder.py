@@ -5,7 +5,8 @@ A door: it collects which partitions are meant, makes one command, and shows wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,12 +19,14 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.settings import honours
 from anabranch.statements.conditions import check_named, understood
 
 __all__ = ["DeltaOptimizeBuilder", "optimized"]
 
 
+@speaks
 @dataclass(eq=False)
 class DeltaOptimizeBuilder:
     """Lays out a table's files anew; `where` gives this same builder, as delta-spark's does.
@@ -35,6 +38,7 @@ class DeltaOptimizeBuilder:
     spark: SparkSession
     path: Location
     partitions: str | None = None
+    _file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """Only the partitions that a condition over partition columns selects."""

@@ -7,6 +7,7 @@ untouched.
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import CHANGES, READ, WRITE
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaking, speaks
 from anabranch.spark.positional import by_position
 from anabranch.spark.settings import honoured, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
@@ -70,6 +72,10 @@ class Optioned:
         for key, value in options.items():
             self.option(key, value)
         return self
+
+    def speaking(self) -> AbstractContextManager[None]:
+        """Within the block, buckets are opened as the session says, and as options of file systems (``fs.``) do."""
+        return speaking(self._spark, self._options.file_settings())
 
 
 class Formatted(Optioned):
@@ -114,6 +120,7 @@ def _own_schema(given: Any) -> InvalidOption:
     return InvalidOption(option="schema", value=given, reason="a Delta table has a schema of its own.")
 
 
+@speaks
 class Reader(Schemaless):
     """``spark.read`` with our formats; anything else becomes Spark's own reader."""
 
@@ -127,14 +134,16 @@ class Reader(Schemaless):
             return target.load(path, None, schema, **options)
         self.check_schema(schema)
         self.options(**options)
-        return self._load(path if path is not None else self._options.take("path"))
+        with self.speaking():
+            return self._load(path if path is not None else self._options.take("path"))
 
     def table(self, tableName: str) -> DataFrame:
         """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
         found = table_of(self._spark, tableName)
         if found is None:
             return self._of_view(tableName)
-        return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
+        with self.speaking():
+            return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _of_view(self, name: str) -> DataFrame:
         """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
@@ -192,6 +201,7 @@ def one_path(path: Any) -> Location:
     return path
 
 
+@speaks
 class Writer(Formatted):
     """``df.write``: with our formats, or on a name that is a Delta table, ours; anything else is Spark's own."""
 
@@ -262,11 +272,12 @@ class Writer(Formatted):
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
         ignores = self._mode == "ignore"
-        target = Resolver(self._spark).target(parts, self._options.take("path"), or_foreign=ignores)
-        if isinstance(target, str):
-            self._save(target)
-        else:
-            self._save_named(target)
+        with self.speaking():
+            target = Resolver(self._spark).target(parts, self._options.take("path"), or_foreign=ignores)
+            if isinstance(target, str):
+                self._save(target)
+            else:
+                self._save_named(target)
 
     def _is_known(self, parts: Name, mode: str | None) -> bool:
         """Whether it is a table of ours, so that Spark cannot make one of another format.
@@ -308,7 +319,8 @@ class Writer(Formatted):
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
-        self._save(path if path is not None else self._options.take("path"))
+        with self.speaking():
+            self._save(path if path is not None else self._options.take("path"))
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
         """Write the rows to a table by position: the first column for the table's first, whatever their names.
@@ -330,7 +342,10 @@ class Writer(Formatted):
             self.mode("overwrite" if overwrite else "append")
         elif self._mode != "overwrite":
             self.mode("append")  # as Spark's does, whatever other mode was named
-        change = self._schema_change()
+        with self.speaking():
+            self._insert(found, self._schema_change())
+
+    def _insert(self, found: Resolved, change: SchemaChange | None) -> None:
         snapshot = open_log(found.location).snapshot()
         with honoured(self._spark, "INSERT"):  # values are fitted, as those of the statement are
             rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")

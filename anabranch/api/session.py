@@ -4,7 +4,7 @@ rows of a version, with file skipping, and of what versions changed. For the com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,8 +19,10 @@ from anabranch.commands.queries.read import Read, kept, shown_ids
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaking
 from anabranch.spark.session import build
 from anabranch.statements.conditions import understood
+from anabranch.storage.open import for_spark
 
 __all__ = ["changes", "read", "session"]
 
@@ -53,6 +55,7 @@ def read(
     version: int | None = None,
     timestamp: Any = None,
     row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
 
@@ -66,16 +69,27 @@ def read(
         timestamp: text, a date or a datetime: the version that was the newest then. What says no time zone is of the
             session's.
         row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, where the table tracks its rows.
+        storage_options: as in obstore, for this call; Spark reads the rows with the same ones.
 
     Raises:
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
         TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
+        NotBuilt: Spark's connector cannot be told one of the ``storage_options``.
     """
-    engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
-    location, asked = AsOf(path, version, timestamp, engine.zone()).pinned()
-    snapshot = Read(location, asked).snapshot()
+    with speaking(spark):
+        path = Resolver(spark).anywhere(path_or_name).location
+    with speaking(spark, for_spark(path, storage_options or {})):
+        found = AsOf(path, version, timestamp, SparkEngine(spark).zone(), storage_options)
+        return _read(spark, found, where, columns, row_ids)
+
+
+def _read(
+    spark: SparkSession, found: AsOf, where: str | Column | None, columns: Sequence[str] | None, row_ids: bool
+) -> DataFrame:
+    engine, (location, asked) = SparkEngine(spark), found.pinned()
+    snapshot = Read(location, asked, storage_options=found.storage_options).snapshot()
     condition = None if where is None else understood(where, snapshot, engine)
     files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
     for name in columns or ():
@@ -97,7 +111,8 @@ def looked_up(name: str) -> Entry | None:
         spark = session()
     except MissingJava as error:
         raise UnknownPathOrName(name=name, reason=error.message) from None
-    found = Resolver(spark).find(name)
+    with speaking(spark):
+        found = Resolver(spark).find(name)
     if found is None:
         in_memory = spark.conf.get(_CATALOG) == "in-memory"
         raise UnknownPathOrName(name=name, reason=_IN_MEMORY if in_memory else "check its schema.")
@@ -134,6 +149,7 @@ def changes(
     Example:
         >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
-    engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
-    asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
-    return engine.changes(asked.run())
+    with speaking(spark):
+        engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
+        asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
+        return engine.changes(asked.run())

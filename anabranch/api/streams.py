@@ -30,6 +30,7 @@ from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.dataframe_source import names_table
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.session import is_connect, reads_beyond
 from anabranch.spark.settings import honoured
 from anabranch.streaming import on_connect
@@ -63,6 +64,7 @@ class _Stream(Formatted):
         return call
 
 
+@speaks
 class StreamReader(_Stream, Schemaless):
     """``spark.readStream``."""
 
@@ -82,7 +84,8 @@ class StreamReader(_Stream, Schemaless):
             return found
         self.check_schema(schema)
         self.options(**options)
-        return self._load(one_path(path if path is not None else self._options.take("path")))
+        with self.speaking():
+            return self._load(one_path(path if path is not None else self._options.take("path")))
 
     def table(self, tableName: str) -> DataFrame:
         """Read the table of a name as a stream, or of ``delta.`path` ``; any other name is Spark's.
@@ -94,7 +97,8 @@ class StreamReader(_Stream, Schemaless):
         if found is None:
             rows: DataFrame = self._plain.table(tableName)
             return rows
-        return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
+        with self.speaking():
+            return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _load(self, location: Location) -> DataFrame:
         options = self._options.copy()
@@ -127,6 +131,7 @@ class StreamReader(_Stream, Schemaless):
         return open_stream(self._spark, type(self._plain)(self._spark), read)
 
 
+@speaks
 class StreamWriter(_Stream):
     """``df.writeStream``; ``another`` gives one more of Spark's own."""
 
@@ -201,7 +206,8 @@ class StreamWriter(_Stream):
         path = path if path is not None else self._options.take("path")
         if path is None:
             raise InvalidOption(option="path", value=None, reason="say the path of the table: start(path).")
-        return self._started(path)
+        with self.speaking():
+            return self._started(path)
 
     def toTable(
         self,
@@ -228,7 +234,8 @@ class StreamWriter(_Stream):
             raise InvalidOption(option="format", value=format, reason=reason)
         self._say(outputMode, partitionBy, queryName, options)
         self._sink("")  # what is refused is refused before a table is made
-        return self._started(self._made(tableName) if found is None else found.location)
+        with self.speaking():
+            return self._started(self._made(tableName) if found is None else found.location)
 
     def _say(self, mode: str | None, columns: Any, name: str | None, options: dict[str, Any]) -> None:
         self.options(**options)

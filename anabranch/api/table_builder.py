@@ -23,6 +23,7 @@ from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import GENERATION
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.settings import honours
 from anabranch.spark.types import declared, parse_type
 from anabranch.statements.conditions import check_rules
@@ -52,6 +53,7 @@ class IdentityGenerator:
     step: int = 1
 
 
+@speaks
 @dataclass(eq=False)
 class DeltaTableBuilder(Generic[Table]):
     """Builds a table step by step; each step gives this same builder, which then says that much more.

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch.api.reader_and_writer import Optioned, formats, table_of
 from anabranch.catalog.named_tables import Named, naming
-from anabranch.catalog.names import parts_of, spelled
+from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import Write
@@ -23,10 +23,12 @@ from anabranch.errors.inputs import check_text
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaks
 from anabranch.spark.settings import honours
 from anabranch.statements.conditions import understood
 
 
+@speaks
 class WriterV2(Optioned):
     """A writer to one table, by its name or by ``delta.`path` ``."""
 
@@ -112,6 +114,10 @@ class WriterV2(Optioned):
         parts = parts_of(self._table)
         if parts is None:
             raise InvalidOption(option="table", value=self._table, reason="it takes the name of a table.")
+        with self.speaking():
+            self._make_of(parts, creates, replaces)
+
+    def _make_of(self, parts: Name, creates: bool, replaces: bool) -> None:
         options = self._options.copy()
         location = options.take("path") or options.take("location")
         named = Resolver(self._spark).target(parts, location)
@@ -178,7 +184,8 @@ class WriterV2(Optioned):
         if found is None:
             self._plain.overwrite(condition)
             return
-        self._replace(found.location, condition)
+        with self.speaking():
+            self._replace(found.location, condition)
 
     @honours("a write")
     def _replace(self, path: Location, condition: Column | str) -> None:

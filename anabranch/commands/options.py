@@ -18,7 +18,9 @@ from anabranch.protocol import options
 from anabranch.protocol.rules.table_rules import codec_named
 from anabranch.protocol.settings import Fate
 
-_FILE_SYSTEM = ("fs.", "dfs.", "hadoop.")
+_FILE_SYSTEM = ("fs.", "dfs.")
+"""How settings of file systems begin, which both sides of a bucket follow."""
+_HADOOP = "hadoop."
 NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
 _warned = cache("options warned of", 1000)
 
@@ -63,6 +65,10 @@ class Options:
         keys = [key for key in self._values if key.startswith(("delta.", "anabranch."))]
         return dict(self._values.pop(key) for key in keys)
 
+    def file_settings(self) -> dict[str, str]:
+        """The settings of file systems among them, which stay: they count for as long as the command runs."""
+        return {name: value for key, (name, value) in self._values.items() if key.startswith(_FILE_SYSTEM)}
+
     def of_a_write(self) -> dict[str, Any]:
         """What they say of any write, as arguments of `anabranch.commands.dml.write.Write`. Raises InvalidOption: one
         has a value that it does not take.
@@ -99,8 +105,10 @@ class Options:
             InvalidOption, NotBuilt: one asks for what is not done here.
         """
         for key, (name, value) in self._values.items():
+            if key.startswith(_FILE_SYSTEM):
+                continue
             known = options.option(door, key)
-            if key.startswith(_FILE_SYSTEM) or (known and known.fate is Fate.REFUSED and key in NOT_BUILT):
+            if key.startswith(_HADOOP) or (known and known.fate is Fate.REFUSED and key in NOT_BUILT):
                 if known is None or value.lower() != known.harmless:
                     raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
             elif known is None:
@@ -118,4 +126,4 @@ def _warn(door: str, name: str) -> None:
     known = {each.lower(): each for each in options.names(door)}
     hint = f" Did you mean {known[near[0]]}?" if near else ""
     said = f"The option {name} is none that is documented for {door} of a Delta table, and does nothing.{hint}"
-    warnings.warn(said, UnknownOption, stacklevel=5)
+    warnings.warn(said, UnknownOption, stacklevel=6)

@@ -23,7 +23,7 @@ from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.failures import reported
 from anabranch.spark.paths import Place, literal, places, spark_root
-from anabranch.spark.raw_rows import READ_OPTIONS
+from anabranch.spark.raw_rows import read_options
 from anabranch.spark.session import is_connect
 
 Step = Callable[[DataFrame], DataFrame]
@@ -119,7 +119,9 @@ def _odd_part(path: str) -> str:
 
 
 def _are_said(spark: SparkSession, root: str, found: Sequence[Place]) -> bool:
-    read = spark.read.schema(T.StructType()).options(**READ_OPTIONS).parquet(*[literal(each.reader) for each in found])
+    read = (
+        spark.read.schema(T.StructType()).options(**read_options()).parquet(*[literal(each.reader) for each in found])
+    )
     said = read.select(read.metadataColumn("_metadata")["file_path"].alias("file"))
     rows = said.limit(1) if len(found) == 1 else said.distinct()
     with reported("the scan", root):

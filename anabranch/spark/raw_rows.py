@@ -33,13 +33,19 @@ from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
 from anabranch.spark.row_positions import is_marked, with_facts
 from anabranch.spark.types import column, free_name, paired, spark_schema, spark_type
+from anabranch.storage.told import given
 
-READ_OPTIONS = {
+_READ_OPTIONS = {
     "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish silently
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
 _TO_THE_END = 1 << 30
+
+
+def read_options() -> dict[str, str]:
+    """Options of every reader of a table's files: ours, and what is given of file systems for this call alone."""
+    return {**given(), **_READ_OPTIONS}
 
 
 class Address(NamedTuple):
@@ -149,7 +155,7 @@ def _without(prefix: str, text: Column) -> Column:
 
 def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
     """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
-    reader = spark.read.schema(spark_schema(physical_schema(held_columns(schema)))).options(**READ_OPTIONS)
+    reader = spark.read.schema(spark_schema(physical_schema(held_columns(schema)))).options(**read_options())
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")

@@ -34,7 +34,7 @@ from anabranch.spark.raw_rows import open_files
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.row_positions import with_facts
 from anabranch.spark.types import arrow_rows, column, free_name
-from anabranch.spark.write import WRITE_OPTIONS, write_files
+from anabranch.spark.write import write_files, write_options
 
 _PLACE_BITS = 40
 """A position in a file is below 2 to this power, and so many files may be listed that their places fit above."""
@@ -137,7 +137,7 @@ def _write_origins(spark: SparkSession, files: FileSet, rows: DataFrame, folder:
         F.shiftright(origin, _PLACE_BITS).cast("int").alias(source),
         origin.bitwiseAND(F.lit((1 << _PLACE_BITS) - 1)).alias(row),
     ]
-    writer = rows.select(*both).write.mode("append").options(**WRITE_OPTIONS, **_WHOLE, compression="zstd")
+    writer = rows.select(*both).write.mode("append").options(**write_options(), **_WHOLE, compression="zstd")
     with timestamps.in_micros(spark):
         writer.parquet(f"{spark_root(spark, files.root)}/{folder}")
 

@@ -19,10 +19,10 @@ from anabranch.protocol.schema.types import DataType, Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.spark import timestamps
 from anabranch.spark.paths import literal, spark_root
-from anabranch.spark.raw_rows import READ_OPTIONS
+from anabranch.spark.raw_rows import read_options
 from anabranch.spark.shapes import shaped
 from anabranch.spark.types import delta_type, is_void, paired, spark_type
-from anabranch.spark.write import WRITE_OPTIONS
+from anabranch.spark.write import write_options
 
 _NOT_IN_PARQUET = ("interval", "time")
 
@@ -37,7 +37,7 @@ def keep(spark: SparkSession, rows: DataFrame, root: str, folder: str) -> str:
     numbered = rows.toDF(*map(_name, range(len(schema))))  # by position: names may be there twice
     solid = numbered.select(*[_solid(_name(i), each) for i, each in enumerate(schema) if not is_void(each.dataType)])
     with timestamps.in_micros(spark):
-        solid.write.mode("append").options(**WRITE_OPTIONS).parquet(url)
+        solid.write.mode("append").options(**write_options()).parquet(url)
     return url
 
 
@@ -76,13 +76,13 @@ def _in_folders(spark: SparkSession, urls: Sequence[str], schema: T.StructType) 
     fields = [(_name(i), each) for i, each in enumerate(schema)]
     solid = [(name, each) for name, each in fields if not is_void(each.dataType)]
     stored = T.StructType([T.StructField(name, _solid_type(each), True, each.metadata) for name, each in solid])
-    read = spark.read.schema(stored).options(**READ_OPTIONS).parquet(*map(literal, urls))
+    read = spark.read.schema(stored).options(**read_options()).parquet(*map(literal, urls))
     return read.select(*[_value(name, each).alias(each.name) for name, each in fields])
 
 
 def size_of(spark: SparkSession, url: str) -> tuple[int, int]:
     """How many rows lie in a folder, and in how many bytes."""
-    read = spark.read.schema(T.StructType()).options(**READ_OPTIONS).parquet(literal(url))
+    read = spark.read.schema(T.StructType()).options(**read_options()).parquet(literal(url))
     metadata = read.metadataColumn("_metadata")
     found = read.groupBy(metadata["file_path"].alias("file"), metadata["file_size"].alias("bytes")).count().toArrow()
     return sum(found["count"].to_pylist()), sum(found["bytes"].to_pylist())

@@ -45,16 +45,22 @@ from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import column, free_name, paired
+from anabranch.storage.told import given
 
 _ONE_FILE_ROWS = 250_000
 _ONE_TASK_ROWS = 20_000
 """So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
 _FEW_FILES = 64
-WRITE_OPTIONS = {
+_WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
     "spark.sql.variant.inferShreddingSchema": "false",  # Spark shreds variants else; not every reader knows that
 }
+
+
+def write_options() -> dict[str, str]:
+    """Options of every writer of a table's files: ours, and what is given of file systems for this call alone."""
+    return {**given(), **_WRITE_OPTIONS}
 
 
 def write(
@@ -281,7 +287,7 @@ def write_files(
     for their void.
     """
     as_stored, folders = _as_stored(schema, partition_columns, rules)
-    several = {**WRITE_OPTIONS, **options, "compression": rules.codec}
+    several = {**write_options(), **options, "compression": rules.codec}
     several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
     writer = rows.select(*as_stored).write.mode("append").options(**several)
     with timestamps.in_micros(spark):

@@ -18,6 +18,7 @@ from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, Un
 from anabranch.errors.inputs import check_text
 from anabranch.errors.rows import statement as one_statement
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.spark.file_settings import speaking
 from anabranch.spark.spark_tables import unlike_delta
 from anabranch.spark.sql_text import cut, joined_sql, substituted
 from anabranch.statements import reading, registry
@@ -74,7 +75,7 @@ def sql(
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
-    with one_statement():
+    with one_statement(), speaking(spark):
         return _ran(Running(spark, frames), text, args, names or Names(spark))
 
 

@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, from_url
 
-from anabranch.errors import UnknownStore
+from anabranch.errors import NotBuilt, UnknownStore
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache, hold, memo
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
+from anabranch.storage.hadoop_names import for_spark as spelled_for_spark
 from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.hdfs_rpc import open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
+from anabranch.storage.obstore_options import SERVICES
+from anabranch.storage.told import told_options
 from anabranch.storage.webhdfs import open_webhdfs
 
 if TYPE_CHECKING:
@@ -36,7 +39,6 @@ _Options = tuple[tuple[str, Any], ...]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _CANONICAL = {"s3": "s3", "s3a": "s3", "gs": "gs"}
 _CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss": "abfss"}
-_SERVICE = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
 _CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
 _HADOOP = ("hdfs", "viewfs")
 _KNOWN = (
@@ -97,7 +99,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
-            ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours.
+            ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours. Within
+            `anabranch.storage.told.telling`, what a session says counts where these and the environment say nothing.
 
     Raises:
         LoneSurrogate: the location is not valid text.
@@ -115,6 +118,29 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         if allowed and isinstance(store, LocalStore | ObjectStore | HdfsStore)
         else store
     )
+
+
+def for_spark(location: str | os.PathLike[str], storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a bucket as settings for Spark's connector, of that bucket alone; none where Spark needs none.
+
+    Raises:
+        NotBuilt: the connector cannot be told one of them. UnknownStore: as `open_store`.
+
+    Example:
+        >>> for_spark("s3a://lake/events", {"region": "eu-west-1", "timeout": "60s"})
+        {'fs.s3a.bucket.lake.endpoint.region': 'eu-west-1'}
+    """
+    text = os.fspath(location)
+    match = _SCHEME.match(text) if isinstance(location, str) else None
+    if match is None or match[1].lower() not in _CANONICAL:
+        return {}
+    authority, _ = _authority_and_path(text, text[match.end() :])
+    given = {key: value for key, value in storage_options.items() if key != ALLOWED_OPTION}
+    told, untold = spelled_for_spark(_CANONICAL[match[1].lower()], authority, given)
+    for name in untold:
+        instead = "Set it for Spark in the session's settings, and for our client in the environment."
+        raise NotBuilt(what=f"the storage option {name}, for Spark,", instead=instead)
+    return told
 
 
 def listed_stores(text: str) -> tuple[str, ...]:
@@ -141,7 +167,7 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
     if scheme in _HADOOP:
-        return open_hdfs(scheme, authority, path, options)
+        return open_hdfs(scheme, authority, path, {**told_options(scheme, authority, options), **options})
     if scheme == "webhdfs":
         return open_webhdfs(authority, path, options)
     return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, options)
@@ -201,11 +227,11 @@ def _memory(name: str, path: str) -> ObjectStore:
 
 def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> ObjectStore:
     canonical = _CANONICAL[scheme]
-    service = _SERVICE[canonical]
+    service = SERVICES[canonical]
     root, confused = f"{canonical}://{authority}", _CONFUSED.get(service, "")
     if any(letter in path for letter in confused):
         _refuse(_join(root, path), "the service would take this path for another one.")
-    bucket, once = _buckets(root, *_split(service, options))
+    bucket, once = _buckets(root, *_split(service, {**told_options(canonical, authority, options), **options}))
     return ObjectStore(_join(root, path), path, bucket, once, confused)
 
 

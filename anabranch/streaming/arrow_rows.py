@@ -19,7 +19,16 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 BATCH_ROWS = 1 << 16
+_NOTHING: Mapping[str, str] = {}
 GOOGLE_PATIENCE = timedelta(minutes=1)
+_AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
+_AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+_CREDENTIALS = {
+    "s3": ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    "abfss": (*_AZURE_KEYS, *_AZURE_TOKENS, "AZURE_CLIENT_ID", "AZURE_STORAGE_CLIENT_ID"),
+    "gs": ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE"),
+}
+"""The variables that say who asks, by the scheme of a bucket."""
 
 
 def rows_of(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -63,7 +72,7 @@ def _opened(file: Mapping[str, Any]) -> Any:
         if file["store"] is None:
             source = pa.OSFile(file["name"], "rb")
         else:
-            system, bucket = _bucket(file["store"])
+            system, bucket = _bucket(file["store"], file.get("said") or {})
             source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
         reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
@@ -75,46 +84,63 @@ def _opened(file: Mapping[str, Any]) -> Any:
     return source
 
 
-def _bucket(store: str) -> tuple[Any, str]:
-    """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only."""
+def _bucket(store: str, said: Mapping[str, str] = _NOTHING) -> tuple[Any, str]:
+    """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only.
+
+    Args:
+        said: what the session says of it; not used where the environment here has credentials.
+    """
+    if any(map(os.environ.get, _CREDENTIALS[store.partition(":")[0]])):
+        said = {}
     if store.startswith("gs://"):
-        return _google(), store.removeprefix("gs://")
+        return _google(said), store.removeprefix("gs://")
     if store.startswith("abfss://"):
-        return _azure(*store.removeprefix("abfss://").split("@", 1))
-    endpoint, region = _said_by("AWS_ENDPOINT_URL", "AWS_ENDPOINT"), _said_by("AWS_REGION", "AWS_DEFAULT_REGION")
-    if not store.startswith("s3://") or not (endpoint or region):
-        found: tuple[Any, str] = pafs.FileSystem.from_uri(store)
+        container, _, host = store.removeprefix("abfss://").partition("@")
+        return _azure(container, host, said)
+    return _s3(store.removeprefix("s3://"), said)
+
+
+def _s3(bucket: str, said: Mapping[str, str]) -> tuple[Any, str]:
+    endpoint = said.get("endpoint") or _said_by("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    region = said.get("region") or _said_by("AWS_REGION", "AWS_DEFAULT_REGION")
+    if not (said or endpoint or region):
+        found: tuple[Any, str] = pafs.FileSystem.from_uri(f"s3://{bucket}")
         return found
     scheme, _, server = endpoint.rpartition("://")
-    said = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
-    return pafs.S3FileSystem(region=region or None, **said), store.removeprefix("s3://")
+    known: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
+    if said.get("virtual_hosted_style_request") == "true":
+        known |= {"endpoint_override": server.removeprefix(f"{bucket}."), "force_virtual_addressing": True}
+    if said.get("access_key_id"):
+        names = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "session_token"}
+        known |= {name: said.get(option) for name, option in names.items()}
+    return pafs.S3FileSystem(region=region or None, anonymous="skip_signature" in said, **known), bucket
 
 
-def _google() -> Any:
+def _google(said: Mapping[str, str]) -> Any:
     """Arrow's client of Google Cloud. By default it asks 15 minutes long for credentials that are not there."""
-    scheme, _, server = _said_by("GOOGLE_BASE_URL").rpartition("://")
-    said: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
-    anonymous = _said_by("GOOGLE_SKIP_SIGNATURE").lower() == "true"
-    return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **said)
+    scheme, _, server = (said.get("base_url") or _said_by("GOOGLE_BASE_URL")).rpartition("://")
+    known: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
+    anonymous = "skip_signature" in said or _said_by("GOOGLE_SKIP_SIGNATURE").lower() == "true"
+    return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **known)
 
 
-def _azure(container: str, host: str) -> tuple[Any, str]:
+def _azure(container: str, host: str, said: Mapping[str, str]) -> tuple[Any, str]:
     """Arrow's client of an account. Where it finds no credentials it ends the process, so all that are said are handed
     to it; it finds an identity of the machine itself.
     """
     account = host.partition(".")[0]
-    said: dict[str, Any] = _azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
+    known: dict[str, Any] = _azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
     principal = {
-        name: _said_by(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
+        name: said.get(name) or _said_by(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
         for name in ("client_id", "client_secret", "tenant_id")
     }
-    if key := _said_by("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"):
-        said["account_key"] = key
-    elif token := _said_by("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"):
-        said["sas_token"] = f"?{token.removeprefix('?')}"
+    if key := said.get("account_key") or _said_by(*_AZURE_KEYS):
+        known["account_key"] = key
+    elif token := said.get("sas_key") or _said_by(*_AZURE_TOKENS):
+        known["sas_token"] = f"?{token.removeprefix('?')}"
     elif all(principal.values()):
-        said |= principal
-    return pafs.AzureFileSystem(account, **said), container
+        known |= principal
+    return pafs.AzureFileSystem(account, **known), container
 
 
 def _azure_server(account: str, endpoint: str) -> dict[str, str]:

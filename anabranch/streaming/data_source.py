@@ -9,6 +9,7 @@ cause in its text, which is all of it that Spark passes on.
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from anabranch.streaming.source import Source
 
 NAME = "anabranch_stream"
-REQUEST, HOME = "request", "home"
-"""The options: what is read (`anabranch.streaming.reading.StreamRead`), and the folder of this package."""
+REQUEST, HOME, SECRETS = "request", "home", "secret.settings"
+"""The options: what is read (`anabranch.streaming.reading.StreamRead`), the folder of this package, and what the
+session says of the bucket: under a name whose value Spark never shows (``spark.redaction.regex``)."""
 
 
 class TableStream(DataSource):
@@ -40,7 +42,7 @@ class TableStream(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """What plans and reads the batches."""
-        return _READER(self.options[REQUEST], self.options[HOME])
+        return _READER(self.options[REQUEST], self.options[HOME], self.options[SECRETS])
 
 
 def named(name: str) -> type[TableStream]:
@@ -51,8 +53,8 @@ def named(name: str) -> type[TableStream]:
 class _Reader(DataSourceStreamReader):
     """Plans batches and reads their rows, as PySpark 4.0 and 4.1 ask for it: each batch goes to the newest version."""
 
-    def __init__(self, request: str, home: str) -> None:
-        self._request, self._home = request, home
+    def __init__(self, request: str, home: str, secrets: str) -> None:
+        self._request, self._home, self._secrets = request, home, secrets
         self._planned: Source | None = None
 
     @property
@@ -63,6 +65,10 @@ class _Reader(DataSourceStreamReader):
             from anabranch.streaming.reading import StreamRead
             from anabranch.streaming.source import Source
 
+            if said := json.loads(self._secrets):
+                from anabranch.storage.told import stay_told
+
+                stay_told(**said)
             self._planned = Source(StreamRead.from_json(self._request))
         return self._planned
 

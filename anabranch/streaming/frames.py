@@ -7,6 +7,7 @@ travels by value, so that executors need nothing of ours.
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from anabranch.errors.process_state import PerObject, hold
 from anabranch.protocol.sizes import size_of
 from anabranch.spark.session import is_connect
 from anabranch.spark.types import spark_schema
+from anabranch.storage.told import told_of
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.reading import Splits, StreamRead
 from anabranch.streaming.tasks import columns_of
@@ -34,7 +36,8 @@ def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame
         for module in (arrow_rows, data_source):
             cloudpickle.register_pickle_by_value(module)
         _registered[spark] = _register(spark)
-    said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME}
+    secrets = json.dumps(told_of(read.table.partition(":")[0]))
+    said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
     rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**said).load()
     return rows
 

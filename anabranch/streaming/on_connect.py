@@ -35,6 +35,4 @@ class OnServer:
                 "[NOT_BUILT_YET] A stream is written to a Delta table by the server of Spark Connect. Its Python needs "
                 f"{self._engine}, and has {found}: install it there, or write the stream from a classic session."
             )
-        from anabranch.streaming.sink import query_of
-
-        pickle.loads(self._sink).write_batch(batch, number, query_of(self._checkpoint))
+        pickle.loads(self._sink).write_batch_of(batch, number, self._checkpoint)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
@@ -23,6 +23,7 @@ from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.file_settings import speaking
 from anabranch.spark.settings import honoured
 from anabranch.storage import open_store
 
@@ -42,12 +43,14 @@ class Sink:
         mode: the output mode.
         merges: whether rows may add columns; None: as the session says.
         reads_target: whether rows are computed from the table's own, so that no batch is a blind append.
+        file_settings: settings of file systems that are given for this query alone.
     """
 
     write: Write
     mode: str
     merges: bool | None = None
     reads_target: bool = False
+    file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -81,7 +84,7 @@ class Sink:
             cluster_by=cluster_by,
             **asked,
         )
-        return cls(write, mode, merges)
+        return cls(write, mode, merges, file_settings=options.file_settings())
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a batch on a classic session. Raises as `write_batch`."""
@@ -97,14 +100,20 @@ class Sink:
             ConcurrentTransactionException: another process writes the batches of the same checkpoint.
             SchemaMismatch: a column does not fit the table.
         """
-        engine = SparkEngine(batch.sparkSession)
-        with honoured(batch.sparkSession, "a write"):
+        engine, spark = SparkEngine(batch.sparkSession), batch.sparkSession
+        with speaking(spark, self.file_settings), honoured(spark, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
             read = open_log(self.write.table).snapshot().version if self.reads_target else None
             asked = replace(self.write, source=batch, schema_change=change, batch=numbered, reads_target=read)
             asked.run(engine)
+
+    def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:
+        """Write a batch of the query that keeps its progress at a place. Raises as `query_of` and `write_batch`."""
+        with speaking(batch.sparkSession, self.file_settings):
+            query = query_of(checkpoint)
+        self.write_batch(batch, number, query)
 
 
 def query_of(checkpoint: str) -> str:

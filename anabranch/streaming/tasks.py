@@ -27,6 +27,7 @@ from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
 from anabranch.protocol.timestamps import zone_of
 from anabranch.storage.contract import Store
+from anabranch.storage.told import told_options
 from anabranch.streaming.pieces import Piece
 from anabranch.streaming.reading import Splits, StreamRead
 
@@ -88,9 +89,9 @@ def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> d
     }
 
 
-def _place(store: Store, path: str) -> dict[str, str | None]:
-    """The bucket of a file, None for this machine's disks, and its name there. Raises UnknownStore: executors cannot
-    read there.
+def _place(store: Store, path: str) -> dict[str, Any]:
+    """The bucket of a file, None for this machine's disks, its name there, and how the session reaches it. Raises
+    UnknownStore: executors cannot read there.
     """
     folder, name = located_file(store, path)
     scheme, _, rest = folder.url.partition("://")
@@ -99,7 +100,8 @@ def _place(store: Store, path: str) -> dict[str, str | None]:
         return {"store": None, "name": f"/{inside}/{name}"}
     if scheme not in _REACHABLE:
         raise UnknownStore(location=folder.url, reason="a stream reads files, s3, gs and abfss only.")
-    return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name}
+    said = told_options(scheme, bucket, {})
+    return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name, "said": said}
 
 
 def _mask(table: str, piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:

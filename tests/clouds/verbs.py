@@ -59,7 +59,7 @@ class Verbs:
 
     def rows(self) -> None:
         self.sql(f"CREATE TABLE {self.table} (id BIGINT, g STRING, s STRING) USING delta PARTITIONED BY (g)")
-        anabranch.append(None, self.path, [{"id": i, "g": "a/b", "s": "arrow"} for i in range(3)])
+        anabranch.append(self.spark, self.path, [{"id": i, "g": "a/b", "s": "arrow"} for i in range(3)])
         frame = self.spark.range(3, 6).selectExpr("id", "'50% é' AS g", "'frame' AS s")
         frame.write.format("delta").mode("append").save(self.path)
         self.sql(f"INSERT INTO {self.table} VALUES (6, NULL, 'insert')")
@@ -97,7 +97,7 @@ class Verbs:
         DeltaTable.forPath(self.spark, self.path).vacuum(0)
         self.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
         assert self.seen() == [row for row in before if row[0] != 3]
-        assert anabranch.check(self.path, deep=True).is_clean
+        assert DeltaTable.forPath(self.spark, self.path).check(deep=True).is_clean
 
     def versions(self) -> None:
         table = DeltaTable.forPath(self.spark, self.path)
@@ -109,7 +109,7 @@ class Verbs:
         table.restoreToVersion(newest)
         assert self.seen() == before
         for i in range(11):
-            anabranch.append(None, self.path, [{"id": 100 + i, "g": "c"}])
+            anabranch.append(self.spark, self.path, [{"id": 100 + i, "g": "c"}])
         assert len(self.seen()) == len(before) + 11  # read behind a checkpoint
 
     def copies(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -49,7 +50,7 @@ class Appender:
         self._append = append
         self._lock, self._waiting, self._closed = Lock(), list[_Call](), False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anabranch-appender")
-        self._pid = os.getpid()
+        self._pid, self._context = os.getpid(), copy_context()  # what its session says of buckets holds there, too
 
     def append(self, rows: Any) -> int:
         """Append rows; returns the version at which they stand.
@@ -73,7 +74,7 @@ class Appender:
             self._check_open()
             self._waiting.append(call)
             if len(self._waiting) == 1:
-                self._thread.submit(self._commit_waiting)
+                self._thread.submit(self._context.run, self._commit_waiting)
         return call.told
 
     def close(self) -> None:

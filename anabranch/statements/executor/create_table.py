@@ -13,6 +13,7 @@ from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import check_empty, open_log
 from anabranch.commands.options import Options
+from anabranch.errors import NotBuilt
 from anabranch.protocol.options import WRITE
 from anabranch.protocol.properties import is_owned
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
@@ -59,6 +60,8 @@ def _with_options(statement: CreateTable) -> CreateTable:
     for name, value in statement.options.items():
         options.put(name, value)
     found = options.properties()
+    for name in options.file_settings():
+        raise NotBuilt(what=f"the option {name} of a table", instead="Set it in the session: spark.hadoop.fs.…")
     options.finish(WRITE)
     return replace(statement, properties={**found, **statement.properties}, options={})
 

@@ -49,9 +49,16 @@ def test_an_unknown_option_is_warned_of_once_and_the_one_that_may_be_meant_is_na
         given(MERGESCHEMAS="true").finish(WRITE)
 
 
-def test_options_of_the_file_system_are_not_built() -> None:
+def test_settings_of_file_systems_are_handed_on_as_they_were_spelled() -> None:
+    options = given(**{"fs.s3a.bucket.Lake.access.key": "x", "dfs.nameservices": "y", "versionAsOf": 1})
+    options.take("versionAsOf")
+    options.finish(READ)
+    assert options.file_settings() == {"fs.s3a.bucket.Lake.access.key": "x", "dfs.nameservices": "y"}
+
+
+def test_other_settings_of_hadoop_are_not_built() -> None:
     with pytest.raises(NotBuilt):
-        given(**{"fs.s3a.access.key": "x"}).finish(READ)
+        given(**{"hadoop.security.authentication": "x"}).finish(READ)
 
 
 def test_what_every_write_takes_is_used_up() -> None:

@@ -1,0 +1,157 @@
+"""What a session, and who calls its methods, says of file systems, for as long as a block runs.
+
+Knows Hadoop's settings as they come, the environment, and which of them counts. It keeps nothing beyond the block, so
+that no session ever uses what another one said. Guarantees: where the environment has credentials of a service, what a
+session says of it is not used; what is given for one call counts more than both, and is refused where a variable would
+be mixed with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.storage.hadoop_names import FAMILIES, lacks, not_honoured
+from anabranch.storage.hadoop_settings import translated
+from anabranch.storage.obstore_options import SERVICES, WHERE, WHO, plain
+
+_HADOOP = ("HADOOP_CONF_DIR", "HADOOP_HOME")
+_KEY_FILE = "service_account"
+_BESIDES_KEYS = frozenset(
+    {"web_identity_token_file", "role_arn", "container_credentials_relative_uri", "container_credentials_full_uri"}
+)
+"""What of S3's environment is not looked at where there are keys."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said within a block.
+
+    Attributes:
+        by: the session.
+        session: gives its settings of file systems, without ``spark.hadoop.`` before them.
+        given: further ones, for one table or call.
+    """
+
+    by: Any = field(repr=False)
+    session: Callable[[], Mapping[str, str]] = field(repr=False)
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
+    known: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+    def settings(self) -> Mapping[str, str]:
+        """All of them; the session is asked once."""
+        if "session" not in self.known:
+            self.known["session"] = self.session()
+        return {**self.known["session"], **self.given}
+
+
+_current: ContextVar[Told | None] = ContextVar("anabranch_told", default=None)
+
+
+@contextmanager
+def telling(
+    by: Any, session: Callable[[], Mapping[str, str]], given: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Within the block, buckets are opened as a session says, and as is given for them; of one session inside of
+    another the inner one counts.
+    """
+    outer = _current.get()
+    if outer is not None and outer.by is by and not given:
+        yield
+        return
+    token = _current.set(Told(by, session, dict(given or {})))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def told_of(scheme: str) -> dict[str, dict[str, str]]:
+    """What is said here of one kind of bucket, for a process that knows no session: arguments of `stay_told`."""
+    told, family = _current.get(), FAMILIES.get(scheme, ())
+    if told is None or not family:
+        return {}
+    said = {"settings": told.settings(), "given": told.given}
+    return {of: {key: value for key, value in each.items() if key.startswith(family)} for of, each in said.items()}
+
+
+def stay_told(settings: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Say it for the rest of this thread: of a process that reads one table."""
+    _current.set(Told(None, lambda: settings, given))
+
+
+def given() -> dict[str, str]:
+    """What is given for one call, which Spark's readers and writers take as options."""
+    told = _current.get()
+    return {} if told is None else dict(told.given)
+
+
+def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dict[str, str]:
+    """What is said of a bucket, as options of obstore, beside those that a caller has.
+
+    Args:
+        scheme: of its canonical URL.
+        authority: the bucket, or container and account.
+        options: the caller's; where they say who asks, or where, what the session says is not used.
+
+    Raises:
+        InvalidOption, NotBuilt: what is given for one call cannot be followed.
+    """
+    told, service = _current.get(), SERVICES.get(scheme, "hdfs")
+    who, where = WHO.get(service, frozenset()), WHERE.get(service, frozenset())
+    mine = {plain(service, key) for key in options}
+    if told is None or (not told.given and (mine & (who | where) or (service == "hdfs" and options))):
+        return {}
+    alone = _followed(scheme, authority, told)
+    said = translated(scheme, authority, told.settings())
+    if service == "hdfs":
+        said = {} if not alone and any(map(os.environ.get, _HADOOP)) else said
+    elif (who | where) & alone.keys():
+        _check_unmixed(scheme, _spoken(service) & (who | where), said)
+    else:
+        said = _of_session(_with_a_file(said), _spoken(service), who, where) | alone
+    return {key: value for key, value in said.items() if key not in mine}
+
+
+def _of_session(said: dict[str, str], spoken: set[str], who: frozenset[str], where: frozenset[str]) -> dict[str, str]:
+    """What a session says, as far as it counts beside the environment: as a whole, or not at all."""
+    if spoken & who or (spoken & where and where.intersection(said)):
+        return {}
+    return {key: value for key, value in said.items() if key not in spoken}
+
+
+def _followed(scheme: str, authority: str, told: Told) -> dict[str, str]:
+    """What is given for this call, as options. Raises NotBuilt, InvalidOption: our client cannot follow it."""
+    if not told.given:
+        return {}
+    for name in not_honoured(scheme, authority, told.given, told.settings()):
+        instead = "Leave it out, or set it for Spark and our client by themselves: docs/concepts/stores.md."
+        raise NotBuilt(what=f"the setting {name} for one call", instead=instead)
+    if (missing := lacks(scheme, authority, told.given)) is not None:
+        raise InvalidOption(option=missing, value=None, reason="a key and its secret are given together.")
+    return translated(scheme, authority, told.given)
+
+
+def _check_unmixed(scheme: str, spoken: set[str], said: Mapping[str, str]) -> None:
+    """Raises InvalidOption: a variable would be used together with what is given for this call."""
+    ignored = _BESIDES_KEYS if "access_key_id" in said else frozenset()
+    if mixed := sorted(spoken - said.keys() - ignored):
+        reason = "the environment says this of the same service, and it would be used together with what is given."
+        raise InvalidOption(option=f"a setting of {scheme}", value=mixed[0], reason=reason)
+
+
+def _spoken(service: str) -> set[str]:
+    """The options of a service that the environment has."""
+    prefix = f"{service.upper()}_"
+    return {plain(service, name) for name, value in os.environ.items() if name.startswith(prefix) and value}
+
+
+def _with_a_file(said: dict[str, str]) -> dict[str, str]:
+    """Without the file of a key that is not on this machine: with Spark Connect it may be on the server's."""
+    is_there = _KEY_FILE not in said or os.path.isfile(said[_KEY_FILE])
+    return said if is_there else {key: value for key, value in said.items() if key != _KEY_FILE}
