@@ -14,8 +14,12 @@ from anabranch.errors.process_state import STATE, Cache, ProcessState
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
-OF_A_THREAD = {"anabranch/transaction/phases.py", "anabranch/protocol/session_says.py", "anabranch/errors/rows.py"}
-OF_A_THREAD |= {"anabranch/storage/told.py"}
+OF_A_THREAD = {
+    "anabranch/transaction/phases.py",
+    "anabranch/protocol/session_says.py",
+    "anabranch/errors/rows.py",
+    "anabranch/storage/told.py",
+}
 """What listens on one thread, and what one call says; both end with the block that began them."""
 HELD = {
     "the process that used a bucket first",

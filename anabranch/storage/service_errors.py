@@ -27,9 +27,12 @@ _NO_BUCKET = re.compile(
 )
 _REGION = re.compile(r"incorrectly configured region|<Code>PermanentRedirect</Code>|the region '[^']*' is wrong")
 _CREDENTIALS = {
-    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or give storage options.",
-    "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or a service principal, or give storage options.",
-    "gs": "set GOOGLE_SERVICE_ACCOUNT to the file of a service account's key, or give storage options.",
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), or for a session "
+    "spark.hadoop.fs.s3a.access.key and .secret.key, or give storage options.",
+    "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or a service principal, or for a session "
+    "spark.hadoop.fs.azure.account.key.<account>.dfs.core.windows.net, or give storage options.",
+    "gs": "set GOOGLE_SERVICE_ACCOUNT to the file of a service account's key, or for a session "
+    "spark.hadoop.fs.gs.auth.service.account.json.keyfile, or give storage options.",
 }
 _CREDENTIALS["az"] = f"set AZURE_STORAGE_ACCOUNT_NAME, and {_CREDENTIALS['abfss'].removeprefix('set ')}"
 

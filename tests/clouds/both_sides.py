@@ -74,11 +74,10 @@ def settings_of_a_call(spark: SparkSession, second: Settings) -> None:
     table.optimize().executeCompaction()
     table.clone("s3a://third/clone")
     assert [row["id"] for row in table.toDF().orderBy("id").collect()] == [3, 4, 5, 10]
-    read = spark.read.format("delta").options(**second)
-    assert read.option("versionAsOf", 1).load(place).count() == 3
-    assert read.load("s3a://third/clone").where("id = 3").count() == 1
+    assert spark.read.format("delta").options(**second, versionAsOf=1).load(place).count() == 3
+    assert spark.read.format("delta").options(**second).load("s3a://third/clone").where("id = 3").count() == 1
     frame.writeTo("delta.`s3a://third/v2`").options(**second).using("delta").create()
-    assert read.load("s3a://third/v2").count() == 3
+    assert spark.read.format("delta").options(**second).load("s3a://third/v2").count() == 3
 
 
 def streams_of_a_call(spark: SparkSession, second: Settings) -> None:

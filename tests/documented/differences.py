@@ -64,9 +64,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "`DeltaTable.forPath`",
-        "`hadoopConf` reaches the file system of any path",
-        "it is taken for local paths, where it has nothing to do, and refused for buckets (`NOT_BUILT_YET`)",
-        "stores are opened with credentials of the environment, and Spark with its own",
+        "`hadoopConf` takes any setting of a file system",
+        "settings that say who asks a bucket, and where, reach both sides; those that only Spark could follow, such as "
+        "encryption, are refused by name (`NOT_BUILT_YET`)",
+        "a table's log and its rows are written by two clients, which must do the same",
     ),
     Difference(
         "`DeltaTable.createOrReplace`",
