@@ -109,6 +109,12 @@ def test_hadoop_conf_that_our_client_cannot_follow_is_refused_without_a_request(
         assert SECRET not in str(refused.value)
 
 
+def test_options_of_a_new_table_are_no_settings_of_its_bucket(spark: Any) -> None:
+    text = "CREATE TABLE delta.`s3a://bucket/t` (id INT) USING delta OPTIONS ('fs.s3a.endpoint.region' = 'r')"
+    with pytest.raises(errors.NotBuilt, match=r"fs\.s3a\.endpoint\.region"):
+        anabranch.sql(spark, text)
+
+
 def test_storage_options_that_spark_cannot_be_told_are_refused(spark: Any) -> None:
     with pytest.raises(errors.NotBuilt, match="proxy_url"):
         anabranch.read(spark, "s3a://bucket/t", storage_options={"proxy_url": "http://proxy"})

@@ -111,6 +111,8 @@ def test_google_is_reached_by_a_file_or_by_nobody() -> None:
         "base_url": "http://h:1",
         "allow_http": "true",
     }
+    emulator = translated("gs", "b", {"fs.gs.storage.root.url": "http://h:1", "fs.gs.auth.type": "UNAUTHENTICATED"})
+    assert '"disable_oauth": true' in emulator["service_account_key"], "obstore writes nothing without an account"
     machine = {"fs.gs.auth.type": "COMPUTE_ENGINE", "fs.gs.auth.service.account.json.keyfile": "/key.json"}
     assert translated("gs", "b", machine) == {}
 

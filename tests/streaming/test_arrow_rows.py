@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -71,3 +72,30 @@ def test_every_kind_of_credentials_is_handed_on(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(pafs, "AzureFileSystem", lambda account, **named: handed.update(named))
     arrow_rows._bucket(ABFSS)
     assert {value.removeprefix("?") for value in handed.values()} == set(said.values())
+
+
+def test_what_the_session_says_of_a_bucket_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    handed: list[dict[str, object]] = []
+    monkeypatch.setattr(pafs, "S3FileSystem", lambda **named: handed.append(named))
+    said = {"access_key_id": "k", "secret_access_key": "s", "region": "r", "endpoint": "http://h:1"}
+    assert arrow_rows._bucket("s3://lake", said)[1] == "lake"
+    keys = {"access_key": "k", "secret_key": "s", "session_token": None}
+    server = {"endpoint_override": "h:1", "scheme": "http", "region": "r", "anonymous": False}
+    assert handed.pop() == {**keys, **server}
+    arrow_rows._bucket("s3://lake", {"skip_signature": "true"})
+    assert handed.pop() == {"anonymous": True, "region": None}
+    virtual = {"endpoint": "https://lake.h.example", "virtual_hosted_style_request": "true"}
+    arrow_rows._bucket("s3://lake", virtual)
+    assert handed[-1]["endpoint_override"] == "h.example"
+    assert handed.pop()["force_virtual_addressing"] is True
+
+
+def test_credentials_of_an_executors_environment_count_before_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[dict[str, object]] = []
+    monkeypatch.setattr(pafs, "S3FileSystem", lambda **named: handed.append(named))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment's")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    arrow_rows._bucket("s3://lake", {"access_key_id": "k", "secret_access_key": "s", "region": "r"})
+    assert handed == [{"region": "eu-north-1", "anonymous": False}]
