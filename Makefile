@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench bench-quick lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -86,8 +86,14 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \
 		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/expressions/test_terms.py
 
-bench: setup ## Run the benchmarks; ARGS are handed to them
+# Hours on two cores; wants a machine that does nothing else. It writes benchmarks/results, docs/benchmarks.md and its plot.
+bench: ## Run all benchmarks beside delta-spark, deltalake and plain Parquet; ARGS are handed to them
+	@$(READY) --java --interop spark dev bench
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: ## Run a choice of the benchmarks at a tenth of the size, within minutes; nothing is kept
+	@$(READY) --java --interop spark dev bench
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks --quick $(ARGS)
 
 lint: ## Check style, formatting, types and the storeys
 	@$(READY) spark demo dev

@@ -31,11 +31,10 @@ ROW = pa.table({"id": [-1], "amount": [1.5], "word": ["word"], "day": [dt.date(2
 
 @dataclass(frozen=True)
 class Cold(Cost):
-    """What it cost; memory of the process at its peak, and before the work; and what came of it, to be checked."""
+    """What it cost, with the memory of the process at its peak; the memory before the work; and what came of it."""
 
-    peak_mb: float
-    before_mb: float
-    answer: int
+    before_mb: float = 0.0
+    answer: int = 0
 
 
 def measured(engine: str, task: str, table: Path) -> Cold:

@@ -1,5 +1,5 @@
-"""What a change data feed costs: the same statements on a table that records its changes and on one that does not; and
-on delta-spark where its environment is there (`make interop`).
+"""What a change data feed costs: the same statements on a table that records its changes and on one that does not, by
+ours and by delta-spark.
 
 All run the same SQL, each time on a copy of its own; the sessions are warm. Afterwards all tables must hold the same,
 and all feeds must say the same.
@@ -8,8 +8,7 @@ and all feeds must say the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,9 @@ import anabranch
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import CHANGE_TYPE, ENABLED
-from benchmarks import large, merge
+from benchmarks import judge, large, merge, peers
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, spread
-from benchmarks.optimize import MASTER, MEMORY, Side, delta_spark, digest, telling
-from tests.support.delta_spark import DeltaSpark
-from tools import interop
+from benchmarks.race import OURS, OnCopies, telling
 
 ROUNDS = 3
 WARM_UPS = 2
@@ -40,34 +37,30 @@ BEFORE = (
 
 def statements(rows: int, source: Path) -> dict[str, str]:
     """What is measured; the table stands for ``{}``."""
-    upsert = f"MERGE INTO {{}} t USING parquet.`{source}` s ON {merge.ON} WHEN MATCHED THEN UPDATE SET *"
     return {
         "UPDATE 1%": f"UPDATE {{}} SET amount = amount + 1 WHERE {large.PERCENT}",
         "UPDATE 1000 rows": f"UPDATE {{}} SET amount = amount + 1 WHERE {large.few(rows)}",
-        f"MERGE {rows // merge.SHARE:,} rows": f"{upsert} WHEN NOT MATCHED THEN INSERT *",
+        f"MERGE {rows // merge.SHARE:,} rows": merge.upsert(source),
         "DELETE 1%": f"DELETE FROM {{}} WHERE {large.PERCENT}",
     }
 
 
-def run(folder: Path, rows: int, tell: Tell, *, beside_spark: bool = True) -> Result:
+def run(folder: Path, rows: int, tell: Tell) -> Result:
     """Measure on tables of this many rows."""
-    settings = {"spark.driver.memory": MEMORY, "spark.sql.session.timeZone": "UTC"}
-    spark = anabranch.install(anabranch.session("benchmarks", MASTER, **settings))
     tables = {kind: _tables(folder, rows, tell, vectors=not kind) for kind in ("", REWRITING)}
     texts, found = statements(rows, merge.source(folder, rows)), dict[str, dict[str, list[Cost]]]()
-    with ExitStack() as stack:
-        theirs = stack.enter_context(delta_spark()) if beside_spark and interop.is_ready() else None
-        for kind, pair in tables.items():
-            for what, text in texts.items():
-                sides = _sides(spark, theirs, pair, text)
-                runs = {each.name: each.run for each in sides}
-                found[what + kind] = by_turns(runs, ROUNDS, telling(tell, what + kind), warm_ups=WARM_UPS)
-                _prove_alike(spark, sides)
+    for kind, pair in tables.items():
+        for what, text in texts.items():
+            sides = _sides(pair, text)
+            runs = {name: each.run for name, each in sides.items()}
+            found[what + kind] = by_turns(runs, ROUNDS, telling(tell, what + kind), warm_ups=WARM_UPS)
+            _prove_alike(peers.session(), sides)
+            peers.clear(sides)
     return Result(
         name="feeds",
         title="What a change data feed costs",
-        setting=f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(tables[''][0])} MB; {MASTER} with"
-        f" {MEMORY} for each Spark, a fresh copy for each run, medians of {ROUNDS}",
+        setting=f"{rows:,} rows, 6 columns, {large.FILES} files, {large.megabytes(tables[''][0])} MB;"
+        f" {peers.SETTING}, a fresh copy for each run, medians of {ROUNDS}",
         lines=[Line(f"{what}, {name}", spread(each)) for what, by in found.items() for name, each in by.items()],
         ratios=[ratio for what, by in found.items() for ratio in ratios_of(what, by)],
         notes=[
@@ -85,17 +78,12 @@ def _tables(folder: Path, rows: int, tell: Tell, *, vectors: bool) -> tuple[Path
     return plain, recorded
 
 
-def _sides(spark: SparkSession, theirs: DeltaSpark | None, pair: tuple[Path, Path], text: str) -> list[Side]:
-    def by_us(path: str) -> Any:
-        return spark.sql(text.format(f"delta.`{path}`"))
+def _sides(pair: tuple[Path, Path], text: str) -> dict[str, OnCopies]:
+    def side(name: str, table: Path) -> OnCopies:
+        return OnCopies(table, lambda path: engines[name](text.format(f"delta.`{path}`")), judge.large, peers.of(name))
 
-    def by_them(path: str) -> None:
-        assert theirs is not None
-        theirs.sql(text.format(f"delta.`{path}`"))
-
-    engines = {"anabranch": by_us, **({"delta-spark": by_them} if theirs else {})}
-    feeds = dict(zip((WITHOUT, WITH), pair, strict=True))
-    return [Side(f"{name}, {feed}", table, work) for name, work in engines.items() for feed, table in feeds.items()]
+    engines, feeds = peers.sparks(), dict(zip((WITHOUT, WITH), pair, strict=True))
+    return {f"{name}, {feed}": side(name, table) for name in engines for feed, table in feeds.items()}
 
 
 def ratios_of(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
@@ -103,11 +91,11 @@ def ratios_of(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
     engines = list(dict.fromkeys(name.partition(", ")[0] for name in found))
     ratios = []
     for name in engines:
-        bound = AT_MOST if name == "anabranch" and not what.startswith("DELETE") else None
+        bound = AT_MOST if name == OURS and not what.startswith("DELETE") else None
         pair = [found[f"{name}, {feed}"] for feed in (WITH, WITHOUT)]
         ratios += compared(f"{what}, {name}, {WITH} over {WITHOUT}", *pair, bound)
     for name in engines[1:]:
-        pair = [found[f"{each}, {WITH}"] for each in ("anabranch", name)]
+        pair = [found[f"{each}, {WITH}"] for each in (OURS, name)]
         ratios += compared(f"{what}, {WITH}, ours over {name}", *pair)
     return ratios
 
@@ -115,12 +103,12 @@ def ratios_of(what: str, found: Mapping[str, list[Cost]]) -> list[Ratio]:
 # -- what came out -----------------------------------------------------------------------------------------------------
 
 
-def _prove_alike(spark: SparkSession, sides: Sequence[Side]) -> None:
+def _prove_alike(spark: SparkSession, sides: Mapping[str, OnCopies]) -> None:
     """A feed that lacks changes, or a fast statement that does less, is worth nothing."""
     forget()
-    held = {each.name: digest(spark, each.left[0]) for each in sides}
+    held = {name: each.answer() for name, each in sides.items()}
     assert len(set(held.values())) == 1, f"the tables differ: {held}"
-    said = {each.name: changes(spark, each.left[0]) for each in sides if each.name.endswith(WITH)}
+    said = {name: changes(spark, each.left[0]) for name, each in sides.items() if name.endswith(WITH)}
     assert all(said.values()), f"a feed is empty: {said}"
     assert len(set(said.values())) == 1, f"the feeds differ: {said}"
 

@@ -6,20 +6,21 @@ not, so contenders always take turns, and a target is a bound on a ratio.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import Peak, Processes, below, cpu_seconds
+from tools.interop import PACKAGES, is_ready
+
 RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).parent / "RESULTS.md"
 _LIBRARIES = ("pyarrow", "pyspark", "deltalake", "duckdb")
 
 Tell = Callable[[str], None]
@@ -36,20 +37,30 @@ class Line:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One figure over another of the same run, and the target for it, if there is one."""
+    """One figure over another of the same run, and the target for it, if there is one.
+
+    Where both were measured round by round, ``value`` is the median of the rounds' ratios, and ``least`` and
+    ``greatest`` are the extremes of them.
+    """
 
     what: str
     value: float
     at_most: float | None = None
     at_least: float | None = None
+    least: float | None = None
+    greatest: float | None = None
+    is_valid: bool = True
+    """Whether all contenders did the same; a ratio of unlike things meets no target."""
 
     @property
     def is_met(self) -> bool | None:
         """Whether the target is met; None where there is none."""
         if self.at_most is None and self.at_least is None:
             return None
-        return (self.at_most is None or self.value <= self.at_most) and (
-            self.at_least is None or self.value >= self.at_least
+        return (
+            self.is_valid
+            and (self.at_most is None or self.value <= self.at_most)
+            and (self.at_least is None or self.value >= self.at_least)
         )
 
     @property
@@ -60,12 +71,19 @@ class Ratio:
 
     def __str__(self) -> str:
         verdict = {True: ": met", False: ": MISSED", None: ""}[self.is_met]
-        return f"{self.what}: {self.value:.2f}" + (f" (target {self.target}{verdict})" if self.target else "")
+        return f"{self.what}: {self.seen}" + (f" (target {self.target}{verdict})" if self.target else "")
+
+    @property
+    def seen(self) -> str:
+        """The value in words, with its spread if it has one."""
+        if self.least is None or self.greatest is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} ({self.least:.2f} to {self.greatest:.2f})"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one benchmark found in one run."""
+    """What one benchmark found in one run; ``differences`` says where contenders did not end with the same rows."""
 
     name: str
     title: str
@@ -73,6 +91,7 @@ class Result:
     lines: Sequence[Line]
     ratios: Sequence[Ratio]
     notes: Sequence[str] = ()
+    differences: Sequence[str] = ()
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -80,17 +99,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a piece of work cost: time on the clock, and processor time of this process and all below it (the JVM)."""
+    """What a piece of work cost: time on the clock, and processor time and the most memory of the processes that did
+    it (the JVM and Spark's workers among them).
+    """
 
     wall_s: float
     cpu_s: float
+    peak_mb: float = 0.0
 
 
-def cost(work: Callable[[], Any]) -> Cost:
-    """What a call costs."""
-    cpu, began = cpu_seconds(), time.perf_counter()
-    work()
-    return Cost(time.perf_counter() - began, cpu_seconds() - cpu)
+def cost(work: Callable[[], Any], of: Processes = below) -> Cost:
+    """What a call costs, of which these processes do the work."""
+    with Peak(of) as peak:
+        cpu, began = cpu_seconds(of), time.perf_counter()
+        work()
+        wall_s, cpu_s = time.perf_counter() - began, cpu_seconds(of) - cpu
+    return Cost(wall_s, cpu_s, peak.mb)
 
 
 def by_turns(
@@ -111,45 +135,27 @@ def by_turns(
 
 
 def spread(costs: Sequence[Cost]) -> dict[str, float]:
-    """The figures of one contender: the clock's median, least and greatest, and the median of processor time."""
+    """One contender's figures: the clock's median, least and greatest, median processor time, and most memory."""
     walls = [each.wall_s for each in costs]
     cpu = statistics.median(each.cpu_s for each in costs)
-    return {"median_s": statistics.median(walls), "least_s": min(walls), "greatest_s": max(walls), "cpu_s": cpu}
+    figures = {"median_s": statistics.median(walls), "least_s": min(walls), "greatest_s": max(walls), "cpu_s": cpu}
+    peak = max(each.peak_mb for each in costs)
+    return {**figures, "peak_mb": peak} if peak else figures
+
+
+def ratio(what: str, ours: Sequence[float], theirs: Sequence[float], **fields: Any) -> Ratio:
+    """Ours over theirs, round by round: the median of these ratios, and how far they spread; with fields of yours."""
+    pairs = [mine / max(other, 1e-9) for mine, other in zip(ours, theirs, strict=True)]
+    return Ratio(what, statistics.median(pairs), **fields, least=min(pairs), greatest=max(pairs))
 
 
 def compared(what: str, ours: Sequence[Cost], theirs: Sequence[Cost], at_most: float | None = None) -> list[Ratio]:
     """Ours over theirs by the clock, which has the target, and by processor time, which a busy machine blurs less."""
-    mine, other = spread(ours), spread(theirs)
+    walls, processor = ([[getattr(each, f) for each in costs] for costs in (ours, theirs)] for f in ("wall_s", "cpu_s"))
     return [
-        Ratio(f"{what}: time, median", mine["median_s"] / other["median_s"], at_most=at_most),
-        Ratio(f"{what}: processor time", mine["cpu_s"] / max(other["cpu_s"], 1e-9)),
+        ratio(what, *walls, at_most=at_most),
+        ratio(f"{what}: processor time", *processor),
     ]
-
-
-def cpu_seconds() -> float:
-    """Processor time used so far by this process and all below it, where ``/proc`` tells; else by this one."""
-    parents, used = _processes()
-    if not used:
-        return time.process_time()
-    return sum(seconds for process, seconds in used.items() if _is_below(process, os.getpid(), parents))
-
-
-def _processes() -> tuple[dict[int, int], dict[int, float]]:
-    """The parent of each process, and its processor time together with that of children that have ended."""
-    parents, used = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            _, _, rest = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-            fields = rest.split()
-            parents[int(folder.name)] = int(fields[1])
-            used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return parents, used
-
-
-def _is_below(process: int, ancestor: int, parents: Mapping[int, int]) -> bool:
-    while process and process != ancestor:
-        process = parents.get(process, 0)
-    return process == ancestor
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -164,7 +170,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 def machine() -> dict[str, str]:
     """What must be alike for two runs to be compared at all."""
     known = {"cores": str(os.cpu_count()), "Python": platform.python_version(), "system": platform.system()}
-    return known | {name: found for name in _LIBRARIES if (found := _version(name))}
+    known |= {name: found for name in _LIBRARIES if (found := _version(name))}
+    return known | ({"delta-spark": _pinned("delta-spark"), "its pyspark": _pinned("pyspark")} if is_ready() else {})
+
+
+def _pinned(package: str) -> str:
+    """The version in the environment with delta-spark."""
+    return next(each.partition("==")[2] for each in PACKAGES if each.startswith(f"{package}=="))
 
 
 def _version(library: str) -> str | None:
@@ -184,48 +196,3 @@ def save(result: Result, folder: Path = RESULTS) -> None:
 def load_all(folder: Path = RESULTS) -> list[dict[str, Any]]:
     """All results that are kept, by name."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-
-
-def page(results: Iterable[Mapping[str, Any]]) -> str:
-    """The results as one Markdown page."""
-    head = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`. Contenders take turns within one run; the machine may be busy with other things, so"
-        " only the ratios mean anything.",
-    ]
-    return "\n".join([*head, *(text for result in results for text in _section(result))]) + "\n"
-
-
-def _section(result: Mapping[str, Any]) -> list[str]:
-    ratios = [Ratio(**ratio) for ratio in result["ratios"]]
-    notes = [f"- {note}" for note in result["notes"]]
-    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-    verdicts = {True: "met", False: "**missed**", None: ""}
-    return [
-        *("", f"## {result['title']}", "", f"{result['setting']} ({machine})", ""),
-        *_table(["", *_columns(result["lines"])], [_cells(line, result["lines"]) for line in result["lines"]]),
-        "",
-        *_table(
-            ["ratio", "seen", "target", ""], [[r.what, f"{r.value:.2f}", r.target, verdicts[r.is_met]] for r in ratios]
-        ),
-        *(["", *notes] if notes else []),
-    ]
-
-
-def _columns(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for line in lines for name in line["figures"]))
-
-
-def _cells(line: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [line["what"], *(_number(line["figures"].get(name)) for name in _columns(lines))]
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return str(value) if isinstance(value, int) else f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

@@ -72,3 +72,8 @@ def data_files(table: Path) -> list[str]:
 def megabytes(table: Path) -> int:
     """The size of those files."""
     return sum(os.path.getsize(path) for path in data_files(table)) // 1_000_000
+
+
+def described(folder: Path, rows: int) -> str:
+    """The size of the table in a folder, in words."""
+    return f"{rows:,} rows, 6 columns, {FILES} files, {megabytes(folder / 'large')} MB"

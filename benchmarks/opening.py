@@ -25,6 +25,8 @@ from anabranch.protocol.stats.skipping import FileFacts
 from benchmarks import large, synthetic
 from benchmarks.cold import ROW, Cold, measured
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
+from benchmarks.race import over
+from benchmarks.targets import limits
 
 ROWS_PER_ADD = 20
 ROUNDS = 5
@@ -86,10 +88,10 @@ def _opened(table: Path, where: str, adds: int, tell: Tell) -> Part:
     assert all(each.answer == adds for costs in found.values() for each in costs)
     ours, theirs = (max(each.peak_mb for each in found[engine]) for engine in ENGINES)
     memory = [
-        Ratio(f"{what}: memory at its peak", ours / theirs),
-        Ratio(f"{what}: memory at its peak, ours, GB", ours / 1000, at_most=1.0),
+        Ratio(over(f"{what}, memory at its peak", "deltalake"), ours / theirs),
+        Ratio(in_gb := f"{what}, memory at its peak, ours, GB", ours / 1000, **limits("opening", in_gb)),
     ]
-    return Part(_lines(what, found), [*_beside(what, found, at_most=0.8), *memory])
+    return Part(_lines(what, found), [*_beside(what, found), *memory])
 
 
 def _appended_cold(tables: Mapping[str, Path], tell: Tell) -> Part:
@@ -200,18 +202,18 @@ def _turns(what: str, works: Works, rounds: int, tell: Tell, *, warm_ups: int = 
     return by_turns(costing, rounds, lambda text: tell(f"{what}: {text}"), warm_ups=warm_ups)
 
 
-def _beside(what: str, found: Found, at_most: float | None = None) -> list[Ratio]:
-    return compared(f"{what}: ours over delta-rs", found["anabranch"], found["deltalake"], at_most)
+def _beside(what: str, found: Found) -> list[Ratio]:
+    name = over(what, "deltalake")
+    return compared(name, found["anabranch"], found["deltalake"], limits("opening", name).get("at_most"))
 
 
 def _lines(what: str, found: Found) -> list[Line]:
-    return [Line(f"{what}: {name}", {**spread(costs), **_memory(costs)}) for name, costs in found.items()]
+    return [Line(f"{what}, {name}", {**spread(costs), **_memory(costs)}) for name, costs in found.items()]
 
 
 def _memory(costs: Sequence[Cost]) -> dict[str, float]:
-    peaks = [each.peak_mb for each in costs if isinstance(each, Cold)]
     before = [each.before_mb for each in costs if isinstance(each, Cold)]
-    return {"peak_mb": max(peaks), "before_mb": max(before)} if peaks else {}
+    return {"before_mb": max(before)} if before else {}
 
 
 def _committed(table: Path) -> Snapshot:

@@ -17,8 +17,8 @@ from pathlib import Path
 from anabranch.log.file_names import checkpoint_name
 from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
-from benchmarks import synthetic
-from benchmarks.harness import PAGE, RESULTS, Line, Result, load_all, page, save
+from benchmarks import page, synthetic
+from benchmarks.harness import RESULTS, Line, Result, save
 from benchmarks.scale_page import DOCUMENT, filled
 from benchmarks.scale_writers import Load, seen
 
@@ -98,7 +98,7 @@ def main(names: Sequence[str]) -> None:
         began = time.perf_counter()
         save(RUNS[name](1.0))
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-    PAGE.write_text(page(load_all()), encoding="utf-8")
+    page.write()
     DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8"), RESULTS), encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -65,6 +65,11 @@ class DeltaSpark:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=self._folder.name, text=True
         )
 
+    @property
+    def process(self) -> int:
+        """The process in which it runs, with its JVM below it."""
+        return self._process.pid
+
     def __enter__(self) -> DeltaSpark:
         return self
 
@@ -89,6 +94,24 @@ class DeltaSpark:
         self._ask(statement, str(path), args)
         with pa.OSFile(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
+
+    def scan(self, statement: str) -> None:
+        """Have all rows of a query computed, and keep none of them."""
+        if answer := self._reply({"sql": statement, "rows": None, "noop": True}):
+            raise DeltaSparkError(answer)
+
+    def together(self, threads: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Run lists of statements at once, a thread each; one that loses to a concurrent one is tried again.
+
+        Returns: of each statement, when it began and ended (seconds of a clock), and how often it was refused.
+
+        Raises:
+            DeltaSparkError: a statement was refused for another reason.
+        """
+        answer = self._reply({"together": [list(each) for each in threads]})
+        if "error" in answer:
+            raise DeltaSparkError(answer)
+        return answer["calls"]
 
     def rows(self, path: str, version: int | None = None) -> list[Row]:
         """The rows of the table at ``path``, sorted as ``tests.support.readers`` sorts them."""

@@ -4,8 +4,11 @@ Runs under another environment's Python, which has neither this project nor its 
 PySpark only. Started by ``tests/support/delta_spark.py``.
 
 A request is ``{"sql": text, "rows": path or null, "args": values of parameters or null}``: the statement is run, and
-what it returns is written there as an Arrow file. The answer is ``{}``, or ``{"error": class, "condition": name,
-"text": message}``.
+what it returns is written there as an Arrow file; with ``"noop": true`` its rows are computed and not kept. The answer
+is ``{}``, or ``{"error": class, "condition": name, "text": message}``.
+
+``{"together": lists of texts}`` runs each list in a thread of its own, all at once, and tries a statement again that
+was refused by a conflict; the answer is ``{"calls": [{"began", "ended", "refused"}, ...]}``.
 
 Of ``delta.tables``, delta-spark's Python API: ``{"public": true}`` is answered by its public names, and
 ``{"scenario": name, "modules": names, "root": folder, "folder": path}`` by what that scenario of ``tests/documented``
@@ -17,6 +20,9 @@ import inspect
 import json
 import os
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 
@@ -58,10 +64,46 @@ def answer(spark, request):
             table = frame.toArrow()
             with pa.OSFile(request["rows"], "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
+        if request.get("noop"):
+            # The sink of this name would do, but delta-spark fails to write to it from a table with marked rows.
+            frame._jdf.queryExecution().toRdd().count()
     except Exception as error:  # whatever it is, the test decides
-        condition = error.getCondition() if hasattr(error, "getCondition") else None
-        return {"error": type(error).__name__, "condition": condition or "", "text": str(error)[:4000]}
+        return told(error)
     return {}
+
+
+def told(error):
+    condition = error.getCondition() if hasattr(error, "getCondition") else None
+    return {"error": type(error).__name__, "condition": condition or "", "text": str(error)[:4000]}
+
+
+def together(spark, request):
+    lists = request["together"]
+    barrier = threading.Barrier(len(lists))
+    try:
+        with ThreadPoolExecutor(len(lists)) as pool:
+            done = pool.map(lambda texts: each_until_done(spark, texts, barrier), lists)
+            return {"calls": [call for calls in done for call in calls]}
+    except Exception as error:  # whatever it is, the caller decides
+        return told(error)
+
+
+def each_until_done(spark, texts, barrier):
+    barrier.wait()
+    return [until_done(spark, text) for text in texts]
+
+
+def until_done(spark, text):
+    """Conflicts are told by the names of delta-spark's exceptions, which are those that it documents."""
+    began, refused = time.monotonic(), 0
+    while True:
+        try:
+            spark.sql(text)
+            return {"began": began, "ended": time.monotonic(), "refused": refused}
+        except Exception as error:
+            if "Concurrent" not in type(error).__name__ + str(error)[:1000]:
+                raise
+            refused += 1
 
 
 def seen(spark, request):
@@ -95,6 +137,8 @@ def parameters(method):
 
 
 def replied(spark, request):
+    if "together" in request:
+        return together(spark, request)
     if "scenario" in request:
         return seen(spark, request)
     return public() if "public" in request else answer(spark, request)
