@@ -1,81 +1,83 @@
-"""Four threads update different rows of one file at once, beside as many updates one after the other.
+"""Four threads update different rows of one file at once, beside peers, and beside as many updates in turn.
 
-Where conflicts are found by files, all but one of the threads abort each time. Here none may, and it must not take
-longer either. Afterwards the table itself proves that each row was changed once.
+Where conflicts are found by files, all but one of the threads abort each time, and try again. Here none may, and it
+must not take longer than in turn either. Afterwards the table itself proves that each row was changed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from uuid import uuid4
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable as Theirs
-from deltalake import QueryBuilder
-from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch import DeltaTable
-from anabranch.errors import DeltaConcurrentModificationException
-from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
+from benchmarks import judge, peers
+from benchmarks.crowd import Crowd, Lists, Statement, crowds, on_copies
+from benchmarks.harness import Line, Ratio, Result, Tell, spread
+from benchmarks.race import OURS, ROUNDS, OnCopies, race_on_copies
+from benchmarks.targets import limits
 
-THREADS = 4
+WRITERS = 4
 UPDATES = 10
-ROUNDS = 3
 SHARE = 20
 """The large tables of the other benchmarks have so many times the rows of this one."""
-
-
-class Writers:
-    """So many threads, each with its own rows of one file."""
-
-    def __init__(self, spark: SparkSession, folder: Path, rows: int, threads: int) -> None:
-        self._spark, self._folder, self._rows, self._threads = spark, folder, rows, threads
-        self.aborted: list[int] = []
-
-    def run(self) -> Cost:
-        """All updates on a fresh table, shared out among the threads; none is repeated."""
-        path, before = str(self._folder / uuid4().hex), len(self.aborted)
-        anabranch.append(None, path, pa.table({"id": range(self._rows), "x": pa.repeat(0, self._rows)}))
-        keys = range(0, self._rows, self._rows // (THREADS * UPDATES))[: THREADS * UPDATES]
-        shares = [keys[i :: self._threads] for i in range(self._threads)]
-        with ThreadPoolExecutor(self._threads) as pool:
-            measured = cost(lambda: list(pool.map(lambda share: [self._update(path, key) for key in share], shares)))
-        prove(path, set(keys) - set(self.aborted[before:]))
-        return measured
-
-    def _update(self, path: str, key: int) -> None:
-        try:
-            DeltaTable.forPath(self._spark, path).update(f"id = {key}", {"x": "x + 1"})
-        except DeltaConcurrentModificationException:
-            self.aborted.append(key)
-
-
-def prove(path: str, changed: Collection[int]) -> None:
-    """As delta-rs reads it: these rows were changed, once each, and no other."""
-    query = "SELECT id, x FROM t WHERE x <> 0 ORDER BY id"
-    found = pa.table(QueryBuilder().register("t", Theirs(path)).execute(query).read_all())
-    seen = list(zip(found["id"].to_pylist(), found["x"].to_pylist(), strict=True))
-    assert seen == [(key, 1) for key in sorted(changed)], f"changed: {seen}"
+TASK = f"{WRITERS} writers x {UPDATES} UPDATEs"
+IN_TURN = "one after the other"
+NAME = "one_file"
 
 
 def run(folder: Path, rows: int, tell: Tell) -> Result:
     """Measure on one file of a twentieth of this many rows."""
-    spark = anabranch.session("benchmarks", **{"spark.sql.session.timeZone": "UTC"})
     count = rows // SHARE
-    at_once, in_turn = (Writers(spark, folder, count, threads) for threads in (THREADS, 1))
-    names = f"{THREADS} threads x {UPDATES} UPDATEs", f"{THREADS * UPDATES} UPDATEs in turn"
-    found = by_turns({names[0]: at_once.run, names[1]: in_turn.run}, ROUNDS, tell, warm_ups=1)
-    aborts = len(at_once.aborted) + len(in_turn.aborted)
+    tables = table_of(folder, count)
+    by_name = crowds(updates(count, WRITERS))
+    alone = Crowd(OURS, updates(count, 1))
+    sides = on_copies(by_name, tables, PROOF)
+    sides[IN_TURN] = OnCopies(tables.marking, alone.work, PROOF, peers.of(OURS))
+    found = race_on_copies(TASK, sides, tell)
+    told = {**by_name, IN_TURN: alone}
+    aborts = sum(call.refused for calls in by_name[OURS].calls for call in calls)
     return Result(
-        name="one_file",
+        name=NAME,
         title="Threads update different rows of one file",
-        setting=f"one file of {count:,} rows; warm session, a fresh table for each run, medians of {ROUNDS}",
-        lines=[Line(name, spread(costs)) for name, costs in found.items()],
+        setting=f"one file of {count:,} rows; {peers.SETTING}, warm, a fresh table for each run, {ROUNDS} rounds by"
+        " turns",
+        lines=[Line(f"{TASK}, {name}", spread(c) | told[name].figures(len(c))) for name, c in found.costs.items()],
         ratios=[
-            *compared("at once over one after the other", found[names[0]], found[names[1]], 1.0),
-            Ratio("aborts", aborts, at_most=0),
+            *found.ratios(NAME),
+            Ratio(what := f"{TASK}, our aborts", aborts, **limits(NAME, what)),
         ],
+        differences=found.differences,
+        notes=["Who is refused tries again at once, until all are done.", peers.BESIDE, peers.MEMORY_NOTE],
     )
+
+
+PROOF = judge.held("count(*)", "sum(x)", "sum(x * x)", "sum(x * id)")
+"""Of the table: all rows, how many updates, whether any row was changed twice, and which rows were changed."""
+
+
+def table_of(folder: Path, rows: int) -> peers.Tables:
+    """A table of one file, in both forms; the updated column is 0 everywhere."""
+    given = pa.table({"id": range(rows), "x": pa.repeat(0, rows)})
+    tables = peers.Tables(folder / "marking", folder / "rewriting")
+    anabranch.append(None, tables.marking, given)
+    anabranch.append(None, tables.rewriting, given, properties={"delta.enableDeletionVectors": "false"})
+    return tables
+
+
+def updates(rows: int, writers: int) -> Lists:
+    """As many updates of rows far from each other, dealt out to so many writers."""
+    keys = range(0, rows, max(1, rows // (WRITERS * UPDATES)))[: WRITERS * UPDATES]
+    return [[one_more(key) for key in keys[writer::writers]] for writer in range(writers)]
+
+
+def one_more(key: int) -> Statement:
+    """Add one to a row."""
+    return Statement(f"UPDATE {{}} SET x = x + 1 WHERE id = {key}", partial(_by_deltalake, key))
+
+
+def _by_deltalake(key: int, path: str) -> Any:
+    return Theirs(path).update(predicate=f"id = {key}", updates={"x": "x + 1"})
