@@ -17,7 +17,6 @@ from deltalake import DeltaTable as Theirs
 from benchmarks import judge, large, peers
 from benchmarks.harness import Result, Tell
 from benchmarks.race import ROUNDS, Race, figures, race_on_copies
-from benchmarks.targets import TENTH
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,19 @@ def tasks(rows: int) -> list[Task]:
 
 def run(folder: Path, rows: int, tell: Tell) -> Result:
     """Measure on a table of this many rows, and on one of a tenth."""
-    races = [*_races(folder / "whole", rows, tell), *_races(folder / "tenth", rows // 10, tell, TENTH)]
+    races = [each for suffix, count in large.sizes(rows).items() for each in _races(folder, count, tell, suffix)]
     return Result(
         name="dml",
         title="Changing scattered rows of a large table",
-        setting=f"{large.described(folder / 'whole', rows)}; {peers.SETTING}, warm, a fresh copy for each run,"
+        setting=f"{large.described(folder / str(rows), rows)}; {peers.SETTING}, warm, a fresh copy for each run,"
         f" {ROUNDS} rounds by turns",
         **vars(figures("dml", races)),
         notes=[peers.BESIDE, peers.MEMORY_NOTE],
     )
 
 
-def _races(folder: Path, rows: int, tell: Tell, suffix: str = "") -> list[Race]:
-    tables = peers.tables(folder, rows, tell)
+def _races(folder: Path, rows: int, tell: Tell, suffix: str) -> list[Race]:
+    tables = peers.tables(folder / str(rows), rows, tell)
     return [_raced(task, suffix, tables, tell) for task in tasks(rows)]
 
 

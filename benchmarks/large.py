@@ -11,10 +11,13 @@ import pyarrow as pa
 
 import anabranch
 from benchmarks.harness import Tell
+from benchmarks.targets import TENTH
 
 FILES = 8
 PERCENT = "percent = 17"
 """A condition that 1% of the rows meet, scattered over all files; no statistics help."""
+LEAST_ROWS = 1_000_000
+"""A tenth of fewer rows is so small a table that it would tell of fixed costs alone."""
 
 _WORDS = [f"word{i:02d}" for i in range(50)]
 
@@ -72,6 +75,11 @@ def data_files(table: Path) -> list[str]:
 def megabytes(table: Path) -> int:
     """The size of those files."""
     return sum(os.path.getsize(path) for path in data_files(table)) // 1_000_000
+
+
+def sizes(rows: int) -> dict[str, int]:
+    """How many rows changes are measured on, by what is said behind the task: all, and a tenth if that is much."""
+    return {"": rows, **({TENTH: rows // 10} if rows // 10 >= LEAST_ROWS else {})}
 
 
 def described(folder: Path, rows: int) -> str:

@@ -16,7 +16,6 @@ from deltalake import DeltaTable as Theirs
 from benchmarks import judge, large, peers
 from benchmarks.harness import Result, Tell
 from benchmarks.race import ROUNDS, Race, figures, race_on_copies
-from benchmarks.targets import TENTH
 
 SHARE = 100
 """The table has so many times the rows of the source."""
@@ -48,18 +47,18 @@ def by_deltalake(path: str, given: Path) -> Any:
 
 def run(folder: Path, rows: int, tell: Tell) -> Result:
     """Measure on a table of this many rows, and on one of a tenth."""
-    races = [_raced(folder / "whole", rows, tell), _raced(folder / "tenth", rows // 10, tell, TENTH)]
+    races = [_raced(folder / str(count), count, tell, suffix) for suffix, count in large.sizes(rows).items()]
     return Result(
         name="merge",
         title="Merging rows into a large table, half of them new",
-        setting=f"{large.described(folder / 'whole', rows)}, merged with {rows // SHARE:,} rows; {peers.SETTING}, warm,"
-        f" a fresh copy for each run, {ROUNDS} rounds by turns",
+        setting=f"{large.described(folder / str(rows), rows)}, merged with {rows // SHARE:,} rows; {peers.SETTING},"
+        f" warm, a fresh copy for each run, {ROUNDS} rounds by turns",
         **vars(figures("merge", races)),
         notes=[peers.BESIDE, peers.MEMORY_NOTE],
     )
 
 
-def _raced(folder: Path, rows: int, tell: Tell, suffix: str = "") -> Race:
+def _raced(folder: Path, rows: int, tell: Tell, suffix: str) -> Race:
     tables = peers.tables(folder, rows, tell)
     given = source(folder, rows)
     sides = peers.changing(upsert(given), lambda path: by_deltalake(path, given), tables, judge.large)

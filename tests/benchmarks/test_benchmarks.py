@@ -139,6 +139,11 @@ def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp
     assert anabranch.check(twin, deep=True).is_clean
 
 
+def test_changes_are_measured_at_a_tenth_too_where_that_is_much() -> None:
+    assert large.sizes(20_000_000) == {"": 20_000_000, ", a tenth of the rows": 2_000_000}
+    assert large.sizes(2_000_000) == {"": 2_000_000}
+
+
 def test_the_tables_to_optimize_have_the_same_live_rows_in_14_files(tmp_path: Path) -> None:
     marked, plain = (optimize.make(tmp_path, 2800, vectors=vectors, tell=quiet) for vectors in (True, False))
     files = [pa.concat_tables(map(pq.read_table, large.data_files(each))) for each in (marked, plain)]
