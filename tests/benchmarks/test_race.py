@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import anabranch
-from benchmarks import crowd, judge, large, peers, race, scan
+from benchmarks import crowd, judge, large, one_file, peers, race, scan
 from benchmarks.harness import Cost
 from benchmarks.race import OURS, Contender, OnCopies, Race, figures, race_on_copies
 
@@ -102,3 +102,10 @@ def test_every_reader_of_a_table_with_marked_rows_answers_the_same(
     result = scan.run(tmp_path, 8000, quiet)
     assert result.differences == []
     assert len(result.lines) == 4 * 3
+
+
+def test_writers_of_one_hot_row_all_get_their_statement_in(tmp_path: Path) -> None:
+    tables = one_file.table_of(tmp_path, 100)
+    calls = crowd._by_deltalake(str(tables.rewriting), [[one_file.one_more(7)] * 4] * 3)
+    assert one_file.PROOF(tables.rewriting) == (100, 12, 144, 84)
+    assert len(calls) == 12
