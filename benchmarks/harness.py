@@ -150,12 +150,13 @@ def ratio(what: str, ours: Sequence[float], theirs: Sequence[float], **fields: A
 
 
 def compared(what: str, ours: Sequence[Cost], theirs: Sequence[Cost], at_most: float | None = None) -> list[Ratio]:
-    """Ours over theirs by the clock, which has the target, and by processor time, which a busy machine blurs less."""
+    """Ours over theirs by the clock, which has the target, and by processor time, which a busy machine blurs less.
+
+    The kernel counts processor time by hundredths of a second, so there is no ratio over work that took less.
+    """
     walls, processor = ([[getattr(each, f) for each in costs] for costs in (ours, theirs)] for f in ("wall_s", "cpu_s"))
-    return [
-        ratio(what, *walls, at_most=at_most),
-        ratio(f"{what}: processor time", *processor),
-    ]
+    found = [ratio(what, *walls, at_most=at_most)]
+    return [*found, ratio(f"{what}: processor time", *processor)] if min(processor[1]) > 0 else found
 
 
 def percentile(values: Sequence[float], share: float) -> float:
