@@ -49,13 +49,30 @@ def resident_mb(processes: Collection[int]) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def without_forks(processes: Collection[int]) -> set[int]:
+    """The processes but for those that a JVM has just forked, to become something small: they show all its memory."""
+    known = _known()
+    programs = {process: _program(process) for process in processes}
+    return {
+        process
+        for process, program in programs.items()
+        if not (program.endswith("/java") and programs.get(known.get(process, (0, 0.0))[0]) == program)
+    }
+
+
+def _program(process: int) -> str:
+    with contextlib.suppress(OSError):  # it ended meanwhile
+        return os.readlink(f"/proc/{process}/exe")
+    return ""
+
+
 class Peak:
     """The most memory that some processes held at once while the block ran, as far as samples tell: ``mb``."""
 
     def __init__(self, of: Processes) -> None:
         self._of, self.mb, self._ends = of, 0.0, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._processes = of()
+        self._processes = without_forks(of())
 
     def __enter__(self) -> Peak:
         self._thread.start()
@@ -64,14 +81,14 @@ class Peak:
     def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._thread.join()
-        self._processes = self._of()
+        self._processes = without_forks(self._of())
         self._sample()
 
     def _watch(self) -> None:
         looked = time.monotonic()
         while not self._ends.wait(SAMPLE_S):
             if time.monotonic() - looked > LOOK_AGAIN_S:
-                self._processes, looked = self._of(), time.monotonic()
+                self._processes, looked = without_forks(self._of()), time.monotonic()
             self._sample()
 
     def _sample(self) -> None:

@@ -95,6 +95,15 @@ def test_processor_time_counts_what_this_process_works() -> None:
     assert cost(lambda: sum(i * i for i in range(3_000_000))).cpu_s > 0.02
 
 
+def test_a_process_that_a_jvm_has_just_forked_is_not_counted_with_the_memory_of_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "_known", lambda: {1: (0, 0.0), 2: (1, 0.0), 3: (2, 0.0), 4: (1, 0.0)})
+    programs = {1: "/bin/python", 2: "/jvm/bin/java", 3: "/jvm/bin/java", 4: "/bin/python"}
+    monkeypatch.setattr(processes, "_program", programs.__getitem__)
+    assert processes.without_forks({1, 2, 3, 4}) == {1, 2, 4}
+
+
 def test_the_most_memory_counts_what_was_given_back_and_only_of_the_processes_that_work() -> None:
     def work() -> None:
         bytearray(b"x" * 200_000_000)
