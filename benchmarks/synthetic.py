@@ -47,8 +47,8 @@ def with_checkpoint(folder: Path, adds: int) -> Path:
     added = pa.chunked_array(parts)
     first = pa.table(
         {
-            "protocol": pa.array([_PROTOCOL], pa.struct([(n, pa.int32()) for n in _PROTOCOL])),
-            "metaData": pa.array([_METADATA], _metadata_type()),
+            "protocol": pa.array([_PROTOCOL, None], pa.struct([(n, pa.int32()) for n in _PROTOCOL])),
+            "metaData": pa.array([None, _METADATA], _metadata_type()),
         }
     )
     table = pa.concat_tables([first, pa.table({"add": added})], promote_options="default")

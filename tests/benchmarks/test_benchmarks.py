@@ -86,6 +86,14 @@ def test_the_synthetic_log_is_the_same_table_in_both_forms_and_to_both_engines(t
         assert theirs.endswith(found["path"])
 
 
+def test_each_row_of_the_synthetic_checkpoint_holds_one_action(tmp_path: Path) -> None:
+    """delta-spark takes one action of each row and drops the others."""
+    [file] = (synthetic.with_checkpoint(tmp_path, 20) / "_delta_log").glob("*.checkpoint.parquet")
+    rows = pq.read_table(file).to_pylist()
+    assert len(rows) == 22
+    assert all(sum(action is not None for action in row.values()) == 1 for row in rows)
+
+
 def test_an_open_in_a_process_of_its_own_tells_its_answer_and_its_memory(tmp_path: Path) -> None:
     found = measured("anabranch", "open", synthetic.with_json(tmp_path, 300))
     assert found.answer == 300
