@@ -21,6 +21,7 @@ from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
 from anabranch.spark.settings import honours
+from anabranch.spark.types import given_rows
 from anabranch.statements.conditions import check_named, understood
 
 __all__ = ["DeltaOptimizeBuilder", "optimized"]
@@ -78,7 +79,7 @@ class DeltaOptimizeBuilder:
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
         done = optimized(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
         row = shown(done, open_log(self.path).table, columns)
-        return self.spark.createDataFrame([row], RESULT)
+        return given_rows(self.spark, [row], RESULT)
 
 
 def optimized(

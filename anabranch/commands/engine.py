@@ -92,6 +92,12 @@ class Engine(Protocol):
         """
         ...
 
+    def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
+        """Pack several such groups of files, each with its folder, at once, as far as the engine can: the numbers of
+        those that it has packed, each as `pack` does; of the others nothing is left.
+        """
+        ...
+
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """Write the live rows of these files, which share their partition values, in the order of a curve as at most so
         many files of about as many rows in ``folder``, which is that partition's.

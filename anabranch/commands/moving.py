@@ -115,9 +115,19 @@ class MoveHandler(WholeFilesHandler):
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
-        written = _mapped(self._write_one, list(enumerate(chosen)), self._move.workers)
-        for done, _ in enumerate(written, 1):
+        packed = self._packed_together(chosen)
+        if packed:
+            self._progress("written", len(packed), len(chosen))
+        rest = [(number, files) for number, files in enumerate(chosen) if number not in packed]
+        written = _mapped(self._write_one, rest, self._move.workers)
+        for done, _ in enumerate(written, len(packed) + 1):
             self._progress("written", done, len(chosen))
+
+    def _packed_together(self, chosen: Sequence[FileSet]) -> frozenset[int]:
+        """The batches that the engine has packed at once."""
+        numbers = [number for number, batch in enumerate(self._move.batches) if batch.curve is None]
+        bins = [(chosen[number], self._folder(number, chosen[number])) for number in numbers]
+        return frozenset(numbers[place] for place in self._engine.pack_together(bins))
 
     def _write_one(self, numbered: tuple[int, FileSet]) -> None:
         number, files = numbered

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 
 from anabranch.protocol.predicates import Name
 
-_NAN_FREE = b"anabranch.nanFree"
+_NAN_FREE = "anabranch.nanFree"
+"""The key by which a footer of ours says so. Tools that copy what a footer says may copy this too, so it counts only in
+files that our own transaction has just written.
+"""
 
 
 def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
@@ -36,15 +39,15 @@ def nan_free(rows: pa.Table) -> frozenset[Name]:
     )
 
 
-def saying_nan_free(rows: pa.Table, columns: Collection[str]) -> pa.Table:
-    """The rows, whose file will say that these columns hold no NaN."""
-    return rows.replace_schema_metadata({_NAN_FREE: json.dumps(sorted(columns)).encode()})
+def saying_nan_free(columns: Iterable[Name]) -> dict[str, str]:
+    """What a footer says where these columns, and members of structs, hold no NaN."""
+    return {_NAN_FREE: json.dumps([each if isinstance(each, str) else list(each) for each in columns])}
 
 
 def said_nan_free(footer: pq.FileMetaData) -> frozenset[Name]:
     """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`)."""
-    said = (footer.metadata or {}).get(_NAN_FREE)
-    return frozenset(json.loads(said)) if said is not None else frozenset()
+    said = json.loads((footer.metadata or {}).get(_NAN_FREE.encode(), b"[]"))
+    return frozenset(each if isinstance(each, str) else tuple(each) for each in said)
 
 
 def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -30,6 +30,7 @@ from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.settings import ASSIGNS
 from anabranch.spark import (
+    arrow_packing,
     change_files,
     dataframe_source,
     merge,
@@ -117,6 +118,13 @@ class SparkEngine:
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.relocating.pack`."""
         relocating.pack(self.spark, files, folder)
+
+    def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
+        """See `anabranch.spark.arrow_packing.packed`."""
+        if not bins:
+            return frozenset()
+        with reported("the rows to pack", bins[0][0].root):
+            return arrow_packing.packed(self.spark, bins)
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """See `anabranch.spark.relocating.cluster`."""

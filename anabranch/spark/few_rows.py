@@ -181,7 +181,7 @@ def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
 
 def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
     known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
-    data = parquet_bytes(saying_nan_free(rows, known), shape.codec)
+    data = parquet_bytes(rows.replace_schema_metadata(saying_nan_free(known)), shape.codec)
     store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
 
 

@@ -6,7 +6,7 @@ Knows how Spark quotes names and which of its types Delta can hold. Knows nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -164,6 +164,12 @@ def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
     schema = from_arrow(table.schema)
     # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
     return spark.createDataFrame(table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+
+
+def given_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
+    """A few rows with the columns of SQL text, which Spark keeps in its plan: showing them takes no job."""
+    wanted = parse_columns(ddl)
+    return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(wanted))), wanted)
 
 
 def unknown_row(spark: SparkSession, schema: Struct) -> DataFrame:

@@ -145,6 +145,10 @@ class ArrowEngine:
         kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
         self._put_one(files, kept, f"{folder}/part-00000")
 
+    def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
+        """None: this engine packs one by one."""
+        return frozenset()
+
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """Sorted by the columns, one after the other."""
         found = [(n, i, row) for n, (_, rows) in enumerate(self._rows(files, ids=True)) for i, row in rows]

@@ -28,6 +28,7 @@ from anabranch.protocol.predicates import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import setting
+from anabranch.spark.types import given_rows
 from anabranch.statements.conditions import check_named, understood
 from anabranch.statements.executor.parquet_tables import files_of
 from anabranch.statements.executor.running import Running
@@ -53,7 +54,7 @@ def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
     done = command.run(run.engine, RunContext(at=snapshot))
-    return run.spark.createDataFrame([shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
+    return given_rows(run.spark, [shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
 
 
 def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
@@ -66,7 +67,7 @@ def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
         snapshot = run.snapshot(statement.table)
         where = _where(statement.where, snapshot, run)
         done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
-        return run.spark.createDataFrame([shown(done, snapshot.table)], OPTIMIZED)
+        return given_rows(run.spark, [shown(done, snapshot.table)], OPTIMIZED)
     if statement.where is not None:
         raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
     UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)

@@ -1,0 +1,291 @@
+"""Packs the live rows of data files into one, by Arrow, on executors or here.
+
+Imports pyarrow and numpy only: this module travels to executors by value, where nothing of ours is installed. What to
+do comes as plain values (`anabranch.spark.arrow_packing`). Guarantees: a file is written only if Arrow reads each
+source exactly as Spark does, and writes each column as Spark does; whatever is not known to be so ends the attempt.
+Rows go from row group to row group, so that memory is bounded. No two attempts write one file.
+
+Deletion vectors come as bits, one for each row up to the last deleted one. Files are local ones.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+ASIDE = "_temporary"
+"""The folder of attempts, in that of the job: by this name Spark's own attempts lie there, and no reader sees it."""
+_VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
+_CORRECTED_SINCE = b"3.0.0"
+_OLDEST_ARROW = 17
+BATCH_ROWS = 1 << 17
+_LEVELS = {"zstd": 3, "gzip": 6}
+"""Those of Spark's writer; Arrow's own are others."""
+
+
+class Unlike(Exception):
+    """Arrow is not known to read or write this as Spark does."""
+
+
+def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
+    """Write the live rows of the task's files, one file behind the other, as one new file, where no reader sees it.
+
+    Args:
+        task: ``folder`` is where; ``files`` says of each file where it is (``path``), which rows are deleted and by
+            what its rows are known (``first_id``, ``version``); ``wanted`` are the columns as they are stored, in an
+            Arrow schema; ``hidden`` the names of those with ids, if any; ``codec``; ``group_bytes``; ``says`` is
+            what the footer says.
+
+    Returns:
+        Its path and the number of rows; no path where there is no row.
+
+    Raises:
+        Unlike, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
+    """
+    if int(pa.__version__.partition(".")[0]) < _OLDEST_ARROW:
+        raise Unlike("pyarrow is too old")
+    for file in task["files"]:
+        with pa.OSFile(file["path"]) as opened:
+            _check(pq.ParquetFile(opened), task["wanted"])
+    aside = os.path.join(task["folder"], ASIDE)
+    os.makedirs(aside, exist_ok=True)
+    path = os.path.join(aside, f"anabranch-{uuid.uuid4()}.parquet")
+    try:
+        rows = _written(path, task, _live(task))
+    except BaseException:
+        _remove(path)
+        raise
+    if not rows:
+        _remove(path)
+    return (path if rows else ""), rows
+
+
+def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What Spark maps over the numbers of tasks: for each, what `attempted` gave, or why it gave nothing."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                path, rows, refused = None, 0, None
+                try:
+                    path, rows = attempted(tasks[number])
+                except Exception as error:
+                    refused = type(error).__name__  # its words may hold values of rows
+                columns = [pa.array([number], pa.int64()), pa.array([path], pa.string())]
+                columns += [pa.array([rows], pa.int64()), pa.array([refused], pa.string())]
+                yield pa.RecordBatch.from_arrays(columns, ["number", "path", "rows", "refused"])
+
+    return run
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.remove(path)
+
+
+def _written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
+    """Row groups of about so many bytes, as Arrow holds them."""
+    wanted: pa.Schema = task["wanted"]
+    rows = held = 0
+    group: list[pa.RecordBatch] = []
+    with pa.OSFile(path, "wb") as sink, _writer(sink, task) as writer:
+        for batch in batches:
+            group.append(batch)
+            rows, held = rows + batch.num_rows, held + batch.nbytes
+            if held >= task["group_bytes"]:
+                _write_group(writer, group, wanted)
+                group, held = [], 0
+        if group:
+            _write_group(writer, group, wanted)
+        writer.add_key_value_metadata(task["says"])
+    return rows
+
+
+def _write_group(writer: pq.ParquetWriter, group: Sequence[pa.RecordBatch], wanted: pa.Schema) -> None:
+    table = pa.Table.from_batches(group, wanted)
+    writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _writer(sink: Any, task: Mapping[str, Any]) -> pq.ParquetWriter:
+    codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(task["codec"], task["codec"])
+    return pq.ParquetWriter(
+        sink,
+        task["wanted"],
+        version="2.6",
+        data_page_version="1.0",
+        compression=codec,
+        compression_level=_LEVELS.get(codec),
+        use_dictionary=True,
+        write_statistics=True,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        use_compliant_nested_type=True,
+        write_page_index=True,
+        write_page_checksum=True,
+    )
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    for file in task["files"]:
+        with pa.OSFile(file["path"]) as opened:  # no map into memory: a file that is cut short would end the process
+            yield from _live_of(pq.ParquetFile(opened), file, task)
+
+
+def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    wanted: pa.Schema = task["wanted"]
+    there = set(source.schema_arrow.names)
+    names = [name for name in wanted.names if name in there]
+    kept, first = _kept(file["deleted"]), 0
+    for group in range(source.metadata.num_row_groups):
+        end = first + source.metadata.row_group(group).num_rows
+        for batch in _batches(source, group, names):
+            found = _fitted(batch, first, file, task)
+            shown = None if kept is None else kept[first : first + len(found)]
+            first += len(found)
+            if shown is not None and not shown.all():
+                rest = np.ones(len(found) - len(shown), dtype=bool)
+                found = found.filter(pa.array(np.concatenate([shown, rest])))
+            if len(found):
+                _refuse_nan(found)
+                yield found
+        if first != end:
+            raise Unlike("a row group has another number of rows than its footer says")
+
+
+def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of a row group; without any of them its rows alone."""
+    if names:
+        yield from source.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
+        return
+    left = source.metadata.row_group(group).num_rows
+    while left:
+        count = min(left, BATCH_ROWS)
+        yield pa.RecordBatch.from_arrays([pa.nulls(count)], ["none"])
+        left -= count
+
+
+def _kept(deleted: bytes | None) -> Any:
+    """Which rows are live, as far as any is deleted; None: all."""
+    if deleted is None:
+        return None
+    return ~np.unpackbits(np.frombuffer(zlib.decompress(deleted), np.uint8), bitorder="little").astype(bool)
+
+
+def _fitted(batch: pa.RecordBatch, first: int, file: Mapping[str, Any], task: Mapping[str, Any]) -> pa.RecordBatch:
+    """The stored columns; those that the file lacks are NULL, and rows without ids of their own get those by place."""
+    columns = {field.name: _column(batch, field) for field in task["wanted"]}
+    if task["hidden"]:
+        row_id, version = task["hidden"]
+        ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+        own = pc.add(ids, pa.scalar(file["first_id"], pa.int64()))
+        columns[row_id] = pc.coalesce(columns[row_id], own)
+        columns[version] = pc.coalesce(columns[version], pa.scalar(file["version"], pa.int64()))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=task["wanted"])
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    at = batch.schema.get_field_index(field.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    values = batch.column(at)
+    return values if _same(values.type, field.type) else values.cast(field.type)
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether these are one type, with the same names and NULLs inside."""
+    return one.equals(other, check_metadata=True)
+
+
+def _refuse_nan(batch: pa.RecordBatch) -> None:
+    """Raises Unlike: there is a NaN. Arrow leaves it out of minimum and maximum, so that Spark, for which it is the
+    greatest number, would skip rows.
+    """
+    for values in batch.columns:
+        for leaf in _leaves(values):
+            if pc.any(pc.is_nan(leaf)).as_py():
+                raise Unlike("there is a NaN")
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """The floating numbers in a column, at any depth."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        yield values
+    elif pa.types.is_struct(kind):
+        for part in values.flatten():
+            yield from _leaves(part)
+    elif pa.types.is_map(kind):
+        yield from _leaves(values.keys)
+        yield from _leaves(values.items)
+    elif pa.types.is_list(kind):
+        yield from _leaves(values.values)
+
+
+# -- what a file must be like ------------------------------------------------------------------------------------------
+
+
+def _check(source: pq.ParquetFile, wanted: pa.Schema) -> None:
+    """Raises Unlike unless Arrow reads the wanted columns of a file as Spark does."""
+    said = source.metadata.metadata or {}
+    if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
+        raise Unlike("days are counted by the Julian calendar")
+    schema = source.schema
+    leaves = [schema.column(i) for i in range(len(schema))]
+    paths = [leaf.path for leaf in leaves]
+    if len(set(paths)) < len(paths) or any(leaf.physical_type == "INT96" for leaf in leaves):
+        raise Unlike("a column is there twice, or is of INT96")
+    names = source.schema_arrow.names
+    by_fold = {name.lower(): name for name in names}
+    if len(by_fold) < len(names):
+        raise Unlike("names differ in case only")
+    expected = [path for field in wanted if field.name in names for path in _paths(field.type, field.name)]
+    if not set(expected) <= set(paths):
+        raise Unlike("a nested column is laid out otherwise")
+    for field in wanted:
+        found = by_fold.get(field.name.lower())
+        if found is not None and (found != field.name or not _alike(source.schema_arrow.field(found).type, field.type)):
+            raise Unlike("a column has another type, or another name")
+
+
+def _paths(kind: pa.DataType, path: str) -> Iterator[str]:
+    """The leaves of a column in a file, as Spark lays it out."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _paths(field.type, f"{path}.{field.name}")
+    elif pa.types.is_map(kind):
+        yield from _paths(kind.key_type, f"{path}.key_value.key")
+        yield from _paths(kind.item_type, f"{path}.key_value.value")
+    elif pa.types.is_list(kind):
+        yield from _paths(kind.value_type, f"{path}.list.element")
+    else:
+        yield path
+
+
+def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a file are those of the column, one by one: in type, in the names and order of members."""
+    kinds = pa.types
+    if kinds.is_struct(wanted):
+        same = kinds.is_struct(there) and [field.name for field in there] == [field.name for field in wanted]
+        return bool(same) and all(_alike(a.type, b.type) for a, b in zip(there, wanted, strict=True))
+    if kinds.is_map(wanted):
+        same = kinds.is_map(there) and _alike(there.key_type, wanted.key_type)
+        return bool(same) and _alike(there.item_type, wanted.item_type)
+    if kinds.is_list(wanted):
+        return bool(kinds.is_list(there)) and _alike(there.value_type, wanted.value_type)
+    if kinds.is_timestamp(wanted):
+        return bool(kinds.is_timestamp(there)) and there.unit == "us" and (there.tz is None) == (wanted.tz is None)
+    return bool(there.equals(wanted)) or str(there) == _LARGE.get(str(wanted))
+
+
+_LARGE = {"string": "large_string", "binary": "large_binary"}

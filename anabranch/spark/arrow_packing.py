@@ -1,0 +1,285 @@
+"""Packs files by Arrow, a task for each new file, without a row in the JVM: `anabranch.spark.arrow_files` does it.
+
+Knows where Arrow is known to do as Spark does, and leaves all else to Spark: tables on disks alone, no column whose
+values Spark changes as it reads them (char), or that Arrow does not know (variant, void), and no session that tells
+Spark's writer what Arrow does not honour. Guarantees: an attempt writes where no reader looks; what only one finished
+attempt has written gets a name that readers see, so repeated and killed attempts count for nothing; what could not be
+packed is told, and nothing is left of it.
+
+What is small is packed here, without a Spark job.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyroaring import BitMap64
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from anabranch.errors.process_state import per_object
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.parquet_files import saying_nan_free
+from anabranch.protocol.predicates import Name
+from anabranch.protocol.rules.table_rules import char_length
+from anabranch.protocol.schema.column_mapping import fields_of, file_schema
+from anabranch.protocol.schema.leaves import indexed
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.voids import has_void
+from anabranch.spark import arrow_files
+from anabranch.spark.paths import places, spark_root
+
+_logger = logging.getLogger(__name__)
+Bin = tuple[FileSet, str]
+"""Files that share their partition values, and the folder of that partition for what they become."""
+
+GROUP_BYTES = 128 << 20
+"""Of a row group, as Arrow holds it in memory; Spark's are as large."""
+SMALL_BYTES = 32 << 20
+_SMALL_WORKERS = 4
+_MOST_BINS = 256
+_MOST_SAID_BYTES = 8 << 20
+"""What one Spark job is told at most, since each of its tasks is told all of it."""
+_MOST_ROWS = 1 << 31
+"""A deletion vector with a position beyond is none that bits are sent for."""
+_COMMITS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+_NEEDED = {
+    "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.parquet.datetimeRebaseModeInWrite": "corrected",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "corrected",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.parquetoutputcommitter",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.sources.commitProtocolClass": _COMMITS.lower(),
+}
+"""What a session must say, or leave at the default, which is the same since Spark 4."""
+_HADOOP = ("parquet.", "spark.hadoop.parquet.", "spark.sql.sources.outputCommitterClass")
+"""Settings of Spark's writer that begin so are its own; there is no reading them all."""
+_NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
+_unable = per_object("sessions whose executors cannot run Arrow")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One bin as it is told: its number, how large its files are, and what is to be done."""
+
+    number: int
+    size: int
+    said: Mapping[str, Any]
+
+
+def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
+    """Pack each of these bins as one file, as far as Arrow can: the numbers of those that are packed. Of the others
+    nothing is left.
+
+    Raises:
+        InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
+        PySparkException, Py4JJavaError: the job was cancelled.
+    """
+    likely = [number for number, (files, _) in enumerate(bins) if _fits(files)]
+    if not likely or spark in _unable or not _honours(spark):
+        return frozenset()
+    found = (_task(spark, number, *bins[number]) for number in likely)
+    tasks = [each for each in found if each is not None]
+    done: set[int] = set()
+    if sum(each.size for each in tasks) <= SMALL_BYTES:
+        done.update(_adopted(tasks, _run_here(tasks)))
+    else:
+        for several in _jobs(tasks):
+            done.update(_adopted(several, _run(spark, several)))
+    return frozenset(done)
+
+
+# -- whether Arrow can -------------------------------------------------------------------------------------------------
+
+
+def _fits(files: FileSet) -> bool:
+    """Whether all columns are such that Arrow stores them as Spark does; what is in their files, tasks see."""
+    rules, schema = files.rules, files.schema
+    if rules.materialised or rules.most_rows is not None or files.layouts or has_void(schema):
+        return False
+    stored = _stored(files)
+    return len(stored) > 0 and all(_is_plain(each.type) and char_length(each) is None for each in fields_of(stored))
+
+
+def _is_plain(data_type: Any) -> bool:
+    if isinstance(data_type, Struct):
+        return len(data_type) > 0
+    return data_type != "variant" if isinstance(data_type, str) else True
+
+
+def _stored(files: FileSet) -> Struct:
+    outside = [files.schema.field(name) for name in files.partition_columns]
+    schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
+    return Struct(tuple(each for each in schema if each not in outside))
+
+
+def _honours(spark: SparkSession) -> bool:
+    """Whether the session leaves Spark's writer as it is, or says what Arrow's can do."""
+    said = spark.conf.getAll
+    if any(name.startswith(_HADOOP) for name in said):
+        return False
+    return all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def _task(spark: SparkSession, number: int, files: FileSet, folder: str) -> _Task | None:
+    """What is to be done with a bin; None where it does not lie on a disk."""
+    root = _on_disk(spark_root(spark, files.root))
+    paths = files.files["path"].to_pylist()
+    read = [_on_disk(each.reader) for each in places(spark, files.root, paths, files.allowed)]
+    deleted = [_bits(files.vectors.get(path)) for path in paths]
+    if root is None or None in read or _TOO_FAR in deleted:
+        return None
+    tracked = files.tracked
+    known = zip(read, deleted, files.files["baseRowId"].to_pylist(), _versions(files), strict=True)
+    said = {
+        "folder": f"{root}/{folder}",
+        "files": [dict(zip(("path", "deleted", "first_id", "version"), each, strict=True)) for each in known],
+        "wanted": _nullable(file_schema(_stored(files))),
+        "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
+        "codec": files.rules.codec,
+        "group_bytes": GROUP_BYTES,
+        # By its version Spark knows how days are counted; without one a session may take them for Julian ones.
+        "says": {"org.apache.spark.version": spark.version.partition("-")[0], **saying_nan_free(_floats(files))},
+    }
+    return _Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
+
+
+def _versions(files: FileSet) -> list[int | None]:
+    return files.files["defaultRowCommitVersion"].to_pylist()
+
+
+def _floats(files: FileSet) -> list[Name]:
+    """The columns of floating-point numbers, and members of structs: the file is written only if none holds a NaN."""
+    leaves = indexed(_stored(files), -1, ())
+    names = [(leaf.names[0] if len(leaf.path) == 1 else leaf.names, leaf.type) for leaf in leaves]
+    return [name for name, data_type in names if data_type in ("float", "double")]
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _on_disk(url: str) -> str | None:
+    """The path of a ``file:`` URL; None of any other."""
+    return url.removeprefix("file://") if url.startswith("file:///") else None
+
+
+_TOO_FAR = b""
+
+
+def _bits(positions: BitMap64 | None) -> bytes | None:
+    """The deleted positions as compressed bits; None where there are none."""
+    if not positions:
+        return None
+    if positions.max() >= _MOST_ROWS:
+        return _TOO_FAR
+    bits = np.zeros(positions.max() + 1, dtype=bool)
+    bits[np.asarray(positions.to_array(), np.int64)] = True
+    return zlib.compress(np.packbits(bits, bitorder="little").tobytes(), 1)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What became of a task: the file that a finished attempt has left, empty where there was no row; None: none."""
+
+    number: int
+    path: str | None
+    rows: int = 0
+
+
+def _run_here(tasks: Sequence[_Task]) -> list[_Attempt]:
+    with ThreadPoolExecutor(min(_SMALL_WORKERS, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
+        return [_Attempt(*each) for each in pool.map(_tried, [(task.number, task.said) for task in tasks])]
+
+
+def _tried(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, int]:
+    number, said = numbered
+    try:
+        return (number, *arrow_files.attempted(said))
+    except Exception as error:  # whatever it is, Spark says it better, or can do it
+        _logger.debug("Arrow does not pack into %s: %s", said["folder"], type(error).__name__)
+        return number, None, 0
+
+
+def _jobs(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
+    """The tasks by jobs, each of which is told little enough."""
+    several, said = list[_Task](), 0
+    for task in tasks:
+        size = sum(len(file["deleted"] or b"") + len(file["path"]) for file in task.said["files"])
+        if several and (len(several) >= _MOST_BINS or said + size > _MOST_SAID_BYTES):
+            yield several
+            several, said = [], 0
+        several, said = [*several, task], said + size
+    if several:
+        yield several
+
+
+def _run(spark: SparkSession, tasks: Sequence[_Task]) -> list[_Attempt]:
+    """One Spark job, with a task for each new file; no attempt where executors cannot run Arrow."""
+    cloudpickle.register_pickle_by_value(arrow_files)
+    run = arrow_files.running([task.said for task in tasks])
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    try:
+        rows = numbers.mapInArrow(run, "number long, path string, rows long, refused string").collect()
+    except (PySparkException, Py4JJavaError, ImportError) as error:
+        if _is_cancelled(error):
+            raise
+        if any(sign in str(error) for sign in _NO_PYTHON):
+            _unable[spark] = True
+        _logger.warning("Arrow on executors failed (%s), so Spark packs the files", type(error).__name__)
+        return []
+    for row in rows:
+        if row["path"] is None:
+            _logger.debug("Arrow does not pack a file of %s: %s", tasks[row["number"]].said["folder"], row["refused"])
+    return [_Attempt(tasks[row["number"]].number, row["path"], row["rows"]) for row in rows]
+
+
+def _is_cancelled(error: Exception) -> bool:
+    text = str(error).lower()
+    return "cancel" in text or "interrupt" in text
+
+
+# -- what is adopted ---------------------------------------------------------------------------------------------------
+
+
+def _adopted(tasks: Sequence[_Task], attempts: Sequence[_Attempt]) -> Iterator[int]:
+    """Give names to what finished attempts have left, and remove the rest: the numbers of the bins that are packed."""
+    by_number = {each.number: each for each in attempts}
+    for task in tasks:
+        attempt, folder = by_number.get(task.number), task.said["folder"]
+        if attempt is not None and attempt.path is not None and _named(attempt.path, task):
+            yield task.number
+        shutil.rmtree(os.path.join(folder, arrow_files.ASIDE), ignore_errors=True)
+
+
+def _named(path: str, task: _Task) -> bool:
+    """Whether the file has its name now; one that is not here, or may not be moved, is not packed."""
+    name = f"part-00000-{uuid.uuid4()}-c000.{task.said['codec']}.parquet"
+    try:
+        if path:
+            os.rename(path, os.path.join(task.said["folder"], name))
+    except OSError as error:
+        _logger.warning("what Arrow packed cannot be taken over (%s), so Spark packs the files", type(error).__name__)
+        return False
+    return True
