@@ -31,6 +31,10 @@ _LEVELS = {"zstd": 3, "gzip": 6}
 """Those of Spark's writer; Arrow's own are others."""
 
 
+PLACE_BITS = 40
+"""A position in a file is below 2 to this power, and so many files may be listed that their places fit above."""
+
+
 class Unlike(Exception):
     """Arrow is not known to read or write this as Spark does."""
 
@@ -50,21 +54,15 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
     Raises:
         Unlike, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
     """
-    if int(pa.__version__.partition(".")[0]) < _OLDEST_ARROW:
-        raise Unlike("pyarrow is too old")
-    for file in task["files"]:
-        with pa.OSFile(file["path"]) as opened:
-            _check(pq.ParquetFile(opened), task["wanted"])
-    aside = os.path.join(task["folder"], ASIDE)
-    os.makedirs(aside, exist_ok=True)
-    path = os.path.join(aside, f"anabranch-{uuid.uuid4()}.parquet")
+    check(task)
+    path = new_path(task["folder"])
     try:
-        rows = _written(path, task, _live(task))
+        rows = written(path, task, live(task))
     except BaseException:
-        _remove(path)
+        remove(path)
         raise
     if not rows:
-        _remove(path)
+        remove(path)
     return (path if rows else ""), rows
 
 
@@ -86,13 +84,21 @@ def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordB
     return run
 
 
-def _remove(path: str) -> None:
+def new_path(folder: str) -> str:
+    """A path in a folder for one attempt alone, where no reader looks."""
+    aside = os.path.join(folder, ASIDE)
+    os.makedirs(aside, exist_ok=True)
+    return os.path.join(aside, f"anabranch-{uuid.uuid4()}.parquet")
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there."""
     if os.path.exists(path):
         os.remove(path)
 
 
-def _written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
-    """Row groups of about so many bytes, as Arrow holds them."""
+def written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
+    """Write these rows, in row groups of about so many bytes as Arrow holds them: how many there were."""
     wanted: pa.Schema = task["wanted"]
     rows = held = 0
     group: list[pa.RecordBatch] = []
@@ -136,7 +142,8 @@ def _writer(sink: Any, task: Mapping[str, Any]) -> pq.ParquetWriter:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The live rows of a task's files, one file behind the other."""
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:  # no map into memory: a file that is cut short would end the process
             yield from _live_of(pq.ParquetFile(opened), file, task)
@@ -191,6 +198,9 @@ def _fitted(batch: pa.RecordBatch, first: int, file: Mapping[str, Any], task: Ma
         own = pc.add(ids, pa.scalar(file["first_id"], pa.int64()))
         columns[row_id] = pc.coalesce(columns[row_id], own)
         columns[version] = pc.coalesce(columns[version], pa.scalar(file["version"], pa.int64()))
+    if "origin" in task:
+        places = np.arange(first, first + batch.num_rows, dtype=np.int64)
+        columns[task["origin"]] = pa.array(places | file["number"] << PLACE_BITS)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=task["wanted"])
 
 
@@ -233,6 +243,15 @@ def _leaves(values: pa.Array) -> Iterator[pa.Array]:
 
 
 # -- what a file must be like ------------------------------------------------------------------------------------------
+
+
+def check(task: Mapping[str, Any]) -> None:
+    """Raises Unlike unless Arrow reads the files of a task as Spark does."""
+    if int(pa.__version__.partition(".")[0]) < _OLDEST_ARROW:
+        raise Unlike("pyarrow is too old")
+    for file in task["files"]:
+        with pa.OSFile(file["path"]) as opened:
+            _check(pq.ParquetFile(opened), task["wanted"])
 
 
 def _check(source: pq.ParquetFile, wanted: pa.Schema) -> None:

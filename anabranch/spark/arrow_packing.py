@@ -39,7 +39,7 @@ from anabranch.protocol.schema.column_mapping import fields_of, file_schema
 from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
-from anabranch.spark import arrow_files
+from anabranch.spark import arrow_files, arrow_orders
 from anabranch.spark.paths import places, spark_root
 
 _logger = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ GROUP_BYTES = 128 << 20
 """Of a row group, as Arrow holds it in memory; Spark's are as large."""
 SMALL_BYTES = 32 << 20
 _SMALL_WORKERS = 4
+_ANSWER = "number long, path string, rows long, refused string"
 _MOST_BINS = 256
 _MOST_SAID_BYTES = 8 << 20
 """What one Spark job is told at most, since each of its tasks is told all of it."""
@@ -74,7 +75,7 @@ _unable = per_object("sessions whose executors cannot run Arrow")
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """One bin as it is told: its number, how large its files are, and what is to be done."""
 
     number: int
@@ -90,10 +91,10 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         PySparkException, Py4JJavaError: the job was cancelled.
     """
-    likely = [number for number, (files, _) in enumerate(bins) if _fits(files)]
-    if not likely or spark in _unable or not _honours(spark):
+    likely = [number for number, (files, _) in enumerate(bins) if fits(files)]
+    if not likely or not is_able(spark):
         return frozenset()
-    found = (_task(spark, number, *bins[number]) for number in likely)
+    found = (task_of(spark, number, *bins[number]) for number in likely)
     tasks = [each for each in found if each is not None]
     done: set[int] = set()
     if sum(each.size for each in tasks) <= SMALL_BYTES:
@@ -107,7 +108,12 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
 # -- whether Arrow can -------------------------------------------------------------------------------------------------
 
 
-def _fits(files: FileSet) -> bool:
+def is_able(spark: SparkSession) -> bool:
+    """Whether executors are not known to lack Arrow, and the session says nothing that Arrow cannot do."""
+    return spark not in _unable and _honours(spark)
+
+
+def fits(files: FileSet) -> bool:
     """Whether all columns are such that Arrow stores them as Spark does; what is in their files, tasks see."""
     rules, schema = files.rules, files.schema
     if rules.materialised or rules.most_rows is not None or files.layouts or has_void(schema):
@@ -139,7 +145,7 @@ def _honours(spark: SparkSession) -> bool:
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 
-def _task(spark: SparkSession, number: int, files: FileSet, folder: str) -> _Task | None:
+def task_of(spark: SparkSession, number: int, files: FileSet, folder: str) -> Task | None:
     """What is to be done with a bin; None where it does not lie on a disk."""
     root = _on_disk(spark_root(spark, files.root))
     paths = files.files["path"].to_pylist()
@@ -151,7 +157,7 @@ def _task(spark: SparkSession, number: int, files: FileSet, folder: str) -> _Tas
     known = zip(read, deleted, files.files["baseRowId"].to_pylist(), _versions(files), strict=True)
     said = {
         "folder": f"{root}/{folder}",
-        "files": [dict(zip(("path", "deleted", "first_id", "version"), each, strict=True)) for each in known],
+        "files": [{**dict(zip(_OF_FILES, each, strict=True)), "number": i} for i, each in enumerate(known)],
         "wanted": _nullable(file_schema(_stored(files))),
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.codec,
@@ -159,7 +165,7 @@ def _task(spark: SparkSession, number: int, files: FileSet, folder: str) -> _Tas
         # By its version Spark knows how days are counted; without one a session may take them for Julian ones.
         "says": {"org.apache.spark.version": spark.version.partition("-")[0], **saying_nan_free(_floats(files))},
     }
-    return _Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
+    return Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
 
 
 def _versions(files: FileSet) -> list[int | None]:
@@ -182,6 +188,7 @@ def _on_disk(url: str) -> str | None:
     return url.removeprefix("file://") if url.startswith("file:///") else None
 
 
+_OF_FILES = ("path", "deleted", "first_id", "version")
 _TOO_FAR = b""
 
 
@@ -208,7 +215,7 @@ class _Attempt:
     rows: int = 0
 
 
-def _run_here(tasks: Sequence[_Task]) -> list[_Attempt]:
+def _run_here(tasks: Sequence[Task]) -> list[_Attempt]:
     with ThreadPoolExecutor(min(_SMALL_WORKERS, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
         return [_Attempt(*each) for each in pool.map(_tried, [(task.number, task.said) for task in tasks])]
 
@@ -222,9 +229,9 @@ def _tried(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, in
         return number, None, 0
 
 
-def _jobs(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
+def _jobs(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """The tasks by jobs, each of which is told little enough."""
-    several, said = list[_Task](), 0
+    several, said = list[Task](), 0
     for task in tasks:
         size = sum(len(file["deleted"] or b"") + len(file["path"]) for file in task.said["files"])
         if several and (len(several) >= _MOST_BINS or said + size > _MOST_SAID_BYTES):
@@ -235,24 +242,30 @@ def _jobs(tasks: Iterable[_Task]) -> Iterator[list[_Task]]:
         yield several
 
 
-def _run(spark: SparkSession, tasks: Sequence[_Task]) -> list[_Attempt]:
+def _run(spark: SparkSession, tasks: Sequence[Task]) -> list[_Attempt]:
     """One Spark job, with a task for each new file; no attempt where executors cannot run Arrow."""
-    cloudpickle.register_pickle_by_value(arrow_files)
-    run = arrow_files.running([task.said for task in tasks])
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    rows = mapped(spark, len(tasks), arrow_files.running([task.said for task in tasks]), _ANSWER)
+    for row in rows:
+        if row["path"] is None:
+            _logger.debug("Arrow does not pack a file of %s: %s", tasks[row["number"]].said["folder"], row["refused"])
+    return [_Attempt(tasks[row["number"]].number, row["path"], row["rows"]) for row in rows]
+
+
+def mapped(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]:
+    """What so many tasks answer, each of which is given its number; nothing where executors cannot run Arrow. Raises
+    PySparkException, Py4JJavaError: the job was cancelled.
+    """
+    for module in (arrow_files, arrow_orders):
+        cloudpickle.register_pickle_by_value(module)
     try:
-        rows = numbers.mapInArrow(run, "number long, path string, rows long, refused string").collect()
+        return spark.range(0, tasks, 1, tasks).mapInArrow(run, columns).collect()
     except (PySparkException, Py4JJavaError, ImportError) as error:
         if _is_cancelled(error):
             raise
         if any(sign in str(error) for sign in _NO_PYTHON):
             _unable[spark] = True
-        _logger.warning("Arrow on executors failed (%s), so Spark packs the files", type(error).__name__)
+        _logger.warning("Arrow on executors failed (%s), so Spark does it", type(error).__name__)
         return []
-    for row in rows:
-        if row["path"] is None:
-            _logger.debug("Arrow does not pack a file of %s: %s", tasks[row["number"]].said["folder"], row["refused"])
-    return [_Attempt(tasks[row["number"]].number, row["path"], row["rows"]) for row in rows]
 
 
 def _is_cancelled(error: Exception) -> bool:
@@ -263,23 +276,38 @@ def _is_cancelled(error: Exception) -> bool:
 # -- what is adopted ---------------------------------------------------------------------------------------------------
 
 
-def _adopted(tasks: Sequence[_Task], attempts: Sequence[_Attempt]) -> Iterator[int]:
+def _adopted(tasks: Sequence[Task], attempts: Sequence[_Attempt]) -> Iterator[int]:
     """Give names to what finished attempts have left, and remove the rest: the numbers of the bins that are packed."""
     by_number = {each.number: each for each in attempts}
     for task in tasks:
         attempt, folder = by_number.get(task.number), task.said["folder"]
-        if attempt is not None and attempt.path is not None and _named(attempt.path, task):
-            yield task.number
-        shutil.rmtree(os.path.join(folder, arrow_files.ASIDE), ignore_errors=True)
+        if attempt is not None and attempt.path is not None:
+            wanted = {attempt.path: os.path.join(folder, name_of(0, task.said["codec"]))} if attempt.path else {}
+            if named(wanted):
+                yield task.number
+        tidy(folder)
 
 
-def _named(path: str, task: _Task) -> bool:
-    """Whether the file has its name now; one that is not here, or may not be moved, is not packed."""
-    name = f"part-00000-{uuid.uuid4()}-c000.{task.said['codec']}.parquet"
+def name_of(output: int, codec: str) -> str:
+    """A name for the file of an output, as Spark gives them."""
+    return f"part-{output:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
+
+
+def named(wanted: Mapping[str, str]) -> bool:
+    """Whether these files have their names now, all of them or none: one may not be here, or may not be moved."""
+    given = list[str]()
     try:
-        if path:
-            os.rename(path, os.path.join(task.said["folder"], name))
+        for path, name in wanted.items():
+            os.rename(path, name)
+            given.append(name)
     except OSError as error:
-        _logger.warning("what Arrow packed cannot be taken over (%s), so Spark packs the files", type(error).__name__)
+        _logger.warning("what Arrow wrote cannot be taken over (%s), so Spark does it", type(error).__name__)
+        for name in given:
+            os.remove(name)
         return False
     return True
+
+
+def tidy(folder: str) -> None:
+    """Remove from a folder what attempts have left there that nobody took over."""
+    shutil.rmtree(os.path.join(folder, arrow_files.ASIDE), ignore_errors=True)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -41,17 +40,6 @@ class Steps:
 
 
 # -- ranges ------------------------------------------------------------------------------------------------------------
-
-
-def bounds_of(sample: pa.Array, ranges: int) -> pa.Array:
-    """The lowest values of all ranges but the first, so that about as many of these values lie in each.
-
-    NULL has the first range for itself.
-    """
-    values = sample.drop_null()
-    ordered = values.take(pc.sort_indices(values))
-    places = sorted({len(ordered) * i // ranges for i in range(1, ranges)} - {0}) if len(ordered) else []
-    return pc.unique(ordered.take(pa.array(places, pa.int64())))
 
 
 def in_plan(spark: SparkSession, values: pa.Array) -> Column:

@@ -30,6 +30,7 @@ from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.settings import ASSIGNS
 from anabranch.spark import (
+    arrow_clustering,
     arrow_packing,
     change_files,
     dataframe_source,
@@ -127,8 +128,11 @@ class SparkEngine:
             return arrow_packing.packed(self.spark, bins)
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-        """See `anabranch.spark.relocating.cluster`."""
-        relocating.cluster(self.spark, files, curve, outputs, folder, moves)
+        """See `anabranch.spark.relocating.cluster`; what Arrow can do, it does."""
+        with reported("the rows to cluster", files.root):
+            done = arrow_clustering.clustered(self.spark, files, curve, outputs, folder, moves)
+        if not done:
+            relocating.cluster(self.spark, files, curve, outputs, folder, moves)
 
     def write(
         self,

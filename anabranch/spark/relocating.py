@@ -27,7 +27,9 @@ from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import timestamps
-from anabranch.spark.curves import Steps, bounds_of, count_reached, in_plan, place_on, ranges_of
+from anabranch.spark.arrow_files import PLACE_BITS
+from anabranch.spark.arrow_orders import SAMPLE_LENGTH, bounds_of
+from anabranch.spark.curves import Steps, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
 from anabranch.spark.paths import spark_root
 from anabranch.spark.raw_rows import open_files
@@ -36,11 +38,8 @@ from anabranch.spark.row_positions import with_facts
 from anabranch.spark.types import arrow_rows, column, free_name
 from anabranch.spark.write import write_files, write_options
 
-_PLACE_BITS = 40
-"""A position in a file is below 2 to this power, and so many files may be listed that their places fit above."""
 _SAMPLE_ROWS = 1 << 16
 _SAMPLE_ROWS_PER_OUTPUT = 1 << 8
-_SAMPLE_LENGTH = 1024
 _TOKENS_ASKED = 16
 _WHOLE = {"maxRecordsPerFile": "0"}
 """One file for each task, whatever the session says."""
@@ -110,7 +109,7 @@ def _live(spark: SparkSession, files: FileSet) -> _Live:
         spark, opened.rows, opened.file, shown, {"place": pa.array(range(len(shown)), pa.int64())}
     )
     origin = _origin_name(files)
-    joined = F.shiftleft(column(place), _PLACE_BITS).bitwiseOR(column(opened.address.row))
+    joined = F.shiftleft(column(place), PLACE_BITS).bitwiseOR(column(opened.address.row))
     return _Live(rows.select(*map(column, _kept(files)), joined.alias(origin)), column(origin))
 
 
@@ -134,8 +133,8 @@ def _write(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) ->
 def _write_origins(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
     origin, (source, row) = column(_origin_name(files)), ORIGINS.names
     both = [
-        F.shiftright(origin, _PLACE_BITS).cast("int").alias(source),
-        origin.bitwiseAND(F.lit((1 << _PLACE_BITS) - 1)).alias(row),
+        F.shiftright(origin, PLACE_BITS).cast("int").alias(source),
+        origin.bitwiseAND(F.lit((1 << PLACE_BITS) - 1)).alias(row),
     ]
     writer = rows.select(*both).write.mode("append").options(**write_options(), **_WHOLE, compression="zstd")
     with timestamps.in_micros(spark):
@@ -174,7 +173,7 @@ class _Order:
         """The rows in this order, the n-th output in the n-th task."""
         found = _live(spark, files)
         steps = Steps(found.rows)
-        keys = self._keys(spark, steps, [_value(files, name) for name in _columns(self.curve)])
+        keys = self._keys(spark, steps, [_value(files, name) for name in leading(self.curve)])
         output = steps.kept(self._output(spark, steps, _place(keys, found.origin)))
         # As bigints, which is what the hash was asked of: that of an int is another one.
         token = F.get(F.lit(list(self.tokens)).cast("array<bigint>"), output)
@@ -203,7 +202,12 @@ class _Order:
         return ordered.take(pa.array(starts, pa.int64()))
 
 
-def _columns(curve: Curve) -> tuple[str, ...]:
+def sampled_of(files: FileSet, outputs: int) -> int:
+    """Of how many rows one is looked at to part all of them into so many outputs."""
+    return max(1, _count(files) // (_SAMPLE_ROWS + _SAMPLE_ROWS_PER_OUTPUT * outputs))
+
+
+def leading(curve: Curve) -> tuple[str, ...]:
     return curve.columns[:MOST_COLUMNS]
 
 
@@ -229,16 +233,16 @@ def _is_in_task(output: Column) -> Column:
 def _sample(spark: SparkSession, files: FileSet, curve: Curve, outputs: int) -> pa.Table:
     """The columns of the curve and the origin, of some rows that are always the same ones."""
     found = _live(spark, files)
-    every = max(1, _count(files) // (_SAMPLE_ROWS + _SAMPLE_ROWS_PER_OUTPUT * outputs))
+    every = sampled_of(files, outputs)
     is_chosen = F.pmod(F.xxhash64(found.origin), F.lit(every)) == 0
-    values = [_short(files, name).alias(f"value_{i}") for i, name in enumerate(_columns(curve))]
+    values = [_short(files, name).alias(f"value_{i}") for i, name in enumerate(leading(curve))]
     return found.rows.filter(is_chosen).select(*values, found.origin.alias("origin")).toArrow()
 
 
 def _short(files: FileSet, name: str) -> Column:
     """A value, or the beginning of a long text, which parts the others about as well."""
     value, kind = _value(files, name), field_at(files.schema, paths_of([name])[0]).type
-    return F.substring(value, 1, _SAMPLE_LENGTH) if kind in ("string", "binary") else value
+    return F.substring(value, 1, SAMPLE_LENGTH) if kind in ("string", "binary") else value
 
 
 def _count(files: FileSet) -> int:
