@@ -31,6 +31,8 @@ MOST_FILE_BYTES = 256 << 20
 """More than these are not tried."""
 MOST_BYTES = 512 << 20
 """Of rows in memory, which are there twice for a while."""
+MOST_BYTES_HERE = 128 << 20
+"""The same in the driver's process."""
 _ANSWER = "number long, path string, moves string, rows long, refused string"
 
 
@@ -88,7 +90,7 @@ def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dic
 
 def _here(said: Mapping[str, Any]) -> list[Output] | None:
     try:
-        return arrow_orders.ordered(said)
+        return arrow_orders.ordered({**said, "most_bytes": min(said["most_bytes"], MOST_BYTES_HERE)})
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], type(error).__name__)
         return None
