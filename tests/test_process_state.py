@@ -49,6 +49,7 @@ BOUNDS = {
     "options warned of": 1000,
     "settings warned of": 1000,
     "when a session's settings were listed": None,
+    "sessions whose executors cannot run Arrow": None,
     "moves of winners": None,
     "names of something else": None,
     "spellings of tables' files": 1000,
