@@ -54,6 +54,11 @@ TARGETS = (
     Target("opening", "open from one JSON commit, cold, memory at its peak, ours, GB", 1.0),
     Target("merge_shapes", f"the slowest of the shapes, {SPARK}", 0.5),
     Target("merge_shapes", f"the median of the shapes, {RUST}", 1.0),
+    Target("fixed_cost", "read and count over the count", 1.1),
+    Target("fixed_cost", "append over the count", 0.6),
+    Target("fixed_cost", "DELETE over the count", 1.5),
+    Target("fixed_cost", "UPDATE over the count", 2.0),
+    Target("fixed_cost", "MERGE of two rows over the count", 4.0),
     Target("tpch", f"all queries, {PLAIN}", 1.05),
     Target("tpch", f"all queries, 1% marked, {SPARK}", 0.9),
 )
