@@ -60,6 +60,7 @@ BOUNDS = {
     "levels of schemas": 256,
     "rules of tables": 256,
     "looks at statements": 512,
+    "relations of many files": 4,
 }
 
 
