@@ -179,7 +179,9 @@ def write_inserts(
         return
     names = _names(files, matching, held)
     held, joined = left_here(held, joined)
-    if held.here is not None and (not len(held.here) or _put_inserts(files, matching, held, folder)):
+    if held.here is not None and not len(held.here):
+        return
+    if not joined and _put_inserts(files, matching, held, folder):  # else others may match what is left
         return
     source = named_source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)

@@ -174,6 +174,8 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
                 long.setattr(few_rows, "MOST_ROWS", -1)
                 expected = outcome(run, spark, other, command)
             with monkeypatch.context() as watched:
+                if seed % 3 == 2:  # of a small source and a large table only the first is held
+                    watched.setattr(few_rows, "is_small", lambda files, count: False)
                 puts = []
                 put = few_rows.put
                 watched.setattr(few_rows, "put", lambda *given: (puts.append(given), put(*given)))  # noqa: B023
@@ -187,6 +189,17 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
         one.assert_clean()
     assert short > SEEDS / 3, "most commands take the short way"
     assert len(ends) > 2, "and some fail"
+
+
+def test_a_small_source_is_merged_into_a_large_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(table_path(tmp_path)).create([{"k": 1, "v": 1}, {"k": 2, "v": 2}])
+    monkeypatch.setattr(few_rows, "is_small", lambda files, count: False)
+    source = spark.createDataFrame(pa.table({"k": [2, 3], "v": [20, 30]})).alias("s")
+    builder = DeltaTable.forPath(spark, world.path).alias("t").merge(source, "t.k = s.k")
+    builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert same_rows(world.rows(), [{"k": 1, "v": 1}, {"k": 2, "v": 20}, {"k": 3, "v": 30}])
 
 
 def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
