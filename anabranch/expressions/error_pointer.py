@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+from anabranch.errors.secrets import is_secret
+
+_STRING = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
+_SETTING = re.compile(
+    r"(?P<before>['\"`]?(?P<key>(?:(?:spark\.hadoop|fs|dfs|hadoop|google\.cloud|option)\.[\w.-]+|password|passwd|secret|token))"
+    rf"['\"`]?(?:\s*=\s*|\s+))(?P<value>{_STRING})",
+    re.IGNORECASE,
+)
+"""A setting and its value, as OPTIONS and properties have them."""
+
 
 def excerpt(text: str, start: int, stop: int) -> str:
     """The place of a word, in Spark's manner.
@@ -15,8 +27,15 @@ def excerpt(text: str, start: int, stop: int) -> str:
     start = min(max(start, 0), len(text))
     begin = text.rfind("\n", 0, start) + 1
     end = text.find("\n", start)
-    line = text[begin : len(text) if end < 0 else end].rstrip("\r")
+    line = _without_secrets(text[begin : len(text) if end < 0 else end].rstrip("\r"))
     width = max(min(stop - start, len(line) - (start - begin)), 1)
     number, position = text.count("\n", 0, begin) + 1, start - begin
     blank = "".join("\t" if each == "\t" else " " for each in line[:position])
     return f"== SQL (line {number}, position {position + 1}) ==\n{line}\n{blank}{'^' * width}"
+
+
+def _without_secrets(line: str) -> str:
+    """The line with stars for each sign of a secret, so that all else stays at its place."""
+    return _SETTING.sub(
+        lambda found: found["before"] + ("*" * len(found["value"]) if is_secret(found["key"]) else found["value"]), line
+    )
