@@ -27,6 +27,9 @@ _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTi
 _CORRECTED_SINCE = b"3.0.0"
 _OLDEST_ARROW = 17
 BATCH_ROWS = 1 << 17
+_BATCH_BYTES = 32 << 20
+"""Of rows that are read at once; wide ones are fewer."""
+_PROBED_ROWS = 1 << 7
 _LEVELS = {"zstd": 3, "gzip": 6}
 """Those of Spark's writer; Arrow's own are others."""
 
@@ -173,13 +176,29 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a row group; without any of them its rows alone."""
     if names:
-        yield from source.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
+        yield from _columns(source, group, names, _rows_at_once(source, group, names))
         return
     left = source.metadata.row_group(group).num_rows
     while left:
         count = min(left, BATCH_ROWS)
         yield pa.RecordBatch.from_arrays([pa.nulls(count)], ["none"])
         left -= count
+
+
+def _columns(source: pq.ParquetFile, group: int, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    return iter(source.iter_batches(rows, row_groups=[group], columns=names, use_threads=False))
+
+
+def _rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
+    """How many rows of a row group fit into memory together, by the first ones: of values that a file holds once, for
+    many rows, its footer does not say how long they are.
+    """
+    known = source.metadata.row_group(group)
+    width = known.total_byte_size / max(1, known.num_rows)
+    if known.num_rows > _PROBED_ROWS:
+        first = next(_columns(source, group, names, _PROBED_ROWS))
+        width = max(width, first.nbytes / len(first))
+    return max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(1, width))))
 
 
 def _kept(deleted: bytes | None) -> Any:
