@@ -76,6 +76,12 @@ class Engine(Protocol):
         """
         ...
 
+    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+        """The same work for one call by another thread, to which goes what holds for this one: what was said of
+        buckets, whether messages show rows, and by which name its jobs can be cancelled.
+        """
+        ...
+
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """Write the marked rows as files of change data below ``folder``: each as it was, and its new image. Hidden ids
         lie there too.

@@ -7,9 +7,10 @@ it can, where each row is now, so that neither it nor a change of those rows eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -119,7 +120,7 @@ class MoveHandler(WholeFilesHandler):
         if packed:
             self._progress("written", len(packed), len(chosen))
         rest = [(number, files) for number, files in enumerate(chosen) if number not in packed]
-        written = _mapped(self._write_one, rest, self._move.workers)
+        written = _mapped(self._engine, [partial(self._write_one, *each) for each in rest], self._move.workers)
         for done, _ in enumerate(written, len(packed) + 1):
             self._progress("written", done, len(chosen))
 
@@ -129,8 +130,7 @@ class MoveHandler(WholeFilesHandler):
         bins = [(chosen[number], self._folder(number, chosen[number])) for number in numbers]
         return frozenset(numbers[place] for place in self._engine.pack_together(bins))
 
-    def _write_one(self, numbered: tuple[int, FileSet]) -> None:
-        number, files = numbered
+    def _write_one(self, number: int, files: FileSet) -> None:
         batch, folder = self._move.batches[number], self._folder(number, files)
         if batch.curve is None:
             self._engine.pack(files, folder)
@@ -181,15 +181,14 @@ _MOVES = "_moves"
 """The hidden folder, in that of the job, of what says where rows came from."""
 
 
-def _mapped(
-    act: Callable[[tuple[int, FileSet]], None], items: list[tuple[int, FileSet]], workers: int
-) -> Iterable[None]:
+def _mapped(engine: Engine, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
     """Each act as it is done; on this thread where one worker is enough, so that a test may stop it anywhere."""
-    if workers <= 1 or len(items) <= 1:
-        yield from map(act, items)
+    if workers <= 1 or len(acts) <= 1:
+        for act in acts:
+            yield act()
         return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(act, items)
+        yield from pool.map(lambda carried: carried(), [engine.carried(act) for act in acts])
 
 
 def _by_batch(files: Iterable[FileRow], folder: str, count: int) -> list[list[FileRow]]:

@@ -103,10 +103,15 @@ class SparkEngine:
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
         """Run a Spark job while the block runs others, as a job of the same group and tags."""
         with ThreadPoolExecutor(1, thread_name_prefix="anabranch-beside") as pool:
-            inheriting: Any = inheritable_thread_target(self.spark)
-            job = pool.submit(inheriting(partial(copy_context().run, work)))
+            job = pool.submit(self.carried(work))
             yield
             job.result()
+
+    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+        """The same work for one call by another thread, with this one's context, job group and tags."""
+        inheriting: Any = inheritable_thread_target(self.spark)
+        carrying: Callable[[], None] = inheriting(partial(copy_context().run, work))
+        return carrying
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """See `anabranch.spark.change_files.record_update`."""

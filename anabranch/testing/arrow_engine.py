@@ -123,8 +123,7 @@ class ArrowEngine:
         old = [row for path, rows in self._rows(files, ids=True) for i, row in rows if i in marks.get(path, ())]
         new = [_as_changed(files, _assigned(row, assignments)) for row in old]
         self._check(files, new)
-        both = ((PREIMAGE, old), (POSTIMAGE, new))
-        found = [{**row, CHANGE_TYPE: change} for change, rows in both for row in rows]
+        found = [{**row, CHANGE_TYPE: change} for change, rows in ((PREIMAGE, old), (POSTIMAGE, new)) for row in rows]
         self._put(files, found, folder, recorded_columns(files.schema).fields[-1:])
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
@@ -142,8 +141,7 @@ class ArrowEngine:
 
     def pack(self, files: FileSet, folder: str) -> None:
         """One file behind the other."""
-        kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
-        self._put_one(files, kept, f"{folder}/part-00000")
+        self._put_one(files, [row for _, rows in self._rows(files, ids=True) for _, row in rows], f"{folder}/part-00000")
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """None: this engine packs one by one."""
@@ -179,6 +177,10 @@ class ArrowEngine:
         """Before the block: a simulated writer has one thread."""
         work()
         yield
+
+    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+        """As it is: there is nothing to be carried."""
+        return work
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
         """Rows in memory are kept as they are."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,11 +13,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import anabranch
+from anabranch import DeltaTable
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
-from anabranch.spark import session
+from anabranch.spark import relocating, session
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import free_name, parse_type, schema_of, spark_schema
+from anabranch.storage.told import given
 from tests.spark.tables import condition, numbered
 
 
@@ -51,6 +56,34 @@ def test_a_time_without_zone_comes_from_arrow_as_it_is(spark: SparkSession) -> N
     )
     assert rows.dtypes == [("n", "timestamp_ntz"), ("z", "timestamp")]
     assert rows.selectExpr("cast(n as string)").first() == ("2024-03-31 02:30:00",)
+
+
+@pytest.mark.spark
+@pytest.mark.classic("Spark Connect has no job groups")
+def test_what_is_laid_out_at_once_runs_under_the_settings_and_the_job_group_of_the_call(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each partition has a thread of its own: without the settings it could not reach a bucket that was opened by them,
+    and without the group a cancelled command would go on.
+    """
+    table = pa.table({"v": [float("nan")] * 6, "p": ["a", "b", "c"] * 2})  # left to Spark
+    anabranch.append(spark, tmp_path, table, partition_by=["p"])
+    conf, said = {"fs.s3a.connection.timeout": "5000"}, list[tuple[str, dict[str, str], str | None]]()
+    real = relocating.cluster
+
+    def watched(*given_to_it: Any) -> None:
+        group = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+        said.append((threading.current_thread().name, given(), group))
+        real(*given_to_it)
+
+    monkeypatch.setattr(relocating, "cluster", watched)
+    spark.sparkContext.setJobGroup("nightly", "OPTIMIZE")
+    try:
+        DeltaTable.forPath(spark, str(tmp_path), conf).optimize().executeZOrderBy("v")
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert [each[1:] for each in said] == [(conf, "nightly")] * 3
+    assert threading.current_thread().name not in {name for name, _, _ in said}
 
 
 @pytest.mark.spark
