@@ -21,6 +21,7 @@ from anabranch.protocol.actions import Metadata
 from anabranch.protocol.schema.column_mapping import BY_ID, has_ids, located, mode_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.storage.contract import Store
+from anabranch.storage.told import handed_on
 
 _READERS = 8
 _REMEMBERED = 100_000
@@ -39,7 +40,8 @@ def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[s
         MissingDataFile: a file is not there. CorruptLog: it says no ids.
     """
     with ThreadPoolExecutor(_READERS) as pool:
-        found = pool.map(lambda path: layout_of(metadata, schema_of(store, path), store.url, path), paths)
+        layout = handed_on(lambda path: layout_of(metadata, schema_of(store, path), store.url, path))
+        found = pool.map(layout, paths)
         named = dict(zip(paths, found, strict=True))
     return {path: layout for path, layout in named.items() if layout != metadata.schema}
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.storage.hadoop_names import FAMILIES, lacks, not_honoured
@@ -26,6 +26,7 @@ _BESIDES_KEYS = frozenset(
     {"web_identity_token_file", "role_arn", "container_credentials_relative_uri", "container_credentials_full_uri"}
 )
 """What of S3's environment is not looked at where there are keys."""
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,14 @@ def telling(
         yield
     finally:
         _current.reset(token)
+
+
+def handed_on(work: Callable[..., _Found]) -> Callable[..., _Found]:
+    """The same work, for other threads: they hear nothing of what is said here, unless it is handed on. Whatever may
+    open a store in a thread of a pool needs it: it would ask another server else, which knows no such file.
+    """
+    context = copy_context()
+    return lambda *args: context.copy().run(work, *args)
 
 
 def told_of(scheme: str) -> dict[str, dict[str, str]]:

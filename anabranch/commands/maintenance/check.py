@@ -36,6 +36,7 @@ from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, i
 from anabranch.protocol.features.table_features import active, reader_features, writer_features
 from anabranch.protocol.in_commit_timestamps import boundary
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.storage.told import handed_on
 
 _READERS, _FEW = 8, 4
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
@@ -126,7 +127,7 @@ def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Ite
         yield from map(look, files)
         return
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(look, files)
+        yield from pool.map(handed_on(look), files)
 
 
 def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:

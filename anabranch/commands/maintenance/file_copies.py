@@ -26,6 +26,7 @@ from anabranch.protocol.layout.outside_files import placed
 from anabranch.protocol.layout.paths import encode, is_absolute, outside
 from anabranch.storage.contract import Store
 from anabranch.storage.copying import copy_file
+from anabranch.storage.told import handed_on
 
 _COPIERS = 4
 _LOOKERS = 16
@@ -48,7 +49,8 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
     keys = len(source.partition_columns)
     names = [_new_name(staging, number, each, keys) for number, each in enumerate(copies)]
     with ThreadPoolExecutor(_COPIERS, thread_name_prefix="anabranch-copy") as pool:
-        paths = list(pool.map(lambda each, name: _path_of(source, each, name, staging), copies, names))
+        copied_to = handed_on(lambda each, name: _path_of(source, each, name, staging))
+        paths = list(pool.map(copied_to, copies, names))
     vectors = _copied_vectors(source, copies, staging, new_id)
     return [
         copied(each, path, vectors.get(number)) for number, (each, path) in enumerate(zip(copies, paths, strict=True))
@@ -69,7 +71,7 @@ def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> No
     for path in wanted:
         placed(target.url, path, allowed_by(target))  # the target's readers will ask for no less
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
-        for _ in pool.map(lambda pair: _look(source, target, *pair), wanted.items()):
+        for _ in pool.map(handed_on(lambda pair: _look(source, target, *pair)), wanted.items()):
             pass
 
 

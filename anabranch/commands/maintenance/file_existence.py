@@ -19,6 +19,7 @@ from anabranch.log.vectors import vector_location
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.storage.contract import Store
+from anabranch.storage.told import handed_on
 
 _LOOKERS = 16
 _CHUNK = 4096
@@ -62,7 +63,7 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
 def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[Absent | None]:
     named = files.select(["path", "deletionVector"])
     for start in range(0, len(named), _CHUNK):
-        yield from pool.map(there.look, named.slice(start, _CHUNK).to_pylist())
+        yield from pool.map(handed_on(there.look), named.slice(start, _CHUNK).to_pylist())
 
 
 class _Known:
