@@ -141,7 +141,8 @@ class ArrowEngine:
 
     def pack(self, files: FileSet, folder: str) -> None:
         """One file behind the other."""
-        self._put_one(files, [row for _, rows in self._rows(files, ids=True) for _, row in rows], f"{folder}/part-00000")
+        kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
+        self._put_one(files, kept, f"{folder}/part-00000")
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """None: this engine packs one by one."""
