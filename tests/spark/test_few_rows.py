@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import random
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark
 
+_OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+")
+"""Names that a job has for itself."""
 SEEDS = examples(40, 12)
 SCHEMA = pa.schema(
     {
@@ -142,7 +145,9 @@ def outcome(run: Any, spark: SparkSession, world: World, seed: str) -> Any:
         return run(spark, world, random.Random(seed))
     except AnabranchError as error:
         facts = {name: value for name, value in error.facts.items() if name not in ("table", "values")}
-        return type(error), {name: str(value).replace(world.path, "") for name, value in facts.items()}
+        return type(error), {
+            name: _OWN_NAMES.sub("", str(value).replace(world.path, "")) for name, value in facts.items()
+        }
 
 
 def metrics(world: World) -> dict[str, int]:
