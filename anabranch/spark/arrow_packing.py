@@ -39,7 +39,8 @@ from anabranch.protocol.schema.column_mapping import fields_of, file_schema
 from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
-from anabranch.spark import arrow_files, arrow_orders
+from anabranch.spark import arrow_files, arrow_orders, writer_settings
+from anabranch.spark.failures import is_cancelled
 from anabranch.spark.paths import places, spark_root
 
 _logger = logging.getLogger(__name__)
@@ -56,20 +57,6 @@ _MOST_SAID_BYTES = 8 << 20
 """What one Spark job is told at most, since each of its tasks is told all of it."""
 _MOST_ROWS = 1 << 31
 """A deletion vector with a position beyond is none that bits are sent for."""
-_COMMITS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-_NEEDED = {
-    "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.legacy.parquet.datetimeRebaseModeInWrite": "corrected",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "corrected",
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.parquetoutputcommitter",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.sources.commitProtocolClass": _COMMITS.lower(),
-}
-"""What a session must say, or leave at the default, which is the same since Spark 4."""
-_HADOOP = ("parquet.", "spark.hadoop.parquet.", "spark.sql.sources.outputCommitterClass")
-"""Settings of Spark's writer that begin so are its own; there is no reading them all."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
 _unable = per_object("sessions whose executors cannot run Arrow")
 
@@ -110,7 +97,7 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
 
 def is_able(spark: SparkSession) -> bool:
     """Whether executors are not known to lack Arrow, and the session says nothing that Arrow cannot do."""
-    return spark not in _unable and _honours(spark)
+    return spark not in _unable and writer_settings.are_plain(spark)
 
 
 def fits(files: FileSet) -> bool:
@@ -134,14 +121,6 @@ def _stored(files: FileSet) -> Struct:
     return Struct(tuple(each for each in schema if each not in outside))
 
 
-def _honours(spark: SparkSession) -> bool:
-    """Whether the session leaves Spark's writer as it is, or says what Arrow's can do."""
-    said = spark.conf.getAll
-    if any(name.startswith(_HADOOP) for name in said):
-        return False
-    return all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
-
-
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 
@@ -162,8 +141,7 @@ def task_of(spark: SparkSession, number: int, files: FileSet, folder: str) -> Ta
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.codec,
         "group_bytes": GROUP_BYTES,
-        # By its version Spark knows how days are counted; without one a session may take them for Julian ones.
-        "says": {"org.apache.spark.version": spark.version.partition("-")[0], **saying_nan_free(_floats(files))},
+        "says": {**writer_settings.said_version(spark), **saying_nan_free(_floats(files))},
     }
     return Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
 
@@ -260,17 +238,12 @@ def mapped(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]
     try:
         return spark.range(0, tasks, 1, tasks).mapInArrow(run, columns).collect()
     except (PySparkException, Py4JJavaError, ImportError) as error:
-        if _is_cancelled(error):
+        if is_cancelled(error):
             raise
         if any(sign in str(error) for sign in _NO_PYTHON):
             _unable[spark] = True
         _logger.warning("Arrow on executors failed (%s), so Spark does it", type(error).__name__)
         return []
-
-
-def _is_cancelled(error: Exception) -> bool:
-    text = str(error).lower()
-    return "cancel" in text or "interrupt" in text
 
 
 # -- what is adopted ---------------------------------------------------------------------------------------------------

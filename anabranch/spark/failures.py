@@ -76,6 +76,12 @@ def computed(what: str, table: str) -> Iterator[None]:
             raise error from None
 
 
+def is_cancelled(error: Exception) -> bool:
+    """Whether somebody wanted this to end, so that it must not be tried in another way."""
+    text = str(error).lower()
+    return "cancel" in text or "interrupt" in text
+
+
 def unfit(column: str, data_type: str) -> str:
     """What a query of ours raises for a value that no cast makes one of a column's type."""
     return f"a value does not fit the column {column} of type {data_type}"

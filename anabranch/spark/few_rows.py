@@ -32,6 +32,7 @@ from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan
 from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
+from anabranch.spark.failures import is_cancelled
 from anabranch.spark.types import column, delta_type
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry, Store
@@ -47,6 +48,8 @@ _VALUE_BYTES = 16
 
 _MOST_FILES = 16
 _AT_ONCE = 256
+_LONGEST_NAME = 255
+"""So many bytes has a folder's name at most, on most disks."""
 _TEXTS = (T.StringType(), T.BinaryType())
 _PLAIN = (
     *(T.LongType(), T.IntegerType(), T.ShortType(), T.ByteType(), T.FloatType(), T.DoubleType(), T.BooleanType()),
@@ -107,10 +110,16 @@ def marks(paths: pa.ChunkedArray, rows: pa.ChunkedArray) -> dict[str, BitMap64]:
 
 
 def attempted(work: Callable[[], _T]) -> _T | None:
-    """What a short way gives; None where it fails, so that the long way says why."""
+    """What a short way gives; None where it fails, so that the long way says why.
+
+    Raises:
+        PySparkException, Py4JJavaError: it was cancelled.
+    """
     try:
         return work()
     except (AnabranchError, PySparkException, Py4JJavaError, pa.ArrowException) as error:
+        if is_cancelled(error):
+            raise
         _logger.debug("few rows were left to Spark: %s", type(error).__name__)
         return None
 
@@ -158,13 +167,14 @@ def read(root: str, files: Sequence[Entry], count: int, schema: T.StructType) ->
 @dataclass(frozen=True)
 class Shape:
     """How rows lie in files: the columns with texts of partition values, which name the folders; physical names with
-    the logical ones, and with Parquet field ids where they have some; and the codec.
+    the logical ones, and with Parquet field ids where they have some; the codec; and what footers say besides.
     """
 
     folders: Sequence[str]
     names: Mapping[str, str]
     ids: Mapping[str, int]
     codec: str
+    says: Mapping[str, str]
 
 
 def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
@@ -179,9 +189,17 @@ def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
             _put_one(store, "/".join([folder, *segments]), file, shape)
 
 
+def names_folders(rows: pa.Table, folders: Sequence[str]) -> bool:
+    """Whether these columns hold texts that folders can be named by. Raises ArrowInvalid: one is no UTF-8."""
+    for name in folders:
+        rows[name].validate(full=True)
+    texts = ((name, text) for name in folders for text in pc.unique(rows[name]).to_pylist())
+    return all(len(hive_segment(*each).encode()) <= _LONGEST_NAME for each in texts)
+
+
 def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
     known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
-    data = parquet_bytes(rows.replace_schema_metadata(saying_nan_free(known)), shape.codec)
+    data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(known)}), shape.codec)
     store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
 
 

@@ -135,7 +135,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
         here = None if isinstance(changes.place, str) else images_here(changes.place, changes.updates, whole)
-        if here is None or not put_as_they_are(here, whole, folder):
+        if here is None or not put_as_they_are(spark, here, whole, folder):
             images = new_rows(spark, files, changes, [each.name for each in hidden])
             _write(spark, images, whole, folder, count, joined.pairs)
 
@@ -181,7 +181,7 @@ def write_inserts(
     held, joined = left_here(held, joined)
     if held.here is not None and not len(held.here):
         return
-    if not joined and _put_inserts(files, matching, held, folder):  # else others may match what is left
+    if not joined and _put_inserts(spark, files, matching, held, folder):  # else others may match what is left
         return
     source = named_source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)
@@ -197,10 +197,10 @@ def write_inserts(
         _write(spark, images, files, folder, held.rows, held.rows)
 
 
-def _put_inserts(files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
+def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
     """Write the rows that are here without Spark, if they are inserted as they are."""
     rows = inserts_here(files, matching, held)
-    return rows is not None and put_as_they_are(rows, files, folder)
+    return rows is not None and put_as_they_are(spark, rows, files, folder)
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:

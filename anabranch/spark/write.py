@@ -32,7 +32,7 @@ from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.spark import few_rows, timestamps
+from anabranch.spark import few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.paths import spark_root
@@ -135,7 +135,8 @@ def find_changed(
         whole = files if files.tracked is None else replace(files, schema=files.tracked.beside(files.schema))
         return brought(images, whole, count, beside=address)
 
-    images = few_rows.attempted(found)
+    with reported(condition.text, files.root, files.version):  # it may be cancelled
+        images = few_rows.attempted(found)
     return None if images is None else Changed(few_rows.marks(*images.beside.columns), images)
 
 
@@ -326,34 +327,34 @@ def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str]
     """Evaluate rows with the columns of a file set and those ``beside``, at most ``count``, and bring them here; None
     where they are too many or too large for that, or only Spark can write them.
     """
-    schema, rules = files.schema, files.rules
-    if rules.materialised or rules.most_rows is not None:
+    schema, rules, spark = files.schema, files.rules, rows.sparkSession
+    if rules.materialised or rules.most_rows is not None or not writer_settings.are_plain(spark):
         return None
     as_stored, folders = _as_stored(schema, files.partition_columns, rules)
     found = few_rows.collected(rows.select(*as_stored, *map(column, beside)), count)
-    if found is None:
+    if found is None or not few_rows.names_folders(found, folders):
         return None
-    for name in folders:
-        found[name].validate(full=True)  # what is no UTF-8 has no folder of ours
-    return Brought(found.drop_columns(list(beside)), _shape(files, folders), found.select(list(beside)))
+    return Brought(found.drop_columns(list(beside)), _shape(spark, files, folders), found.select(list(beside)))
 
 
-def put_as_they_are(rows: pa.Table, files: FileSet, folder: str) -> bool:
+def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
     """Write rows with the columns of a file set, of plain types, without Spark; False where it takes Spark to know what
     their files hold, or whether they obey the table's rules, and nothing was written.
     """
     rules = files.rules
     if files.partition_columns or rules.bind_rows or rules.materialised or rules.most_rows is not None:
         return False
+    if not writer_settings.are_plain(spark):
+        return False
     names = [each.physical_name for each in files.schema]
-    few_rows.put(files.root, folder, rows.rename_columns(names), _shape(files, ()))
+    few_rows.put(files.root, folder, rows.rename_columns(names), _shape(spark, files, ()))
     return True
 
 
-def _shape(files: FileSet, folders: Sequence[str]) -> few_rows.Shape:
+def _shape(spark: SparkSession, files: FileSet, folders: Sequence[str]) -> few_rows.Shape:
     names = {each.physical_name: each.name for each in files.schema}
     ids = {each.physical_name: each.metadata[FIELD_ID] for each in files.schema if FIELD_ID in each.metadata}
-    return few_rows.Shape(folders, names, ids, files.rules.codec)
+    return few_rows.Shape(folders, names, ids, files.rules.codec, writer_settings.said_version(spark))
 
 
 def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:

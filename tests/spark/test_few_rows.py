@@ -7,6 +7,10 @@ import json
 import math
 import random
 import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,12 +20,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch import DeltaTable
 from anabranch.commands.dml.append import Append
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.spark import few_rows
 from tests.support.readers import same_rows
 from tests.support.thinning import examples
@@ -205,6 +210,100 @@ def test_a_small_source_is_merged_into_a_large_table(
     builder = DeltaTable.forPath(spark, world.path).alias("t").merge(source, "t.k = s.k")
     builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert same_rows(world.rows(), [{"k": 1, "v": 1}, {"k": 2, "v": 20}, {"k": 3, "v": 30}])
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> World:
+    """A table with a day that Julian and Gregorian calendars count differently."""
+    return World(table_path(tmp_path)).create(
+        [{"k": 1, "day": dt.date(1500, 1, 1)}, {"k": 2, "day": dt.date(2000, 1, 1)}], delta_enableDeletionVectors="true"
+    )
+
+
+def upserted(spark: SparkSession, world: World) -> None:
+    """A MERGE that updates one row and inserts another, of another old day."""
+    source = spark.createDataFrame(pa.table({"k": [1, 3], "day": [dt.date(1400, 1, 1)] * 2})).alias("s")
+    builder = DeltaTable.forPath(spark, world.path).alias("t").merge(source, "t.k = s.k")
+    builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+
+def shown(spark: SparkSession, world: World) -> list[tuple[int, str]]:
+    """The rows as Spark reads them."""
+    found = DeltaTable.forPath(spark, world.path).toDF().select("k", F.col("day").cast("string"))
+    return sorted(map(tuple, found.collect()))
+
+
+def test_a_session_that_takes_unsigned_files_for_julian_ones_reads_the_days_that_were_written(
+    spark: SparkSession, days: World
+) -> None:
+    DeltaTable.forPath(spark, days.path).update(set={"k": "k + 0"})
+    upserted(spark, days)
+    with set_to(spark, "spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"):
+        assert shown(spark, days) == [(1, "1400-01-01"), (2, "2000-01-01"), (3, "1400-01-01")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION"),
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
+        ("parquet.page.size", "1048576"),
+    ],
+)
+def test_a_session_whose_writer_is_not_as_it_comes_writes_itself(
+    spark: SparkSession, days: World, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
+    DeltaTable.forPath(spark, days.path).update(set={"k": "k + 0"})
+    monkeypatch.setattr(few_rows, "put", lambda *given: pytest.fail("it takes Spark's writer"))
+    with set_to(spark, setting, value):
+        DeltaTable.forPath(spark, days.path).update("k = 2", {"k": "4"})
+        with suppress(ExecutionFailed):  # an old day is what two of them refuse
+            upserted(spark, days)
+
+
+@contextmanager
+def set_to(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
+    """A setting has another value in a block."""
+    before = spark.conf.get(setting, None)
+    spark.conf.set(setting, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(setting) if before is None else spark.conf.set(setting, before)
+
+
+@pytest.mark.classic("a client cancels in another way")
+def test_an_update_that_is_cancelled_is_not_tried_again(spark: SparkSession, days: World) -> None:
+    sleeps = F.udf(lambda number: time.sleep(20) or number, "long")
+    cancels = threading.Timer(3, spark.sparkContext.cancelAllJobs)
+    cancels.start()
+    began = time.monotonic()
+    with pytest.raises(ExecutionFailed, match="cancel"):
+        DeltaTable.forPath(spark, days.path).update("k = 1", {"k": sleeps("k")})
+    cancels.join()
+    assert time.monotonic() - began < 18
+    assert days.version == 0
+
+
+def test_what_was_cancelled_is_not_left_to_spark() -> None:
+    def cancelled() -> None:
+        raise PySparkException("[SPARK_JOB_CANCELLED] Job 1 cancelled as part of cancellation of all jobs")
+
+    with pytest.raises(PySparkException):
+        few_rows.attempted(cancelled)
+
+
+def test_a_partition_value_too_long_for_a_folder_is_refused_as_by_spark_and_nothing_is_left(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    world = World(table_path(tmp_path)).create(
+        [{"k": 1, "word": "a"}], partition_by=("word",), delta_enableDeletionVectors="true"
+    )
+    with pytest.raises(ExecutionFailed):
+        DeltaTable.forPath(spark, world.path).update(set={"word": "repeat('x', 300)"})
+    DeltaTable.forPath(spark, world.path).update(set={"word": "repeat('x', 100)"})
+    assert world.rows() == [{"k": 1, "word": "x" * 100}]
+    assert len(list(Path(world.path).rglob("word=x*"))) == 1
 
 
 def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
