@@ -32,6 +32,10 @@ PREFIX = 32
 _TOP = "\U0010ffff"
 _ASCII_TOP = "\x7f"
 _EPOCH = datetime(1970, 1, 1)
+_JULIAN = b"org.apache.spark.legacyDateTime"
+"""By this key Spark knows that a file counts old days as the Julian calendar does: its bounds are of other days."""
+_REBASED, _SINCE = ("date", "timestamp"), "1900-01-02"
+"""What is counted so, and since when both calendars agree in every time zone."""
 
 
 def footer_stats(
@@ -122,6 +126,8 @@ def _leaf_stats(metadata: pq.FileMetaData, column: int, data_type: DataType, *, 
     if not valued or not all(each is not None and each.has_min_max for each in valued):
         return None, None, null_count
     low, high = _FORMS.get(_kind(data_type), _no_bounds)(data_type, metadata.schema.column(column), valued)
+    if data_type in _REBASED and _JULIAN in (metadata.metadata or {}) and (low is None or low < _SINCE):
+        return None, None, null_count
     return (None, None, null_count) if isinstance(low, float) and not floats else (low, high, null_count)
 
 

@@ -171,6 +171,15 @@ def test_instants_beyond_the_years_that_text_can_say_have_no_bounds() -> None:
     assert bounds(pa.array([2**31 - 1], pa.date32()), "date") == (None, None)
 
 
+@pytest.mark.parametrize("year", [1500, 1899, 1950])
+def test_old_days_that_are_counted_by_the_julian_calendar_have_no_bounds(year: int) -> None:
+    rows = pa.table({"day": [date(year, 3, 1)], "moment": [datetime(year, 3, 1, tzinfo=UTC)]})
+    found = footer(rows.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}))
+    said = json.loads(footer_stats(found, from_arrow(rows.schema)))
+    assert set(said["minValues"]) == set(said["maxValues"]) == ({"day", "moment"} if year == 1950 else set())
+    assert said["nullCount"] == {"day": 0, "moment": 0}
+
+
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [
