@@ -15,6 +15,7 @@ from anabranch.protocol.actions import Metadata
 from anabranch.protocol.rules.table_rules import Rules, rules_of
 from anabranch.protocol.schema.types import Struct, schema_json
 from anabranch.protocol.settings import OPTIMIZES_WRITES
+from anabranch.spark import few_rows
 from anabranch.spark import write as writing
 from anabranch.spark.rebalance import is_wished, parts
 
@@ -107,6 +108,7 @@ def test_without_adaptive_execution_rows_lie_as_they_came(session: SparkSession,
 def test_many_images_go_into_few_files_and_row_ids_stay(
     session: SparkSession, tmp_path: Path, vectors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(few_rows, "MOST_ROWS", 0)  # all of it by Spark
     monkeypatch.setattr(writing, "_ONE_FILE_ROWS", 10)
     monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
     path = str(tmp_path / "t")
