@@ -34,8 +34,8 @@ from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark
 
-_OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+")
-"""Names that a job has for itself."""
+_OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)", re.DOTALL)
+"""Names that a job has for itself, and the value that it met first of several that are wrong."""
 SEEDS = examples(40, 12)
 SCHEMA = pa.schema(
     {
