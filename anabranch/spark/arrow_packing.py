@@ -133,7 +133,8 @@ def task_of(spark: SparkSession, number: int, files: FileSet, folder: str) -> Ta
     if root is None or None in read or _TOO_FAR in deleted:
         return None
     tracked = files.tracked
-    known = zip(read, deleted, files.files["baseRowId"].to_pylist(), _versions(files), strict=True)
+    ids = [files.files[name].to_pylist() for name in ("baseRowId", "defaultRowCommitVersion")]
+    known = zip(read, deleted, *ids, strict=True)
     said = {
         "folder": f"{root}/{folder}",
         "files": [{**dict(zip(_OF_FILES, each, strict=True)), "number": i} for i, each in enumerate(known)],
@@ -146,15 +147,9 @@ def task_of(spark: SparkSession, number: int, files: FileSet, folder: str) -> Ta
     return Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
 
 
-def _versions(files: FileSet) -> list[int | None]:
-    return files.files["defaultRowCommitVersion"].to_pylist()
-
-
 def _floats(files: FileSet) -> list[Name]:
     """The columns of floating-point numbers, and members of structs: the file is written only if none holds a NaN."""
-    leaves = indexed(_stored(files), -1, ())
-    names = [(leaf.names[0] if len(leaf.path) == 1 else leaf.names, leaf.type) for leaf in leaves]
-    return [name for name, data_type in names if data_type in ("float", "double")]
+    return [leaf.name for leaf in indexed(_stored(files), -1, ()) if leaf.type in ("float", "double")]
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

@@ -42,6 +42,11 @@ class Leaf:
         return tuple(each.name for each in self.path)
 
     @property
+    def name(self) -> Name:
+        """Its name, or its path where structs are around it."""
+        return self.names[0] if len(self.path) == 1 else self.names
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Its path of names in data files and statistics."""
         return tuple(each.physical_name for each in self.path)

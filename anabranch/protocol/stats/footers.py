@@ -71,8 +71,7 @@ def footer_stats(
         if not isinstance(leaf.type, str):
             _put(body["nullCount"], leaf.keys, _holder_nulls(metadata, leaf.keys))
         elif column is not None:
-            name = leaf.names[0] if len(leaf.path) == 1 else leaf.names
-            found = _leaf_stats(metadata, column, leaf.type, floats=trusted or name in nan_free)
+            found = _leaf_stats(metadata, column, leaf.type, floats=trusted or leaf.name in nan_free)
             for part, value in zip(("minValues", "maxValues", "nullCount"), found, strict=True):
                 _put(body[part], leaf.keys, value)
     return stats_json(body)
